@@ -35,7 +35,7 @@ def command(result: Mapping[str, Any]) -> str:
     """Return the command line that runs a bench so again, as far as a command line can say it."""
     manifest: Mapping[str, Any] = result.get("manifest") or {}
     bench = manifest.get("bench") or {}
-    name = bench.get("name") or bench.get("file") or bench.get("function") or result["bench"]
+    name = bench.get("name") or bench.get("given") or bench.get("file") or bench.get("function") or result["bench"]
     if "file" in bench and bench.get("function"):
         name = f"{name}:{bench['function']}"
     words = ["kernbench", "run", str(name), "--topology", str(result["topology"])]
@@ -76,7 +76,7 @@ def _limits(limits: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _params(params: Mapping[str, Any]) -> Iterator[str]:
     for name, value in params.items():
         if value is not None:
-            given = value.get("file", "") if isinstance(value, Mapping) else value
+            given = value.get("given") or value.get("file", "") if isinstance(value, Mapping) else value
             yield f"{name}={given}"
 
 

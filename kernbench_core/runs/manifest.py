@@ -72,7 +72,8 @@ class Manifest:
     `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
     out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. Each may
     have `inputs`: files that the bench read, by name, as `{"file": …, "sha256": …}`, which is also what a parameter is
-    is an array. `options` are those of `RunOptions` that a manifest keeps, by name. `changes` says what was laid
+    that is an array. Where a `file` is a copy beside the manifest, `given` is the path that the run was given, if it
+    was. `options` are those of `RunOptions` that a manifest keeps, by name. `changes` says what was laid
     over the topology: the name of the `components` file or None, and each `set` as `key=value`; None where that is not
     known.
     """
@@ -254,9 +255,9 @@ def _named_bench(bench: Bench, copied: bool) -> dict[str, object]:
     if bench.sources is not None:
         given = bench.sources.given
         (_, sha256), *modules = bench.sources.hashes.items()
-        file = f"{BENCH}/{given.name}" if copied else _portable(given)
+        file = {"file": f"{BENCH}/{given.name}", "given": _portable(given)} if copied else {"file": _portable(given)}
         function = {} if bench.sources.function == BENCH_FUNCTION else {"function": bench.sources.function}
-        return {"file": file, "sha256": sha256, **function, **({"modules": dict(modules)} if modules else {})}
+        return {**file, "sha256": sha256, **function, **({"modules": dict(modules)} if modules else {})}
     if bench.registered:
         return {"name": bench.name}
     return {"function": f"{bench.function.__module__}:{bench.function.__qualname__}"}
@@ -269,10 +270,11 @@ def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copi
         if not hasattr(value, "dtype"):
             described[name] = finite(value) if isinstance(value, float) else value
             continue
-        file = array_file(name)
-        if not copied and isinstance(given.get(name), str | Path):
-            file = _portable(Path(given[name]))
-        described[name] = {"file": file, "sha256": array_sha256(value), "shape": list(value.shape)}
+        file = {"file": array_file(name)}
+        if isinstance(given.get(name), str | Path):
+            path = _portable(Path(given[name]))
+            file = {**file, "given": path} if copied else {"file": path}
+        described[name] = {**file, "sha256": array_sha256(value), "shape": list(value.shape)}
     return described
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,34 @@ def test_a_run_writes_its_page(plugins: Plugins, tmp_path: Path, capsys: pytest.
     assert "Where the time went" in text and 'data-of="timeline"' in text
     bare = kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins)
     assert str(bare.op_log_sha256) in text
+
+
+@pytest.mark.parametrize("kept", [(), ("--out", "kept"), ("--bundle", "kept.tgz")])
+def test_the_command_of_a_page_runs_it_again(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    kept: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Pasted into the folder in which it was given, with copies of the inputs elsewhere or without: the same op log."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "adds.py").write_text(
+        "import numpy as np\nimport kernels\n\n\n"
+        "def twice(rt, x: np.ndarray):\n"
+        "    rt.launch(kernels.double, rt.tensor(x, name='x'), len(x), grid=(1,))\n"
+    )
+    (tmp_path / "mine" / "kernels.py").write_text(
+        "def double(x, n, tl):\n    tl.store(x + tl.arange(0, n), tl.load(x + tl.arange(0, n)) * 2)\n"
+    )
+    np.save(tmp_path / "my x.npy", np.ones(24, np.float32))
+    given = ["run", "mine/adds.py:twice", "--topology", "tiny", "-p", "x=my x.npy"]
+    assert main([*given, *kept, "--report", "page.html"], plugins) == 0
+    capsys.readouterr()
+    page = (tmp_path / "page.html").read_text()
+    told = re.findall(r'<pre class="command">(.*?)</pre>', page)
+    program, *again = shlex.split(html.unescape(told[1]))
+    assert (program, again) == ("kernbench", given)
+    assert main([*again, "--json"], plugins) == 0
+    assert f"<code>{json.loads(capsys.readouterr().out)['op_log_sha256']}</code>" in page
 
 
 def both_store(x_ptr: Any, tl: Any) -> None:

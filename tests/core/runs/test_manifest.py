@@ -132,13 +132,15 @@ def test_arrays_are_named_by_the_hash_of_their_file(tmp_path: Path) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert array_sha256(array) == digest
     for given, copied, file in [
-        ({"a": str(path)}, False, "a.npy"),
-        ({"a": "in/a.npy"}, False, "in/a.npy"),
-        ({"a": array}, False, "params/a.npy"),
-        ({"a": str(path)}, True, "params/a.npy"),
+        ({"a": str(path)}, False, {"file": "a.npy"}),
+        ({"a": "in/a.npy"}, False, {"file": "in/a.npy"}),
+        ({"a": array}, False, {"file": "params/a.npy"}),
+        ({"a": str(path)}, True, {"file": "params/a.npy", "given": "a.npy"}),
+        ({"a": "in/a.npy"}, True, {"file": "params/a.npy", "given": "in/a.npy"}),
+        ({"a": array}, True, {"file": "params/a.npy"}),
     ]:
         described = describe_params({"a": array, "n": 3}, given, copied=copied)
-        assert described == {"a": {"file": file, "sha256": digest, "shape": [2, 3]}, "n": 3}
+        assert described == {"a": {**file, "sha256": digest, "shape": [2, 3]}, "n": 3}
     assert list(array_files({"a": array, "n": 3})) == ["params/a.npy"]
 
 
@@ -153,7 +155,7 @@ def test_benches_are_named_by_name_file_or_function(tmp_path: Path) -> None:
     assert describe_bench(Bench("gemm", fn, "", (), None, True), copied=True) == {"name": "gemm"}
     mine = Bench("mine", fn, "", (), read_sources(path))
     assert describe_bench(mine, copied=False) == {"file": "mine.py", "sha256": digest}
-    assert describe_bench(mine, copied=True) == {"file": "bench/mine.py", "sha256": digest}
+    assert describe_bench(mine, copied=True) == {"file": "bench/mine.py", "given": "mine.py", "sha256": digest}
     path.write_text("import helper\n")
     (tmp_path / "helper.py").write_text("x = 1\n")
     digests = {"sha256": hashlib.sha256(b"import helper\n").hexdigest(), "modules": {"helper.py": digest}}
