@@ -12,6 +12,16 @@ from collections.abc import Sequence
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
 
+#: How much of a value a sentence shows.
+_LETTERS = 200
+
+
+def brief(value: object, letters: int = _LETTERS) -> str:
+    """Return the repr of a value, cut to that many letters: what a sentence, or a longer repr, shows of it."""
+    text = repr(value)
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
 def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchError]:
     """Return the class of error that tells what somebody's code raised: want of memory is a limit, whoever met it."""
     return LimitError if isinstance(error, MemoryError) else usual

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief
 from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Extents
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
@@ -110,7 +110,7 @@ class Bench:
             if param.kind == "npy" and not isinstance(given, str | Path):
                 must_be = _ARRAY if tensors else f"an array or {must_be}"
             raise UsageError(
-                f"parameter {param.name!r} of bench {self.name!r} must be {must_be}, not {given!r}{reason}."
+                f"parameter {param.name!r} of bench {self.name!r} must be {must_be}, not {brief(given)}{reason}."
             ) from None
 
     def _default(self, param: BenchParam, folder: Path) -> object:

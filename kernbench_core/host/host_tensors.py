@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.callsite import site_of_frame
-from kernbench_core.errors import ShapeError, StoreError, UsageError
+from kernbench_core.errors import ShapeError, StoreError, UsageError, brief
 from kernbench_core.host.device_tensor import DeviceTensor, cell_of
 from kernbench_core.host.expectation import Expectation, require_like, require_numbers
 from kernbench_core.host.host_program import HostProgram, Shared
@@ -34,7 +34,8 @@ def _tolerance(name: str, which: str, given: float | None) -> float | None:
     if given is None or (isinstance(given, int | float | np.number) and given >= 0):
         return given
     raise UsageError(
-        f"rt.check({name!r}): {which} must be a number from 0 up, not {given!r}; leave it out for that of the dtype."
+        f"rt.check({name!r}): {which} must be a number from 0 up, not {brief(given)}; leave it out for that of the "
+        "dtype."
     )
 
 

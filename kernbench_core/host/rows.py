@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief
 from kernbench_core.process.terminal import shown_in_line
 from kernbench_core.units import format_bytes, format_time
 
@@ -49,8 +49,8 @@ def _plain(name: str, value: Any) -> Scalar:
         value = value.item()
     if value is not None and not isinstance(value, int | float | str):
         raise UsageError(
-            f"rt.report: column {name!r} must be a number, a text, true, false or None, not {value!r}; report a plain "
-            "value."
+            f"rt.report: column {name!r} must be a number, a text, true, false or None, not {brief(value)}; report a "
+            "plain value."
         )
     plain: Scalar = value
     return plain

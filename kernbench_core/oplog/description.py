@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
+from kernbench_core.errors import brief
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import OpId, Value
+
+#: Letters that reprs show of parameters, of one of them, of the regions of an access, and of many of anything else.
+_PARAMS, _PARAM, _REGIONS, _MANY = 700, 80, 200, 500
+
+
+def _first(told: Iterable[str], count: int, letters: int) -> str:
+    """Join the first of `count` texts, as many as so many letters hold and at least one, and say how many more."""
+    shown: list[str] = []
+    for each in told:
+        letters -= len(each) + len(", ")
+        if letters < 0 and shown:
+            break
+        shown.append(each)
+    more = [f"… {count - len(shown):,} more"] if count > len(shown) else []
+    return ", ".join([*shown, *more])
+
+
+def brief_items(items: Sequence[object], letters: int = _MANY) -> str:
+    """Return the repr of a tuple or list, of many items the first only."""
+    told = _first((brief(each, letters) for each in items), len(items), letters)
+    return f"[{told}]" if isinstance(items, list) else f"({told}{',' if len(items) == 1 else ''})"
+
+
+def brief_params(params: Mapping[str, object]) -> str:
+    """Return the repr of parameters, of each value its beginning, and of very many the first only."""
+    told = (f"{name!r}: {brief(value, _PARAM)}" for name, value in params.items())
+    return f"{{{_first(told, len(params), _PARAMS)}}}"
+
+
+def _brief_regions(regions: Sequence[Region]) -> str:
+    return brief_items(regions, _REGIONS)
 
 
 @frozen(eq=False)
@@ -18,7 +50,7 @@ class Access:
     """
 
     space: str
-    regions: tuple[Region, ...]
+    regions: tuple[Region, ...] = field(repr=_brief_regions)
     value: Value | None = None
 
     @property
@@ -51,8 +83,8 @@ class OpDescription:
 
     op_kind: str
     op_name: str
-    params: Mapping[str, object]
-    reads: tuple[Access, ...] = ()
+    params: Mapping[str, object] = field(repr=brief_params)
+    reads: tuple[Access, ...] = field(default=(), repr=brief_items)
     writes: Access | None = None
     op_id: OpId | None = None
     stage_of: OpId | None = None

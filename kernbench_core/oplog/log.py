@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.columns import SPILL_ROWS, Columns
-from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
 from kernbench_core.oplog.spill import chunks
 from kernbench_core.values.lineage import made_for
 from kernbench_core.values.value import OpId
@@ -33,11 +33,11 @@ class OpRecord:
     component_id: str
     op_kind: str
     op_name: str
-    params: dict[str, Any]
-    dependency_ids: list[int] = field(factory=list)
+    params: dict[str, Any] = field(repr=brief_params)
+    dependency_ids: list[int] = field(factory=list, repr=brief_items)
     op_id: OpId | None = None
     stage_of: OpId | None = None
-    reads: tuple[Access, ...] = ()
+    reads: tuple[Access, ...] = field(default=(), repr=brief_items)
     writes: Access | None = None
     function: str | None = None
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from kernbench_core.errors import brief
 from kernbench_core.explain.ledger import PARTS
 
 
@@ -102,8 +103,7 @@ def _of_fields(value: Mapping[str, Any], form: Mapping[Any, Any], place: str) ->
 
 
 def _fault(place: str, what: str, value: Any) -> str:
-    shown = repr(value)
-    return f"{place} as {what}, not {shown if len(shown) <= 40 else f'{shown[:39]}…'}"
+    return f"{place} as {what}, not {brief(value, 40)}"
 
 
 def _is_a(value: Any, kind: type) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief
 from kernbench_core.timeline.levels import LEVELS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | 
     texts = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
     if texts is None or not all(isinstance(text, str) for text in texts):
         raise UsageError(
-            f"set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not {given!r}."
+            f"set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not {brief(given)}."
         )
     return texts
 
@@ -192,7 +192,7 @@ def command_options(record: type[RunOptions]) -> Mapping[str, Option]:
 def require_path(what: str, given: object, must_be: str) -> None:
     """Raise UsageError when `given` cannot be a path."""
     if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise UsageError(f"{what} must be {must_be}, not {given!r}.")
+        raise UsageError(f"{what} must be {must_be}, not {brief(given)}.")
 
 
 def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record], _Answer]], Callable[Asked, _Answer]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from kernbench_core.errors import brief
+
 T = TypeVar("T")
 #: Things that a repr shows, characters of each, and rows of a table.
 _SHOWN, _LETTERS, _TABLED = 5, 300, 20
@@ -54,5 +56,4 @@ def _row(tag: str, cells: Iterable[str]) -> str:
 
 
 def _short(thing: object) -> str:
-    text = repr(thing)
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+    return brief(thing, _LETTERS)

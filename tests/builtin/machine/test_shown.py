@@ -50,6 +50,13 @@ def test_what_a_notebook_user_meets_is_short(plugins: Plugins) -> None:
     assert "&lt;x0&gt;" in met["tensor"]._repr_html_()
 
 
+def test_records_are_short(plugins: Plugins) -> None:
+    """Those of products too, whose tiles are dealt over many regions."""
+    op_log = kb.run("gemm", "tiny", {"M": 128, "N": 128, "K": 128}, plugins=plugins).op_log
+    assert max(len(access.regions) for record in op_log for access in record.reads) > 50
+    assert max(map(len, map(repr, op_log))) < 2000
+
+
 def test_a_listing_is_a_tuple_that_shows_a_few() -> None:
     found = Listing(range(1000))
     assert found == tuple(range(1000)) and found[2:4] == (2, 3) and hash(found) == hash(tuple(range(1000)))

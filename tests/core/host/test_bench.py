@@ -81,6 +81,10 @@ def test_texts_and_values_give_the_same() -> None:
         ({"a": "none.npy"}, "parameter 'a' of bench 'sample' must be a .npy file, not 'none.npy' "
                             "(there is no such file)."),
         ({"a": 3}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not 3."),
+        ({"a": [[0.0] * 70] * 50}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not [["
+                                   f"{'0.0, ' * 39}0.…."),
+        ({"M": "é" * 198}, f"parameter 'M' of bench 'sample' must be an integer, not '{'é' * 198}'."),
+        ({"M": "é" * 199}, f"parameter 'M' of bench 'sample' must be an integer, not '{'é' * 198}…."),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_a_sentence(given: dict[str, Any], sentence: str) -> None:
@@ -136,7 +140,7 @@ def test_a_default_becomes_what_its_value_would() -> None:
 @pytest.mark.parametrize(
     ("given", "shown"),
     [({"high": "-inf"}, "'-inf'"), ({"high": math.nan}, "nan"), ({"f": math.inf}, "inf"), ({"f": "1e999"}, "'1e999'"),
-     ({"f": 10**400}, str(10**400))],
+     ({"f": 10**400}, f"1{'0' * 198}…")],
 )  # fmt: skip
 def test_a_number_that_is_not_finite_must_be_the_default(given: dict[str, Any], shown: str) -> None:
     """Any other is a slip."""
