@@ -46,6 +46,19 @@ def events(path: str) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_run_of_a_later_kernbench_is_refused(call: Call) -> None:
+    """By its result, though the timeline could be read; a timeline alone has none."""
+    assert call(*SMALL, "--out", "o").returncode == 0
+    text = Path("o/result.json").read_text()
+    Path("o/result.json").write_text(text.replace("kernbench.run/1", "kernbench.run/99"))
+    assert refused(call, "trace", "o", "-o", "t.json") == (
+        "file 'o/result.json' must have schema 'kernbench.run/1', not 'kernbench.run/99'; a later kernbench wrote it; "
+        "use a newer kernbench."
+    )
+    Path("o/result.json").unlink()
+    assert call("trace", "o", "-o", "t.json").returncode == 0
+
+
 def test_a_saved_run_gives_the_trace_of_the_run(call: Call) -> None:
     """Byte for byte, in each format."""
     assert call(*SMALL, "--out", "o", "--trace", "run.pftrace").returncode == 0

@@ -60,11 +60,13 @@ def trace(
 
 
 def read_timeline(run: str) -> Timeline:
-    """Return the timeline in the folder of a run; UsageError where there is no such folder, or none in it."""
+    """Return the timeline in the folder of a run; UsageError where there is neither, or another kernbench wrote it."""
+    from kernbench_core.report.saved_runs import check_version
     from kernbench_core.timeline import load
 
     if not Path(run).is_dir():
         raise UsageError(f"RUN must be a folder that `run --out` wrote, not {run!r}.")
+    check_version(Path(run))
     return load(Path(run) / TIMELINE)
 
 

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.functions import function_of
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief, schema_hint
 from kernbench_core.oplog.columns import Template
 from kernbench_core.oplog.encoding import Encoded, canonical
 from kernbench_core.oplog.log import OpLog
@@ -103,7 +103,10 @@ def load_run(path: str | Path) -> SavedRun:
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{str(folder)!r} must be a folder that a saved run was written to: {error}") from None
     if head.get("schema") != SCHEMA:
-        raise UsageError(f"{str(folder)!r} must hold a run of schema {SCHEMA!r}, not {head.get('schema')!r}.")
+        hint = schema_hint(head.get("schema"), SCHEMA, "run it again")
+        raise UsageError(
+            f"{str(folder)!r} must hold a run of schema {SCHEMA!r}, not {brief(head.get('schema'))}; {hint}."
+        )
     values = ValueReader(head["values"], [_array(data, *described) for described in head["arrays"]])
     log = OpLog()
     columns = log.columns

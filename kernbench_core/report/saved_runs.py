@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernbench_core.drawing import MachineDrawing
-from kernbench_core.errors import UsageError
+from kernbench_core.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
+from kernbench_core.errors import UsageError, brief, schema_hint
 from kernbench_core.report.result_form import faults
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.timeline import TIMELINE, Timeline, load
@@ -40,6 +41,13 @@ def read_result(folder: Path) -> Mapping[str, Any]:
     return result
 
 
+def check_version(folder: Path) -> None:
+    """Raise UsageError where the folder of a run has a result of another version, or one that cannot be read."""
+    path = folder / RESULT
+    if path.is_file():
+        _check_schema(path, _json(path))
+
+
 def read_machine(folder: Path) -> Mapping[str, Any] | None:
     """Read the machine of a run as it is drawn, None where there is none; UsageError for one that is damaged."""
     path = folder / MACHINE
@@ -48,7 +56,8 @@ def read_machine(folder: Path) -> Mapping[str, Any] | None:
         try:
             MachineDrawing.from_json(machine)
         except ValueError as error:
-            raise UsageError(f"file {str(path)!r}: {error}; {_AGAIN}") from None
+            hint = schema_hint(machine.get("schema"), MACHINE_SCHEMA, _AGAIN.rstrip("."))
+            raise UsageError(f"file {str(path)!r}: {error}; {hint}.") from None
     return machine
 
 
@@ -85,15 +94,18 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 def _check_result(path: Path, result: Mapping[str, Any]) -> None:
     """Raise UsageError for a result that is no run's, or of another version, or lacks what a page needs."""
-    schema = result.get("schema")
-    if schema != _SCHEMA:
-        stem, _, number = str(schema).rpartition("/")
-        newer = stem == _SCHEMA.rpartition("/")[0] and number.isdigit() and int(number) > 1
-        hint = "a later kernbench wrote it; install that" if newer else "give a folder that --out wrote"
-        raise UsageError(f"file {str(path)!r} must have schema {_SCHEMA!r}, not {schema!r}; {hint}.")
+    _check_schema(path, result)
     wrong = next(faults(result), None)
     if wrong is not None:
         raise UsageError(f"file {str(path)!r} must hold {wrong}; {_AGAIN}")
+
+
+def _check_schema(path: Path, result: Mapping[str, Any]) -> None:
+    """Raise UsageError for a result that is no run's, or of another version."""
+    schema = result.get("schema")
+    if schema != _SCHEMA:
+        hint = schema_hint(schema, _SCHEMA, "give a folder that --out wrote")
+        raise UsageError(f"file {str(path)!r} must have schema {_SCHEMA!r}, not {brief(schema)}; {hint}.")
 
 
 def _sources(timeline: Timeline | None, folder: Path) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.engine.watchdog import Limits
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief, schema_hint
 from kernbench_core.host.sources import BENCH_FUNCTION
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.units import finite
@@ -119,10 +119,8 @@ def read_manifest(path: Path) -> Manifest:
         found = found["manifest"]
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
-        raise UsageError(
-            f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}; give the manifest.json of a run's "
-            "--out."
-        )
+        hint = schema_hint(schema, SCHEMA, "give the manifest.json of a run's --out")
+        raise UsageError(f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {brief(schema)}; {hint}.")
     missing = [name for name in _FORMS if name not in found and name not in _LATER]
     if missing:
         raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; restore it as the run wrote it.")

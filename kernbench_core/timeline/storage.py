@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 import attrs
 import numpy as np
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, brief, schema_hint
 from kernbench_core.process.whole_files import whole_file
 from kernbench_core.timeline.activity import Activity
 from kernbench_core.timeline.columns import column_names, column_type
@@ -60,10 +60,8 @@ def load(path: str | Path) -> Timeline:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             head = json.loads(arrays[_HEAD].tobytes())
             if head["schema"] != SCHEMA:
-                raise UsageError(
-                    f"timeline {shown} must have schema {SCHEMA}, not {head['schema']!r}; read it with the version "
-                    "of kernbench that wrote it, or run again."
-                )
+                hint = schema_hint(head["schema"], SCHEMA, "run again")
+                raise UsageError(f"timeline {shown} must have schema {SCHEMA}, not {brief(head['schema'])}; {hint}.")
             timeline = _made(head, arrays)
     except FileNotFoundError:
         raise UsageError(

@@ -136,9 +136,15 @@ def test_other_folder_is_refused(tmp_path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError) as caught:
         load_run(tmp_path)
-    assert (
-        str(caught.value)
-        == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/9'."
+    assert str(caught.value) == (
+        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/9'; a later kernbench "
+        "wrote it; use a newer kernbench."
+    )
+    (tmp_path / "run.json").write_text(text.replace("kernbench.oplog/9", "kernbench.oplog/1"))
+    with pytest.raises(UsageError) as caught:
+        load_run(tmp_path)
+    assert str(caught.value) == (
+        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/1'; run it again."
     )
 
 

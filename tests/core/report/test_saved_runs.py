@@ -49,7 +49,22 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
             "result.json",
             '{"schema": "kernbench.run/2"}',
             "file '{run}/result.json' must have schema 'kernbench.run/1', not 'kernbench.run/2'; a later kernbench "
-            "wrote it; install that.",
+            "wrote it; use a newer kernbench.",
+        ),
+        (
+            "result.json",
+            '{"schema": 99}',
+            "file '{run}/result.json' must have schema 'kernbench.run/1', not 99; a later kernbench wrote it; use a "
+            "newer kernbench.",
+        ),
+        *(
+            (
+                "result.json",
+                json.dumps({"schema": other}),
+                f"file '{{run}}/result.json' must have schema 'kernbench.run/1', not {other!r}; give a folder that "
+                "--out wrote.",
+            )
+            for other in ("kernbench.run/0", "kernbench.run/1 ", "kernbench.run/²", "kernbench.trace/2", None, True)
         ),
         (
             "result.json",
@@ -112,8 +127,8 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
         (
             "machine.json",
             '{"schema": "kernbench.machine/9"}',
-            "file '{run}/machine.json': schema must be 'kernbench.machine/1', not 'kernbench.machine/9'; run it again "
-            "with --out.",
+            "file '{run}/machine.json': schema must be 'kernbench.machine/1', not 'kernbench.machine/9'; a later "
+            "kernbench wrote it; use a newer kernbench.",
         ),
     ],
 )

@@ -69,6 +69,11 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
         ("[" * 99999, "manifest {path!r} must be JSON; give the manifest.json of a run's --out."),
         ("[]", "manifest {path!r} must have schema 'kernbench.manifest/1', not None" + GIVE),
         ('{"schema": "x"}', "manifest {path!r} must have schema 'kernbench.manifest/1', not 'x'" + GIVE),
+        (
+            '{"schema": "kernbench.manifest/2"}',
+            "manifest {path!r} must have schema 'kernbench.manifest/1', not 'kernbench.manifest/2'; a later kernbench "
+            "wrote it; use a newer kernbench.",
+        ),
     ],
 )
 def test_a_file_that_is_no_manifest_is_a_sentence(tmp_path: Path, text: str | None, sentence: str) -> None:

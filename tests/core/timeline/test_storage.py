@@ -127,8 +127,8 @@ def test_a_file_of_before_has_no_activity(tmp_path: Path) -> None:
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     """It says what to do."""
     assert damaged(tmp_path, head=head(schema=2)) == (
-        f"timeline {str(tmp_path / 't.npz')!r} must have schema 1, not 2; read it with the version of kernbench that "
-        "wrote it, or run again."
+        f"timeline {str(tmp_path / 't.npz')!r} must have schema 1, not 2; a later kernbench wrote it; use a newer "
+        "kernbench."
     )
 
 

@@ -119,7 +119,7 @@ def test_links_lead_nowhere(top: Path, tmp_path_factory: pytest.TempPathFactory)
     ("text", "said"),
     [
         ("{", "must be whole JSON, and is cut off or changed; run it again with --out."),
-        ('{"schema": "kernbench.run/9"}', "a later kernbench wrote it; install that."),
+        ('{"schema": "kernbench.run/9"}', "a later kernbench wrote it; use a newer kernbench."),
         ("{}", "must have schema"),
     ],
 )
