@@ -48,15 +48,17 @@ kernbench.source = (element, data, spans, choose) => {
 
   return {
     show(from, to) {
-      const { time, runs } = spans.lines(from, to);
+      const { time, ops } = spans.lines(from, to);
       const most = Math.max(...time, 1e-12);
       const longest = Math.max(...onPath.values(), 1e-12);
       for (const [index, row] of rows) {
         const line = data.lines[index];
         const path = onPath.get(`${line.file}:${line.number}`) || 0;
-        row.children[0].replaceChildren(bar(time[index] / most, `${kernbench.time(time[index])} over all PEs, ${runs[index]} times`, "kb-c0"));
+        const made = ops[index] ? `, ${ops[index].toLocaleString("en")} ${ops[index] === 1 ? "op" : "ops"}` : "";
+        const spent = `${kernbench.time(time[index])} over all PEs${made}`;
+        row.children[0].replaceChildren(bar(time[index] / most, spent, "kb-c0"));
         row.children[1].replaceChildren(bar(path / longest, `${kernbench.time(path)} on the critical path`, "crit"));
-        row.setAttribute("aria-label", `line ${line.number}: ${kernbench.time(time[index])} over all PEs, ${kernbench.time(path)} on the critical path`);
+        row.setAttribute("aria-label", `line ${line.number}: ${spent}, ${kernbench.time(path)} on the critical path`);
       }
     },
     mark(index) {

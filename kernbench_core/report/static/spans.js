@@ -82,14 +82,46 @@ kernbench.Spans = class {
     }
     return lit;
   }
-  // The spans that were on a wire or in a unit while something waited for it.
-  holders(place, from, to) {
-    const track = this.data.tracks.findIndex(([, , , node]) => node === place);
-    if (track < 0) return [];
-    const found = [];
-    this.each(track, from / this.tick, to / this.tick, (i) => { if (found.length < 200) found.push(i); });
-    const overlap = (i) => Math.min(this.to(i), to) - Math.max(this.from(i), from);
-    return found.filter((i) => overlap(i) > 0).sort((a, b) => overlap(b) - overlap(a)).slice(0, 6);
+  // What was at the place where a segment of the critical path waited, before its turn came: one entry an op, the
+  // longest first. Of a memory it is the channels that the op went to. null where no span tells of the place.
+  holders({ waited_at, op_id, from_ns, to_ns }) {
+    const { tracks } = this.data;
+    const here = tracks.map((_, track) => track).filter((track) => this.first[track] < this.first[track + 1]
+      && tracks[track][2] !== "kernel" && (tracks[track][3] === waited_at || tracks[track][3].startsWith(`${waited_at}#`)));
+    if (!here.length) return null;
+    const own = (i) => Boolean(op_id) && this.pe[i] === op_id[0] && this.issue[i] === op_id[1];
+    const turns = here.map((track) => [track, this.turn(track, own, from_ns, to_ns)]);
+    const went = turns.filter(([, turn]) => turn !== null);
+    const found = new Map();
+    for (const [track, turn] of went.length ? went : turns) {
+      for (const [op, each] of this.before(track, own, from_ns, turn === null ? to_ns : turn)) {
+        const entry = found.get(op) || { ...each, ns: 0, on: [] };
+        found.set(op, { ...entry, ns: Math.max(entry.ns, each.ns), on: [...entry.on, track] });
+      }
+    }
+    return [...found.values()].sort((a, b) => b.ns - a.ns).slice(0, 6);
+  }
+  // When the last span of an op that begins in a window of ns does so, null where none does.
+  turn(track, own, from, to) {
+    let found = null;
+    this.each(track, from / this.tick, to / this.tick, (i) => {
+      if (own(i) && this.from(i) > from && this.from(i) <= to) found = this.from(i);
+    });
+    return found;
+  }
+  // How long each op was on a track in a window of ns; of the op that waited, what was over before its last part began.
+  before(track, own, from, to) {
+    const found = new Map();
+    this.each(track, from / this.tick, to / this.tick, (i) => {
+      if (own(i) && this.to(i) > to + this.tick) return;
+      const op = this.issue[i] < 0 ? this.name(i) : `${this.pe[i]},${this.issue[i]}`;
+      const entry = found.get(op) || { span: i, own: own(i), ns: 0, until: from };
+      const end = Math.min(this.to(i), to);
+      entry.ns += Math.max(0, end - Math.max(this.from(i), entry.until)); // a part of a span is not counted twice
+      entry.until = Math.max(entry.until, end);
+      found.set(op, entry);
+    });
+    return [...found].filter(([, { ns }]) => ns > this.tick);
   }
   // All spans of one message, in time.
   message_of(i) {
@@ -112,10 +144,10 @@ kernbench.Spans = class {
     }
     return this.outward.get(i) || [];
   }
-  // Time of each kernel line in a window of ns, and how often it ran.
+  // Time of each kernel line in a window of ns, and how many ops it made: what else it spends is waiting for others.
   lines(from, to) {
     const time = new Float64Array(this.data.lines.length);
-    const runs = new Int32Array(this.data.lines.length);
+    const ops = new Int32Array(this.data.lines.length);
     this.data.tracks.forEach(([, , kind], track) => {
       if (kind !== "kernel") return;
       this.each(track, from / this.tick, to / this.tick, (i) => {
@@ -124,9 +156,9 @@ kernbench.Spans = class {
         const inside = Math.min(this.to(i), to) - Math.max(this.from(i), from);
         if (inside <= 0 || long <= 0) return;
         time[this.line[i]] += (Math.max(0, long - this.inner[i] * this.tick) * inside) / long; // without lines within it
-        runs[this.line[i]]++;
+        if (this.issue[i] >= 0) ops[this.line[i]]++;
       });
     });
-    return { time, runs };
+    return { time, ops };
   }
 };

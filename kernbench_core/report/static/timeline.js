@@ -332,12 +332,28 @@ class Timeline {
     const rows = [make("h4", {}, `On the critical path: ${segment.call || segment.sort}`), this.list(facts)];
     if (segment.waited_at) {
       rows.push(make("h5", {}, `it waited most at ${segment.waited_at.replace("->", " → ")}, which was held by`));
-      const held = this.spans.holders(segment.waited_at, segment.from_ns, segment.to_ns)
-        .filter((i) => !segment.op_id || this.spans.issue[i] !== segment.op_id[1] || this.spans.pe[i] !== segment.op_id[0]);
-      rows.push(held.length ? this.links(held.map((i) => [`${this.spans.name(i)}${this.spans.issue[i] >= 0 ? `, op ${this.spans.issue[i]} of PE ${this.spans.pe[i]}` : ""}, ${kernbench.time(this.spans.from(i))}`, i]))
-        : make("p", { class: "note" }, "The timeline does not go down to it."));
+      const held = this.spans.holders(segment);
+      const note = this.whatIsMissing(segment, held);
+      if (held && held.length) rows.push(this.links(held.map((each) => [this.heldBy(each), each.span])));
+      if (note) rows.push(make("p", { class: "note" }, note));
     }
     return rows;
+  }
+  heldBy({ span, own, ns, on }) {
+    const { spans, data } = this;
+    const what = own ? "its own earlier parts" : `${spans.name(span)}${spans.issue[span] >= 0 ? `, op ${spans.issue[span]} of PE ${spans.pe[span]}` : ""}`;
+    const [name, , kind] = data.tracks[on[0]];
+    const where = on.length > 1 ? `up to ${kernbench.time(ns)} on ${on.length} channels` : kernbench.time(ns) + (kind === "channel" ? ` on ${name}` : "");
+    return `${what}, for ${where}, from ${kernbench.time(spans.from(span))}`;
+  }
+  // Why nothing, or not all, is known of what held the place where a segment waited; "" where all is.
+  whatIsMissing(segment, held) {
+    const known = this.run.machine ? this.run.machine.figures.known() : null;
+    if (known !== null && (segment.from_ns < known[0] || segment.to_ns > known[1])) {
+      return `The timeline is known from ${kernbench.time(known[0])} to ${kernbench.time(known[1])} only.`;
+    }
+    if (held === null) return "The timeline does not go down to it.";
+    return held.length ? "" : "Nothing passed there meanwhile.";
   }
   where(track) {
     const words = [];

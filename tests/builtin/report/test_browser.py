@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,14 @@ from kernbench_core.runs.looks import write_report
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
 from kernbench_core.units import format_time
+from tests.builtin.report.conftest import CHROMIUM
 from tests.core.report.test_page import result
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
-QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 MACHINE = "article[data-section=machine]"
 SCRIPTS = ("core", "format", "colour", "window", "machine", "spans", "source", "paint", "timeline", "run", "start")
 TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser once."""
-    assert playwright is not None
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,30 +42,6 @@ def runs(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     both = folder / "both.html"
     write_report(both, [read_run(folder / name) for name in ("a", "b")], plugins)
     return one, both
-
-
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page where nothing may leave; at the end, nothing was asked for and nothing was told on the console."""
-    contexts, told = [], []
-
-    def open_page(file: Path, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
-        contexts.append(context)
-        context.route("**/*", lambda route: route.continue_() if route.request.url == file.as_uri() else (
-            told.append(f"asked for {route.request.url}"), route.abort()))  # fmt: skip
-        context.set_offline(True)
-        page = context.new_page()
-        page.on("console", lambda message: told.append(message.text))
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.goto(file.as_uri())
-        page.wait_for_selector("html[data-ready=yes]", state="attached")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert told == []
 
 
 def pixels(page: Any, selector: str) -> str:

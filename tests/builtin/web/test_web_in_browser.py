@@ -12,7 +12,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
 from kernbench_core.web import LiveRun, SavedSite, served
-from tests.builtin.report.test_browser import CHROMIUM, QUIET
+from tests.builtin.report.conftest import CHROMIUM, QUIET
 
 playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
