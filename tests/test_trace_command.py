@@ -46,6 +46,14 @@ def events(path: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_the_help_has_every_level(call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """In a terminal of 80 columns too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    told = " ".join(call(command, "--help").stdout.split())
+    assert "goes: host, launch, kernel, unit, channel or wire. [default=wire]" in told and "…" not in told
+
+
 def test_a_run_of_a_later_kernbench_is_refused(call: Call) -> None:
     """By its result, though the timeline could be read; a timeline alone has none."""
     assert call(*SMALL, "--out", "o").returncode == 0

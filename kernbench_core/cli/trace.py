@@ -14,7 +14,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
-from kernbench_core.timeline.levels import LEVELS, TIMELINE
+from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     "-o", "--output", metavar="FILE", help="The file to write: .pftrace, .json, or of a plug-in; and .gz.",
     shell_complete=completed_by("files"),
 )
-@click.option("--level", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True, help="How far down it goes.")
+@click.option(
+    "--level", metavar="LEVEL", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True,
+    help=f"How far down it goes: {LEVELS_IN_WORDS}.",
+)
 @click.option("--window", metavar="FROM..TO", help="The simulated times that it is cut to, as '10 us..20 us'.")
 @click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
 @click.option("--port", type=PortNumber(), default=0, help="The port of --open on this machine; else any free one.")

@@ -58,10 +58,16 @@ def check_folder_of(what: str, path: Path) -> None:
     """Raise UsageError, which begins with `what`, unless the folder that `path` is in exists."""
     if path.parent.is_dir():
         return
-    there = next((folder for folder in path.parents if folder.exists()), None)
-    if there is not None and not there.is_dir():
-        raise UsageError(f"{what} must be in a folder, and {str(there)!r} is none; give another one.")
+    folder_above(what, path)
     raise UsageError(f"{what} must be in a folder that exists; make {str(path.parent)!r} first.")
+
+
+def folder_above(what: str, path: Path) -> Path:
+    """Return the nearest folder above `path` that exists; raise UsageError, beginning with `what`, for a file there."""
+    there = next((folder for folder in path.parents if folder.exists()), Path())
+    if not there.is_dir():
+        raise UsageError(f"{what} must be in a folder, and {str(there)!r} is none; give another one.")
+    return there
 
 
 @contextmanager
@@ -103,9 +109,10 @@ def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
     """Give an empty folder; when the block ends well, its files are those of `path`, beside what else is there.
 
     Files of `path` named in `replaced`, relative to it, go; UsageError where the new ones would replace others, and
-    where a link stands on the way to one of either. When the block raises, `path` is as it was before.
+    where a link stands on the way to one of either. Folders above `path` that are not there are made. When the block
+    raises, `path` is as it was before.
     """
-    new = _temporary(path if path.is_dir() else path.parent)
+    new = _temporary(path if path.is_dir() else folder_above(f"folder {str(path)!r}", path))
     try:
         new.mkdir()
         yield new
@@ -113,7 +120,7 @@ def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
             if path.exists():
                 _merge(new, path, replaced)
             else:
-                new.rename(path)
+                _put(new, path)
     except OSError as error:
         raise _named(error, path) from None
     finally:
@@ -165,6 +172,19 @@ def same_recursion_limit() -> Iterator[None]:
 def _named(error: OSError, path: Path) -> OSError:
     """Return an error that names what was to be written, not a temporary name."""
     return type(error)(error.errno, error.strerror, str(path))
+
+
+def _put(new: Path, path: Path) -> None:
+    """Move a folder to `path`, with the folders above that; make none when that fails."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.rename(path)
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):  # it may not be there, or hold what somebody else made meanwhile
+                folder.rmdir()
+        raise
 
 
 def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:

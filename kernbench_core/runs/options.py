@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 import attrs
 
 from kernbench_core.errors import UsageError, brief
-from kernbench_core.timeline.levels import LEVELS
+from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
@@ -87,7 +87,12 @@ class RunOptions:
     explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
     trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
     level: Annotated[
-        str, Option("How far down the timeline of --trace, --out, --report or --web goes.", choices=LEVELS)
+        str,
+        Option(
+            f"How far down the timeline of --trace, --out, --report or --web goes: {LEVELS_IN_WORDS}.",
+            "LEVEL",
+            choices=LEVELS,
+        ),
     ] = LEVELS[-1]
     window: Annotated[
         str | None, Option("The simulated times that the timeline is cut to, as '10 us..20 us'.", "FROM..TO")

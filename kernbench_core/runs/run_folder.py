@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import check_folder_of, files_below, link_on_the_way, whole_folder, write_text
+from kernbench_core.process.whole_files import files_below, folder_above, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.outputs import OUTPUTS, file_of
 from kernbench_core.runs.result import RunResult, json_text
@@ -46,7 +46,8 @@ class OutFolder:
 def out_folder(out: str | Path | None) -> OutFolder | None:
     """Check, before the run, that `out` can become a run's folder; raise UsageError otherwise.
 
-    It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay.
+    It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay. Folders above it
+    need not be there.
     """
     if out is None:
         return None
@@ -58,12 +59,14 @@ def out_folder(out: str | Path | None) -> OutFolder | None:
             f"--out must name a folder of its own, not {shown}, which is the current one or one above it; give a new "
             "name."
         )
-    if path.is_symlink():  # links were followed as far as they lead
-        raise UsageError(f"--out must name a folder, not {shown}, a link that leads back to itself; remove it.")
+    for link in (each for each in (path, *path.parents) if each.is_symlink()):  # all others were followed
+        name = shown if link == path else repr(str(link))
+        raise UsageError(f"--out must name a folder, not {name}, a link that leads back to itself; remove it.")
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out must name a folder, not the file {shown}.")
-    check_folder_of("--out", path if path.is_symlink() or Path(out).parent.is_dir() else Path(out))
-    if not os.access(path if path.exists() else path.parent, os.W_OK | os.X_OK):
+    folder_above("--out", Path(out))
+    above = folder_above("--out", path)
+    if not os.access(path if path.exists() else above, os.W_OK | os.X_OK):
         raise UsageError(f"--out must be a folder that can be written, not {shown}; give another one.")
     if not path.exists() or not any(path.iterdir()):
         return OutFolder(path)

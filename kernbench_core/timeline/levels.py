@@ -9,6 +9,8 @@ from kernbench_core.errors import UsageError
 LEVELS: Final = ("host", "launch", "kernel", "unit", "channel", "wire")
 """The levels of a timeline, coarsest first; a track is of the level that its `kind` names, or is a "place"."""
 
+LEVELS_IN_WORDS: Final = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
+
 PLACE: Final = "place"
 """The kind of a track that only holds others: a package, a die, a PE."""
 

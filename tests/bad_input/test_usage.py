@@ -65,7 +65,7 @@ ARGUMENTS = {
     ("run", "gemm", "--trace", "d.json"): "trace file 'd.json' must be a file in a folder that can be written; give "
     "another "
     "one.",
-    ("run", "gemm", "--out", "none/o"): "--out must be in a folder that exists; make 'none' first.",
+    ("run", "gemm", "--out", "file/o"): "--out must be in a folder, and 'file' is none; give another one.",
     ("run", "gemm", "--out", "file"): "--out must name a folder, not the file 'file'.",
     ("run", "gemm", "--bogus"): "No such option '--bogus'. See 'kernbench run --help'.",
     ("components", "builtin.pe_gmm"): "component must be a registered name or a part of one, not 'builtin.pe_gmm'. "

@@ -122,6 +122,31 @@ def test_a_folder_is_as_it_was_when_it_fails(
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("fault", [None, "in the block", "at the end"])
+def test_folders_above_are_made_or_none_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str | None) -> None:
+    """They come when all is written; what was there stays, and what somebody else put there meanwhile."""
+    (tmp_path / "there").mkdir()
+
+    def failing(self: Path, target: Path) -> Path:
+        (tmp_path / "there/a/theirs").write_text("")
+        raise OSError(28, "No space left on device")
+
+    if fault == "at the end":
+        monkeypatch.setattr(Path, "rename", failing)
+    try:
+        with whole_folder(tmp_path / "there/a/b/c") as new:
+            (new / "x").write_text("new")
+            assert not (tmp_path / "there/a").exists()
+            if fault == "in the block":
+                raise ZeroDivisionError
+    except (ZeroDivisionError, OSError):
+        left = ["a", "a/theirs"] if fault == "at the end" else []
+    else:
+        left = ["a", "a/b", "a/b/c", "a/b/c/x"]
+    assert sorted(path.relative_to(tmp_path / "there").as_posix() for path in tmp_path.glob("there/**/*")) == left
+    assert (fault is None) == (len(left) == 4) and [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
 def test_ctrl_c_waits_until_a_folder_is_whole(tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not lost either."""
     rename = Path.rename

@@ -109,7 +109,6 @@ def test_a_bench_file_and_a_function_can_be_run(toy: ModuleType, tmp_path: Path)
         ({"verify_data": True, "data": False}, UsageError,
          "verifying data needs data; leave out either --verify-data or --no-data."),
         ({"trace": "t.csv"}, UsageError, "trace file must end in .txt or .txt.gz, not 't.csv'."),
-        ({"out": "no/such/out"}, UsageError, "--out must be in a folder that exists; make 'no/such' first."),
         ({"out": f"{__file__}/x"}, UsageError,
          f"--out must be in a folder, and {__file__!r} is none; give another one."),
         ({"out": "/dev/null/a/x"}, UsageError, "--out must be in a folder, and '/dev/null' is none; give another one."),

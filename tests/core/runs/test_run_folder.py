@@ -281,3 +281,25 @@ def test_a_link_that_a_bench_makes_is_refused_at_the_end(toy: ModuleType, folder
     )
     assert (folder / "mine/log").read_bytes() == b"[7]\n"
     assert set(contents(folder / "o")) == {"manifest.json", "machine.json", "result.json", "timeline.npz"}
+
+
+def test_folders_above_are_made_for_what_is_written(toy: ModuleType, folder: Path) -> None:
+    """Where the run ends well: one that fails, or is refused, makes none."""
+    for fail, error in (("oops", Exception), ("interrupt", RunInterrupted)):
+        with pytest.raises(error):
+            run("toy", "one", {"fail": fail}, out="runs/all/o", plugins=toy.plugins)
+        assert [path.name for path in folder.iterdir()] == ["precious.txt"]
+    refusal(toy, "runs/all/o", params={"n": "many"})
+    assert [path.name for path in folder.iterdir()] == ["precious.txt"]
+    run("toy", "one", out="runs/all/o", plugins=toy.plugins)
+    assert [path.name for path in (folder / "runs").iterdir()] == ["all"]
+    assert [path.name for path in (folder / "runs/all").iterdir()] == ["o"]
+    assert json.loads((folder / "runs/all/o/manifest.json").read_text())["schema"] == "kernbench.manifest/1"
+
+
+def test_a_link_to_itself_above_is_refused(toy: ModuleType, folder: Path) -> None:
+    """No folder can be made of it."""
+    (folder / "round").symlink_to("round")
+    assert refusal(toy, "round/o") == (
+        f"--out must name a folder, not {str(folder / 'round')!r}, a link that leads back to itself; remove it."
+    )
