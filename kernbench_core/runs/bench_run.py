@@ -178,7 +178,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                     progress.begin("computing")
                     outputs.compute()
     except KeyboardInterrupt:
-        raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
+        partial = _result(request, engine, recorder, None, began, interrupted=True)
+        raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made = _result(request, engine, recorder, verification, began)
@@ -191,7 +192,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     if request.options.strict_races and result.hazards:
         run_is_complete()
         raise RaceError(result)
-    if any((request.trace, request.bundle, request.out, request.report)):
+    if request.files:
         progress.begin("writing")
     machine = _write_files(request, result, engine, wall.timeout_s)
     if pages is not None:

@@ -67,6 +67,12 @@ class Request:
         return self.report is not None or self.watcher is not None
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The options of what is written when the run has ended well."""
+        asked = {"--out": self.out, "--report": self.report, "--trace": self.trace, "--bundle": self.bundle}
+        return tuple(option for option, file in asked.items() if file is not None)
+
+    @property
     def keeps_inputs(self) -> bool:
         """Whether the sources and inputs are kept beside the manifest."""
         return self.out is not None or self.bundle is not None

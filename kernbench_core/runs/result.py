@@ -51,7 +51,8 @@ class RunResult:
     did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
     unless they were asked for. `hazards` are uses of memory that nothing orders, found with and without data. `rows`
     are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
-    says what happened when, where it was asked for, as with `timeline=True` or `out`.
+    says what happened when, where it was asked for, as with `timeline=True` or `out`. `unwritten` are the options of
+    files, as "--out", that an interrupt left unwritten.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -82,6 +83,7 @@ class RunResult:
     kernels: KernelFigures | None = None
     links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
+    unwritten: tuple[str, ...] = ()
     _all_links: bool = False
     _op_columns: list[ColumnTable] = attrs.field(factory=list, init=False)
 

@@ -117,7 +117,7 @@ def verdict(result: RunResult) -> Text:
 def _verdict(result: RunResult) -> Text:
     found = result.verification
     if result.interrupted:
-        return Text("interrupted: everything here covers only what ran", "bold yellow")
+        return Text(f"interrupted: everything here covers only what ran{_unwritten(result.unwritten)}", "bold yellow")
     if found is None:
         return Text("data not verified (--verify-data does)", "yellow")
     if not found.checked:
@@ -127,6 +127,14 @@ def _verdict(result: RunResult) -> Text:
     if found.ok:
         return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
     return Text.assemble(("DATA IS WRONG", "bold red"), f": {found.wrong} of {tensors}{error}")
+
+
+def _unwritten(options: Sequence[str]) -> str:
+    """Say of files that were asked for that they are not written: "; --out and --trace are not written"."""
+    if not options:
+        return ""
+    names = " and ".join(filter(None, (", ".join(options[:-1]), options[-1])))
+    return f"; {names} {'is' if len(options) == 1 else 'are'} not written"
 
 
 def _headline(result: RunResult) -> Text:

@@ -183,7 +183,7 @@ def test_signals_end_a_run_with_what_was_done(
     process.send_signal(sent)
     out, err = process.communicate(timeout=240)
     assert (process.returncode, err) == (code, "")
-    assert "\ninterrupted: everything here covers only what ran\n" in out
+    assert "\ninterrupted: everything here covers only what ran; --out is not written\n" in out
     assert folder.files() == {"k.py", "started"}
 
 

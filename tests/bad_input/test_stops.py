@@ -146,7 +146,8 @@ PRESSES = [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2
 @pytest.mark.parametrize(("how", "presses"), slow_but(PRESSES[::4], PRESSES))
 def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
     """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
-    process = folder.start("run", "k.py", "--topology", "tiny", "-p", f"how={how}", "--trace", "t.json", "--out", "o")
+    files = ("--trace", "t.json", "--report", "r.html", "--out", "o")
+    process = folder.start("run", "k.py", "--topology", "tiny", "-p", f"how={how}", *files)
     _wait_for(folder.path / "started")
     process.send_signal(signal.SIGINT)
     for _ in range(presses - 1):
@@ -155,7 +156,7 @@ def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> Non
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "")
     assert out.startswith("k on tiny ") and "\ntotal time " in out
-    assert "\ninterrupted: everything here covers only what ran\n" in out
+    assert "\ninterrupted: everything here covers only what ran; --out, --report and --trace are not written\n" in out
     assert folder.files() == {"k.py", "started"}
 
 

@@ -105,6 +105,30 @@ def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["interrupted"] is True
 
 
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (("--trace", "t.txt"), "; --trace is not written"),
+        (("--trace", "t.txt", "--out", "o"), "; --out and --trace are not written"),
+        (
+            ("--trace", "t.txt", "--out", "o", "--bundle", "b.tgz"),
+            "; --out, --trace and --bundle are not written",
+        ),
+    ],
+)
+@pytest.mark.parametrize("look", [(), ("-q",), ("-v",)])
+def test_an_interrupt_says_which_files_are_missing(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    files: tuple[str, ...], told: str, look: tuple[str, ...],
+) -> None:  # fmt: skip
+    """All that were asked for: none is there."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt", *look, *files) == 130
+    assert f"interrupted: everything here covers only what ran{told}\n" in capsys.readouterr().out
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_an_interrupted_rerun_prints_what_there_is(
     toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
