@@ -35,6 +35,15 @@ function told(progress) {
   return words.join(" · ");
 }
 
+// Why there is no page yet: while there is nothing to see of the machine, until the run has made one, until it is drawn.
+function nothing(found) {
+  const building = found.progress === null || found.progress.phase === "building";
+  if (found.page > 0) return "The first page of what has happened so far is being drawn.";
+  if (found.state !== "running") return "There is nothing to see of this run.";
+  return building ? "Nothing to see yet: the machine is being built."
+    : "Nothing to see yet: the run goes on, and its first page is still to be made.";
+}
+
 function look(number) {
   coming = true;
   const old = pages.querySelector("iframe");
@@ -73,6 +82,8 @@ async function ask() {
   const over = found.state !== "running";
   state.textContent = { running: told(found.progress), complete: "complete", failed: "ended without a result; the terminal says why" }[found.state];
   document.body.dataset.state = found.state;
+  const none = document.getElementById("none");
+  if (none !== null) none.textContent = nothing(found);
   bar.hidden = over;
   if (found.progress !== null && found.progress.fraction !== null) bar.value = found.progress.fraction;
   else bar.removeAttribute("value");

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
+from kernbench_core.report import RunPage
 from kernbench_core.web import LiveRun, SavedSite, served
 from tests.builtin.report.conftest import CHROMIUM, QUIET
+from tests.core.report.test_page import result
 
 playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
@@ -91,3 +94,28 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
         page.get_by_role("status").get_by_text("building the machine").wait_for()
         page.goto("about:blank")
         assert kb.run("vector-add", "tiny", params, plugins=plugins, watcher=again).total_ns > 0
+
+
+def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
+    """The machine is being built until the run says otherwise; then no page was made, or it is being drawn."""
+    live, none = LiveRun("vector-add on tiny", plugins.report_sections), page.locator("#none")
+    made = RunPage("one", result(), goes_on=True)
+    page.route("**/page?*", lambda route: None)  # it is never answered
+    with served(live) as address:
+        page.goto(address)
+        none.get_by_text("Nothing to see yet: the machine is being built.", exact=True).wait_for()
+        live.progressed(Progress(12.5, 300, 2.0, 0.42, "kernel", "gemm", step_s=1.0, events_per_s=300.0))
+        none.get_by_text("Nothing to see yet: the run goes on, and its first page is still to be made.").wait_for()
+        assert "42 % of this step" in page.get_by_role("status").inner_text()
+        live.show(made, complete=False)
+        none.get_by_text("The first page of what has happened so far is being drawn.", exact=True).wait_for()
+        assert page.locator("iframe.coming").count() == 1
+
+
+def test_a_run_that_fails_early_has_nothing_to_show(plugins: Plugins, page: Any) -> None:
+    """It does not promise a page any more."""
+    live = LiveRun("vector-add on tiny", plugins.report_sections)
+    live.failed()
+    with served(live) as address:
+        page.goto(address)
+        page.get_by_text("There is nothing to see of this run.", exact=True).wait_for()
