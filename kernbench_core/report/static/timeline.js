@@ -341,7 +341,8 @@ class Timeline {
   }
   heldBy({ span, own, ns, on }) {
     const { spans, data } = this;
-    const what = own ? "its own earlier parts" : `${spans.name(span)}${spans.issue[span] >= 0 ? `, op ${spans.issue[span]} of PE ${spans.pe[span]}` : ""}`;
+    const unnamed = spans.issue[span] < 0 && spans.message[span] < 0; // some memories do not note for whom they transfer
+    const what = own ? "its own earlier parts" : unnamed ? "transfers of unknown ops, perhaps its own too" : `${spans.name(span)}${spans.issue[span] >= 0 ? `, op ${spans.issue[span]} of PE ${spans.pe[span]}` : ""}`;
     const [name, , kind] = data.tracks[on[0]];
     const where = on.length > 1 ? `up to ${kernbench.time(ns)} on ${on.length} channels` : kernbench.time(ns) + (kind === "channel" ? ` on ${name}` : "");
     return `${what}, for ${where}, from ${kernbench.time(spans.from(span))}`;

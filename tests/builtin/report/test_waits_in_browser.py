@@ -111,6 +111,15 @@ def test_every_wait_of_a_crowded_machine_has_its_reason(run_opened: Run) -> None
             assert min(seen[op]) < turn
 
 
+def test_a_memory_that_does_not_note_for_whom_it_transfers(run_opened: Run) -> None:
+    """Its transfers are told as what they are: of whom is not known, and the op that waited may be among them."""
+    sets = {"components.hbm_ctrl.impl": "builtin.hbm_ctrl_bank"}
+    page = run_opened("gemm", {"M": 128, "N": 128, "K": 128}, set=sets)[1]
+    found = [held for segment, held, _ in waits(page) if "hbm_ctrl" in segment["waited_at"].partition("->")[0]]
+    assert found and all(len(held) == 1 for held in found)
+    assert all(held[0].startswith("transfers of unknown ops, perhaps its own too, for up to ") for held in found)
+
+
 def test_only_what_the_timeline_has_is_told(run_opened: Run) -> None:
     """Of a coarser level no wait has its reason; of a window only those that lie in it have all of it."""
     page = run_opened("gemm", {"M": 128, "N": 128, "K": 128}, level="unit")[1]
