@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
-from kernbench_core.errors import UsageError, brief
+from kernbench_core.errors import UsageError
 from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Extents
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, file_and_function, read_sources
+from kernbench_core.process.sentences import brief
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.callsite import site_of_frame
-from kernbench_core.errors import ShapeError, StoreError, UsageError, brief
+from kernbench_core.errors import ShapeError, StoreError, UsageError
 from kernbench_core.host.device_tensor import DeviceTensor, cell_of
 from kernbench_core.host.expectation import Expectation, require_like, require_numbers
 from kernbench_core.host.host_program import HostProgram, Shared
 from kernbench_core.host.launch_arguments import choose_pes
 from kernbench_core.memory.placement import Placements
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
+from kernbench_core.process.sentences import brief
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, dtype_name, is_known, itemsize, numpy_dtype
 from kernbench_core.values.region import Region

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import field, frozen
 
-from kernbench_core.errors import brief
+from kernbench_core.process.sentences import brief
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import OpId, Value
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.errors import brief
 from kernbench_core.explain.ledger import PARTS
+from kernbench_core.process.sentences import brief
 
 
 @attrs.frozen

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from kernbench_core.drawing import MachineDrawing
 from kernbench_core.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
-from kernbench_core.errors import UsageError, brief, schema_hint
+from kernbench_core.errors import UsageError
+from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.report.result_form import faults
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.timeline import TIMELINE, Timeline, load

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
 import attrs
 
-from kernbench_core.errors import UsageError, brief
+from kernbench_core.errors import UsageError
+from kernbench_core.process.sentences import brief
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import IO, Any, Final
 import attrs
 import numpy as np
 
-from kernbench_core.errors import UsageError, brief, schema_hint
+from kernbench_core.errors import UsageError
+from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.process.whole_files import whole_file
 from kernbench_core.timeline.activity import Activity
 from kernbench_core.timeline.columns import column_names, column_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kernbench_core.errors import brief
+from kernbench_core.process.sentences import brief
 
 T = TypeVar("T")
 #: Things that a repr shows, characters of each, and rows of a table.
