@@ -11,7 +11,7 @@ from kernbench_core.drawing.svg import view_svg
 from kernbench_core.report.page import asset, environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
-from kernbench_core.units import format_time
+from kernbench_core.units import format_time, join_names
 
 #: What stands for the most of a place.
 _FULL: Final = 65535
@@ -77,16 +77,23 @@ def _launches(page: RunPage) -> list[Mapping[str, Any]]:
 
     `exact` is the share of that time that the busiest of each kind was busy, as the simulator counted.
     """
+    launches = page.result.get("launches", ())
+    several = len({sip for each in launches for sip in each.get("sips") or ()}) > 1
     return [
         {
-            "name": f"{number}: {each['kernel']}",
+            "name": f"{number}: {each['kernel']}{_where(each) if several else ''}",
             "at": format_time(each["started_ns"]),
             "from": each["started_ns"],
             "to": each["ended_ns"],
             "exact": [[use["name"], use["utilisation"]] for use in each["busiest"]],
         }
-        for number, each in enumerate(page.result.get("launches", ()), start=1)
+        for number, each in enumerate(launches, start=1)
     ]
+
+
+def _where(launch: Mapping[str, Any]) -> str:
+    sips = launch.get("sips")
+    return f" on {join_names(f'SIP {sip}' for sip in sips)}" if sips else ""
 
 
 MACHINE: Final = Section(

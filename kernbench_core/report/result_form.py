@@ -58,6 +58,7 @@ FORM: Final[Mapping[str, Any]] = {
     "not_modelled": [{"sentence": str, "component": str, "count": int}], "manifest": dict,
     "launches": Maybe([{
         "kernel": str, "started_ns": NUMBER, "ended_ns": NUMBER, "busiest": [{"name": str, "utilisation": NUMBER}],
+        "sips": Maybe([int]),
     }]),
     "kernels": Maybe({"roofline": Maybe(_POINT)}),
     "tcm_map": Maybe([{

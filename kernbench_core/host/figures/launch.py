@@ -10,7 +10,7 @@ import attrs
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.figures.meter import busiest_of, links_of
-from kernbench_core.units import format_bandwidth, format_flops, format_time
+from kernbench_core.units import format_bandwidth, format_flops, format_time, join_names
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
@@ -27,8 +27,9 @@ class LaunchFigures:
 
     The host asked for it at `injected_ns` and learned of its end at `completed_ns`; the first program began at
     `started_ns`, the last one ended at `ended_ns`. `kernel` is the kernel's name, `label` what reports call the launch
-    where that is something else, `line` the line of the host program that asked. `roofline` says what was achieved
-    between start and end, None where nothing was computed or moved. Figures are equal where all that and `busiest` are.
+    where that is something else, `line` the line of the host program that asked. It ran on so many `pes` of `sips`.
+    `roofline` says what was achieved between start and end, None where nothing was computed or moved. Figures are equal
+    where all that and `busiest` are.
     """
 
     kernel: str
@@ -36,6 +37,7 @@ class LaunchFigures:
     line: str
     grid: tuple[int, int, int]
     pes: int
+    sips: tuple[int, ...]
     injected_ns: float
     started_ns: float
     ended_ns: float
@@ -43,16 +45,24 @@ class LaunchFigures:
     roofline: RooflinePoint | None
     _resources: Resources
     _intervals: Sequence[BusyInterval]
+    _indices: tuple[int, ...]
+    _alone: bool
 
     @cached_property
     def busiest(self) -> tuple[LaunchUse, ...]:
-        """The busiest resource of each kind between start and end, the highest utilisation first."""
-        return busiest_of(self._resources, self._intervals)
+        """The busiest resource of each kind between start and end, the highest utilisation first.
+
+        Of its PEs' own, of its SIPs', and of the links that touch these.
+        """
+        return busiest_of(self._resources, self._intervals, self._indices)
 
     @cached_property
     def links(self) -> ColumnTable:
-        """The links that were busy between start and end, by column: name, kind, payload bytes, time (ns), share."""
-        return links_of(self._resources, self._intervals)
+        """The links that were busy between start and end, by column: name, kind, payload bytes, time (ns), share.
+
+        Those inside its PEs and its SIPs, and those that touch its SIPs.
+        """
+        return links_of(self._resources, self._intervals, self._indices)
 
     @property
     def time_ns(self) -> float:
@@ -66,7 +76,7 @@ class LaunchFigures:
 
     @property
     def flops(self) -> float:
-        """The floating-point operations of its units."""
+        """The floating-point operations of its units, of all lanes of a block: those that a mask leaves out, too."""
         return 0.0 if self.roofline is None else self.roofline.flops
 
     @property
@@ -92,6 +102,7 @@ class LaunchFigures:
             "line": self.line,
             "grid": list(self.grid),
             "pes": self.pes,
+            "sips": list(self.sips),
             "injected_ns": self.injected_ns,
             "started_ns": self.started_ns,
             "ended_ns": self.ended_ns,
@@ -116,7 +127,8 @@ class LaunchFigures:
         return {**vars(self), "busiest": self.busiest, "links": self.links, "_resources": None, "_intervals": ()}
 
     def __repr__(self) -> str:
-        told = [f"{self.pes} PE{'' if self.pes == 1 else 's'}", format_time(self.time_ns)]
+        where = "" if self._alone else f" of {join_names(f'SIP {sip}' for sip in self.sips)}"
+        told = [f"{self.pes} PE{'' if self.pes == 1 else 's'}{where}", format_time(self.time_ns)]
         if self.busiest:
             told.append(f"{self.busiest[0].name} {self.busiest[0].utilisation:.1%} busy")
         for each in () if self.roofline is None else self.roofline.resources:
@@ -132,12 +144,14 @@ def figures_of(
     launch, response = request.launch, request.response
     if response is None or not launch.started_ns or len(launch.ended_ns) < len(launch.programs):
         return None
+    sip_of = meter.resources.sip_of
     return LaunchFigures(
         kernel=getattr(launch.kernel, "__name__", repr(launch.kernel)),
         label=label,
         line="" if site is None else describe_site(site),
         grid=launch.grid,
         pes=len(launch.started_ns),
+        sips=tuple(sorted({sip_of[pe] for pe in launch.programs})),
         injected_ns=request.born,
         started_ns=min(launch.started_ns.values()),
         ended_ns=max(launch.ended_ns.values()),
@@ -145,4 +159,6 @@ def figures_of(
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
+        indices=tuple(launch.programs),
+        alone=len(set(sip_of)) == 1,
     )

@@ -5,16 +5,16 @@ Totals are read when the first PE of a launch begins and when the last one ends:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.graph import EdgeKind
+from kernbench_core.graph import EdgeKind, Node
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
 from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
 from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
@@ -23,6 +23,9 @@ from kernbench_core.reporting import LaunchWork, PeCounter
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.messages import Launch
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+_NOTHING: Final = Node("", "")
 
 
 @attrs.frozen(repr=False)
@@ -51,7 +54,8 @@ class LaunchUse:
 class Resources:
     """Name what can be busy, by number: `wires` numbers of wires first, and units behind them; number 0 is nothing.
 
-    `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each.
+    `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each. `sips` are the SIPs of the two
+    ends of each, `pes` the index of the PE that it is a part of; -1 is none. `sip_of` is the SIP of each PE.
     """
 
     kinds: tuple[str, ...]
@@ -59,6 +63,9 @@ class Resources:
     codes: npt.NDArray[np.intp]
     servers: FloatArray
     wires: int
+    sips: IntArray
+    pes: IntArray
+    sip_of: tuple[int, ...]
 
     @classmethod
     def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> Resources:
@@ -67,18 +74,37 @@ class Resources:
         kinds: dict[str, int] = {}
         names, codes = [""] * wires, [0] * wires
         edges = hardware.graph.edges
+        ends: list[tuple[Node, Node]] = [(_NOTHING, _NOTHING)] * wires
         code_of = {kind: kinds.setdefault(f"{kind.value} wire", len(kinds)) for kind in EdgeKind}
         for source in hardware.components.values():
             for to, wire in source.out_ports.items():
                 names[wire.number], codes[wire.number] = wire.name, code_of[edges[source.id, to].kind]
+                ends[wire.number] = source.node, hardware.components[to].node
             for wire in source.internal_wires:
                 kind = f"{source.node.kind} channel"
                 names[wire.number], codes[wire.number] = wire.name, kinds.setdefault(kind, len(kinds))
+                ends[wire.number] = source.node, source.node
         names += (unit.id for unit in units)
         codes += (kinds.setdefault(unit.node.kind, len(kinds)) for unit in units)
+        ends += ((unit.node, unit.node) for unit in units)
         servers = np.ones(len(names))
         servers[wires:] = [unit.servers for unit in units]
-        return cls(tuple(kinds), names, np.array(codes), servers, wires)
+        sites = hardware.layout.pes
+        index: dict[tuple[int | None, ...], int] = {(site.sip, site.cube, site.pe): site.index for site in sites}
+        sips = np.array([[-1 if end.sip is None else end.sip for end in pair] for pair in ends]).T
+        pes = np.array([max(index.get((end.sip, end.cube, end.pe), -1) for end in pair) for pair in ends])
+        sip_of = tuple(site.sip for site in sites)
+        return cls(tuple(kinds), names, np.array(codes), servers, wires, sips, pes, sip_of)
+
+    def of_launch(self, pes: Collection[int]) -> BoolArray:
+        """Say of each whether it can be a launch's on some PEs: no part of another PE, and not of other SIPs alone.
+
+        What has no SIP at either end, such as a switch, is everybody's.
+        """
+        sips = _among(self.sips, {self.sip_of[pe] for pe in pes})
+        shared: BoolArray = self.sips.max(axis=0) < 0
+        found: BoolArray = (sips[0] | sips[1] | shared) & _among(self.pes, {-1, *pes})
+        return found
 
     def busiest(self, busy: FloatArray, nbytes: IntArray, span: float) -> tuple[LaunchUse, ...]:
         """Return the busiest of each kind, the highest first; each was busy for so many of `span` ns."""
@@ -101,16 +127,26 @@ class Resources:
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
 
 
-def busiest_of(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple[LaunchUse, ...]:
-    """Return the busiest resource of each kind over all intervals together, the highest first."""
-    span = sum(each.span for each in intervals)
-    return resources.busiest(*_added(resources, intervals), span) if span else ()
+def _among(numbers: IntArray, chosen: Collection[int]) -> BoolArray:
+    """Say of each number whether it is among the chosen ones; none is below -1."""
+    known = np.zeros(max(numbers.max(), *chosen, 0) + 2, bool)
+    known[[*chosen]] = True
+    found: BoolArray = known[numbers]
+    return found
 
 
-def links_of(resources: Resources, intervals: Sequence[BusyInterval]) -> ColumnTable:
-    """Return the wires and channels that were busy, or took a message, in the intervals, by their numbers."""
+def busiest_of(
+    resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int] | None = None
+) -> tuple[LaunchUse, ...]:
+    """Return the busiest resource of each kind over all intervals together, the highest first; of a launch on `pes`."""
     span = sum(each.span for each in intervals)
-    busy, nbytes = (column[: resources.wires] for column in _added(resources, intervals))
+    return resources.busiest(*_added(resources, intervals, pes), span) if span else ()
+
+
+def links_of(resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int]) -> ColumnTable:
+    """Return the wires and channels of a launch on `pes` that were busy, or took a message, by their numbers."""
+    span = sum(each.span for each in intervals)
+    busy, nbytes = (column[: resources.wires] for column in _added(resources, intervals, pes))
     at = np.flatnonzero((busy > 0.0) | (nbytes > 0))
     return ColumnTable(
         len(at),
@@ -124,13 +160,21 @@ def links_of(resources: Resources, intervals: Sequence[BusyInterval]) -> ColumnT
     )
 
 
-def _added(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple[FloatArray, IntArray]:
-    """Return for how long each resource was busy in all intervals together, and the bytes that it took."""
+def _added(
+    resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int] | None
+) -> tuple[FloatArray, IntArray]:
+    """Return for how long each resource was busy in all intervals together, and the bytes that it took.
+
+    With `pes`, nothing of those that cannot be a launch's there.
+    """
     busy, nbytes = np.zeros(len(resources.names)), np.zeros(len(resources.names), np.int64)
     for each in intervals:
         busy[each.numbers] += each.busy
         busy[each.units + resources.wires] += each.units_busy
         nbytes[each.numbers] += each.nbytes
+    if pes is not None:
+        own = resources.of_launch(pes)
+        busy, nbytes = np.where(own, busy, 0.0), np.where(own, nbytes, 0)
     return busy, nbytes
 
 
@@ -138,7 +182,7 @@ class LaunchMeter:
     """Measure the launches of one run; the kernel runner says when each PE begins and ends its part.
 
     What a PE computes, and what it moves to and from memories, counts for the launch that it runs; how busy resources
-    are is what they were during the launch, whoever used them.
+    are is what those of its PEs and SIPs were during the launch, whoever used them.
     """
 
     def __init__(self) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures import readings
+from kernbench_core.host.figures.meter import Resources
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase
 from tests.core.toy_machine import Classes, ToyPe, toy_engine
@@ -80,16 +82,19 @@ def test_work_counts_for_the_launch_that_a_pe_runs() -> None:
     assert second.hbm_bytes_per_s == 1200 / second.time_ns * 1e9
 
 
-def test_launches_side_by_side_have_their_own_work_and_share_what_is_busy() -> None:
-    """Each PE's work is its launch's; the wire of the other PE is in the table of both."""
+def test_launches_side_by_side_have_their_own_work_and_wires_and_share_memories() -> None:
+    """Each PE's work is its launch's, and so is its wire; a memory of their SIP is in the table of both."""
     engine = measured_engine()
     wires = {wire.name: wire for wire in engine.hardware.wires}
+    memory = "sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0"
 
     def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
         slice_ = int(tl.id[len("sip0.cube0.pe")])
         read(tl, slice_, 64 << slice_)
         wires[f"{tl.id}->sip0.cube0.r0c0"].book(200, env.now, env.now)  # 8 B/ns: 25 ns
-        yield env.timeout(50.0)
+        yield env.timeout(25.0)  # both run now
+        wires[memory].book(64, env.now, env.now)
+        yield env.timeout(25.0)
 
     def bench(rt: Any) -> None:
         one = rt.launch(kernel, None, pes=[0], wait=False)
@@ -99,10 +104,22 @@ def test_launches_side_by_side_have_their_own_work_and_share_what_is_busy() -> N
 
     engine.run(bench)
     assert [each.hbm_bytes for each in engine.figures()] == [64, 128]
-    for each in engine.figures():
+    for pe, each in enumerate(engine.figures()):
         (wire,) = (use for use in each.busiest if use.kind == "command wire")
         assert wire.utilisation == wire.busy_ns / each.time_ns
         assert each.time_ns == 50.0
+        own = f"sip0.cube0.pe{pe}.pe_cpu->sip0.cube0.r0c0"
+        assert (wire.name, wire.alike) == (own, 1)
+        used = {row["name"]: row["bytes"] for row in each.links}
+        assert used[own] == 200 and used[memory] == 128
+        assert f"sip0.cube0.pe{1 - pe}.pe_cpu->sip0.cube0.r0c0" not in used
+
+
+def test_what_no_sip_has_is_of_every_launch() -> None:
+    """A switch, two wires of it, a PE's unit on each SIP: those of PE 1 on SIP 1, by hand."""
+    sips, pes = np.array([[-1, -1], [-1, 0], [1, -1], [0, 0], [1, 1]]).T, np.array([-1, -1, -1, 0, 1])
+    found = Resources(("k",), [""] * 5, np.zeros(5, int), np.ones(5), 5, sips, pes, (0, 1)).of_launch([1])
+    assert found.tolist() == [True, False, True, False, True]
 
 
 def test_only_what_happens_between_start_and_end_is_busy() -> None:
