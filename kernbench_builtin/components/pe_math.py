@@ -82,7 +82,7 @@ counted in steps, by the records of the ops; the overhead and the lane width are
         yield env.timeout(self.min_service_ns(msg))
 
     def flops(self, msg: Any) -> float:
-        """Return one for each element, whatever the op."""
+        """Return one for each element, whatever the op; a mask leaves none out."""
         return float(msg.elements)
 
     def peak_flops(self, msg: Any) -> float:

@@ -40,7 +40,8 @@ class RooflinePoint:
     """Place one launch under the roof. Rates in GFLOP/s and GB/s, `intensity` in FLOP per byte of HBM traffic.
 
     `attainable` is the lower of the units' peak and what the memories in use could feed; `bound` says which,
-    "compute" or "memory". A launch without arithmetic has an attainable rate of 0 and is bound by memory.
+    "compute" or "memory". A launch without arithmetic has an attainable rate of 0 and is bound by memory. `flops` are
+    those of all lanes of a block, those that a mask leaves out too; `hbm_bytes` are of the lanes that it leaves in.
     """
 
     flops: float

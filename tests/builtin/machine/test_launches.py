@@ -28,6 +28,13 @@ def test_a_product_has_2mnk_operations_and_the_bytes_of_its_dma(plugins: Plugins
     assert launch.kernel == "gemm_kernel" and "gemm.py:" in launch.line
 
 
+def test_flop_are_of_all_lanes_and_bytes_of_those_that_a_mask_leaves_in(plugins: Plugins) -> None:
+    """Of 1000 elements in blocks of 512: each program adds a whole block, and moves what there is."""
+    (launch,) = kb.run("vector-add", "tiny", {"n": 1000, "block": 512}, plugins=plugins).launches
+    assert launch.flops == 512 * np.prod(launch.grid) > 1000
+    assert launch.hbm_bytes == 3 * 4 * 1000
+
+
 def test_the_explanation_has_the_same_points(plugins: Plugins) -> None:
     """There is one count of what was done."""
     result = kb.run("mlp", "tiny", {"model": "gpt2", "tokens": 16}, data=False, explain=True, plugins=plugins)
