@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.host.figures.columns import ColumnTable
     from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse, Resources
+    from kernbench_core.host.figures.owners import BoolArray
     from kernbench_core.host.figures.readings import BusyInterval
     from kernbench_core.host.figures.roofline import RooflinePoint
     from kernbench_core.messages import KernelLaunchMsg
+
+#: What a copy in another process has of the machine.
+_LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": None}
 
 
 @attrs.frozen(repr=False, eq=False, slots=False)
@@ -45,7 +49,7 @@ class LaunchFigures:
     roofline: RooflinePoint | None
     _resources: Resources
     _intervals: Sequence[BusyInterval]
-    _indices: tuple[int, ...]
+    _own: Callable[[], BoolArray]
     _alone: bool
 
     @cached_property
@@ -54,7 +58,7 @@ class LaunchFigures:
 
         Of its PEs' own, of its SIPs', and of the links that touch these.
         """
-        return busiest_of(self._resources, self._intervals, self._indices)
+        return busiest_of(self._resources, self._intervals, self._own())
 
     @cached_property
     def links(self) -> ColumnTable:
@@ -62,7 +66,7 @@ class LaunchFigures:
 
         Those inside its PEs and its SIPs, and those that touch its SIPs.
         """
-        return links_of(self._resources, self._intervals, self._indices)
+        return links_of(self._resources, self._intervals, self._own())
 
     @property
     def time_ns(self) -> float:
@@ -124,7 +128,7 @@ class LaunchFigures:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine behind: what was busy goes along."""
-        return {**vars(self), "busiest": self.busiest, "links": self.links, "_resources": None, "_intervals": ()}
+        return {**vars(self), "busiest": self.busiest, "links": self.links, **_LEFT}
 
     def __repr__(self) -> str:
         where = "" if self._alone else f" of {join_names(f'SIP {sip}' for sip in self.sips)}"
@@ -144,7 +148,7 @@ def figures_of(
     launch, response = request.launch, request.response
     if response is None or not launch.started_ns or len(launch.ended_ns) < len(launch.programs):
         return None
-    sip_of = meter.resources.sip_of
+    sip_of = meter.sip_of
     return LaunchFigures(
         kernel=getattr(launch.kernel, "__name__", repr(launch.kernel)),
         label=label,
@@ -159,6 +163,6 @@ def figures_of(
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
-        indices=tuple(launch.programs),
+        own=lambda: meter.own(launch),
         alone=len(set(sip_of)) == 1,
     )

@@ -5,17 +5,18 @@ Totals are read when the first PE of a launch begins and when the last one ends:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.graph import EdgeKind, Node
+from kernbench_core.graph import EdgeKind
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
+from kernbench_core.host.figures.owners import BoolArray, Owners
 from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
 from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, PeCounter
@@ -23,9 +24,6 @@ from kernbench_core.reporting import LaunchWork, PeCounter
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.messages import Launch
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-_NOTHING: Final = Node("", "")
 
 
 @attrs.frozen(repr=False)
@@ -54,8 +52,7 @@ class LaunchUse:
 class Resources:
     """Name what can be busy, by number: `wires` numbers of wires first, and units behind them; number 0 is nothing.
 
-    `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each. `sips` are the SIPs of the two
-    ends of each, `pes` the index of the PE that it is a part of; -1 is none. `sip_of` is the SIP of each PE.
+    `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each.
     """
 
     kinds: tuple[str, ...]
@@ -63,9 +60,6 @@ class Resources:
     codes: npt.NDArray[np.intp]
     servers: FloatArray
     wires: int
-    sips: IntArray
-    pes: IntArray
-    sip_of: tuple[int, ...]
 
     @classmethod
     def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> Resources:
@@ -74,37 +68,18 @@ class Resources:
         kinds: dict[str, int] = {}
         names, codes = [""] * wires, [0] * wires
         edges = hardware.graph.edges
-        ends: list[tuple[Node, Node]] = [(_NOTHING, _NOTHING)] * wires
         code_of = {kind: kinds.setdefault(f"{kind.value} wire", len(kinds)) for kind in EdgeKind}
         for source in hardware.components.values():
             for to, wire in source.out_ports.items():
                 names[wire.number], codes[wire.number] = wire.name, code_of[edges[source.id, to].kind]
-                ends[wire.number] = source.node, hardware.components[to].node
             for wire in source.internal_wires:
                 kind = f"{source.node.kind} channel"
                 names[wire.number], codes[wire.number] = wire.name, kinds.setdefault(kind, len(kinds))
-                ends[wire.number] = source.node, source.node
         names += (unit.id for unit in units)
         codes += (kinds.setdefault(unit.node.kind, len(kinds)) for unit in units)
-        ends += ((unit.node, unit.node) for unit in units)
         servers = np.ones(len(names))
         servers[wires:] = [unit.servers for unit in units]
-        sites = hardware.layout.pes
-        index: dict[tuple[int | None, ...], int] = {(site.sip, site.cube, site.pe): site.index for site in sites}
-        sips = np.array([[-1 if end.sip is None else end.sip for end in pair] for pair in ends]).T
-        pes = np.array([max(index.get((end.sip, end.cube, end.pe), -1) for end in pair) for pair in ends])
-        sip_of = tuple(site.sip for site in sites)
-        return cls(tuple(kinds), names, np.array(codes), servers, wires, sips, pes, sip_of)
-
-    def of_launch(self, pes: Collection[int]) -> BoolArray:
-        """Say of each whether it can be a launch's on some PEs: no part of another PE, and not of other SIPs alone.
-
-        What has no SIP at either end, such as a switch, is everybody's.
-        """
-        sips = _among(self.sips, {self.sip_of[pe] for pe in pes})
-        shared: BoolArray = self.sips.max(axis=0) < 0
-        found: BoolArray = (sips[0] | sips[1] | shared) & _among(self.pes, {-1, *pes})
-        return found
+        return cls(tuple(kinds), names, np.array(codes), servers, wires)
 
     def busiest(self, busy: FloatArray, nbytes: IntArray, span: float) -> tuple[LaunchUse, ...]:
         """Return the busiest of each kind, the highest first; each was busy for so many of `span` ns."""
@@ -127,26 +102,18 @@ class Resources:
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
 
 
-def _among(numbers: IntArray, chosen: Collection[int]) -> BoolArray:
-    """Say of each number whether it is among the chosen ones; none is below -1."""
-    known = np.zeros(max(numbers.max(), *chosen, 0) + 2, bool)
-    known[[*chosen]] = True
-    found: BoolArray = known[numbers]
-    return found
-
-
 def busiest_of(
-    resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int] | None = None
+    resources: Resources, intervals: Sequence[BusyInterval], own: BoolArray | None = None
 ) -> tuple[LaunchUse, ...]:
-    """Return the busiest resource of each kind over all intervals together, the highest first; of a launch on `pes`."""
+    """Return the busiest resource of each kind over all intervals together, the highest first; with `own`, of these."""
     span = sum(each.span for each in intervals)
-    return resources.busiest(*_added(resources, intervals, pes), span) if span else ()
+    return resources.busiest(*_added(resources, intervals, own), span) if span else ()
 
 
-def links_of(resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int]) -> ColumnTable:
-    """Return the wires and channels of a launch on `pes` that were busy, or took a message, by their numbers."""
+def links_of(resources: Resources, intervals: Sequence[BusyInterval], own: BoolArray) -> ColumnTable:
+    """Return the own wires and channels that were busy, or took a message, in the intervals, by their numbers."""
     span = sum(each.span for each in intervals)
-    busy, nbytes = (column[: resources.wires] for column in _added(resources, intervals, pes))
+    busy, nbytes = (column[: resources.wires] for column in _added(resources, intervals, own))
     at = np.flatnonzero((busy > 0.0) | (nbytes > 0))
     return ColumnTable(
         len(at),
@@ -161,20 +128,19 @@ def links_of(resources: Resources, intervals: Sequence[BusyInterval], pes: Colle
 
 
 def _added(
-    resources: Resources, intervals: Sequence[BusyInterval], pes: Collection[int] | None
+    resources: Resources, intervals: Sequence[BusyInterval], own: BoolArray | None
 ) -> tuple[FloatArray, IntArray]:
     """Return for how long each resource was busy in all intervals together, and the bytes that it took.
 
-    With `pes`, nothing of those that cannot be a launch's there.
+    With `own`, nothing of the others.
     """
     busy, nbytes = np.zeros(len(resources.names)), np.zeros(len(resources.names), np.int64)
     for each in intervals:
         busy[each.numbers] += each.busy
         busy[each.units + resources.wires] += each.units_busy
         nbytes[each.numbers] += each.nbytes
-    if pes is not None:
-        own = resources.of_launch(pes)
-        busy, nbytes = np.where(own, busy, 0.0), np.where(own, nbytes, 0)
+    if own is not None:
+        busy[~own], nbytes[~own] = 0.0, 0
     return busy, nbytes
 
 
@@ -203,6 +169,19 @@ class LaunchMeter:
     def resources(self) -> Resources:
         """What can be busy."""
         return Resources.of(self._hardware, self._units)
+
+    @cached_property
+    def _owners(self) -> Owners:
+        return Owners.of(self._hardware, self._units)
+
+    @cached_property
+    def sip_of(self) -> tuple[int, ...]:
+        """The SIP of each PE, by its index."""
+        return tuple(site.sip for site in self._hardware.layout.pes)
+
+    def own(self, launch: Launch) -> BoolArray:
+        """Say of each resource whether it is a part of the PEs or the SIPs that a launch ran on, or touches these."""
+        return self._owners.of_launch(launch.programs)
 
     def _index(self) -> None:
         """Have whatever of a PE asks memories outside of it, or computes, count for what its counter says."""
