@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import loaded_tool
 
 
+@pytest.mark.slow
 def test_routers_with_credits_are_exact_and_those_without_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     with loaded_tool("accuracy/network") as tool:
         for name, value in (("SIZE", 4), ("CYCLES", 150), ("SHARES", (0.6,))):

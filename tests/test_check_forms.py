@@ -28,8 +28,8 @@ def tool() -> Iterator[ModuleType]:
 @pytest.mark.parametrize(
     ("name", "network", "size"),
     [
-        ("ccl.dissemination_barrier", "switch", 2),
         ("ccl.binomial_tree_broadcast", "switch", 4096),
+        ("ccl.dissemination_barrier", "switch", 2),
         ("ccl.halving_doubling_all_gather", "switch", 16384),
         ("ccl.direct_gather", "switch", 65536),
         ("ccl.ring_broadcast", "ring", 4096),

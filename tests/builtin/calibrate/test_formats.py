@@ -143,6 +143,7 @@ def test_products_give_the_launch_and_the_arrays_efficiency_by_dtype(
     assert found.mean_error < 0.01
 
 
+@pytest.mark.slow
 def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
     """An eighth of it is simulated, and it comes within two per cent of all of it."""
     found = []
