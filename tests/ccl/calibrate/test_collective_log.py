@@ -37,6 +37,7 @@ def fitted(plugins: Plugins, log: Path, *chosen: str, **options: object) -> Cali
     return calibrate(open_logs([log], plugins, given), MachineChoice("tiny", SMALL), chosen)
 
 
+@pytest.mark.slow
 @examples(4, phases=[Phase.generate])
 @given(st.floats(5, 90), st.integers(100, 4000), st.sampled_from([("all_reduce", 3), ("all_gather", 4)]))
 def test_a_link_is_found_again_from_its_own_table(
