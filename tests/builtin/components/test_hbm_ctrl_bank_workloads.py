@@ -52,6 +52,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(requests, shapes)
 def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
