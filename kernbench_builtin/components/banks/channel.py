@@ -198,10 +198,10 @@ class BankChannel:
 
     def _catch_up(self, now: float) -> None:
         """Refresh as often as was due in idle time: nothing else happened since."""
-        for place in self._places:
-            place.skip_refreshes(now)
-        self._note_due()
         while True:
+            for place in self._places:
+                place.skip_refreshes(now)
+            self._note_due()
             following = min(place.maintenance_at(place.next_ref) for place in self._places)
             time = max(following, self._row_free)
             if time >= now:

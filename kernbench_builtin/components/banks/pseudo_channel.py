@@ -248,15 +248,17 @@ class PseudoChannel(WaitingBursts):
         self.look_again()
 
     def skip_refreshes(self, now: float) -> None:
-        """Count refreshes that were over before `now` in idle time, all but those whose traces are left then."""
+        """Count refreshes that were over before `now` in idle time, all but those whose traces are left then.
+
+        Those that close a row are given instead: what a trace has of a bank ends with its precharge.
+        """
         t = self.timing
         lasts = 2 * (t.tRC + t.tRP + t.tWR + max(t.tRFC, t.tRFCpb))
         number = math.floor((now - lasts - self.next_ref) / t.tREFI)
-        if number > 0:
+        if number > 0 and max(self._open) == CLOSED:
             banks = len(self._open)
             many = number if self._per_bank else banks
             for bank in range(self._ref_bank, self._ref_bank + min(banks, many)):
-                self._set_closed(bank % banks)
                 self._conflict[bank % banks] = False
                 self._opening[bank % banks] = 0.0
             self._count_refresh(number)

@@ -52,7 +52,6 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.slow
 @examples(60)
 @given(requests, shapes)
 def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
@@ -89,6 +88,22 @@ def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
         parts = (msg.propagation, msg.serialisation, msg.overhead, msg.queueing, msg.service)
         assert sum(parts) == msg.elapsed
         assert min(parts) >= 0
+
+
+@pytest.mark.parametrize("refresh", ["all_bank", "per_bank"])
+@pytest.mark.parametrize("later", [2000, 9000, 9150])
+def test_what_idle_refreshes_close_is_in_the_trace(refresh: str, later: int) -> None:
+    """Rows that were left open are closed before their bank is refreshed, however long nobody asks for anything."""
+    params = {"banks": 8, "bank_groups": 1, "channels": 1, "standard": "hbm2_2000", "tREFI": "1200 ns"}
+    rig = Rig(HbmCtrlBank, {"row_bytes": "256 B", **params, "refresh": refresh}, bandwidth=64.0)
+    ctrl: Any = rig.under_test
+    (channel,) = ctrl.banked
+    channel.trace = []
+    for at in (0, later):
+        rig.ask(at, msg=transaction("write", Region(4000, 321)))
+    rig.run()
+    assert violations(channel.trace, attrs.asdict(ctrl.timing), 8, 1) == []
+    assert channel.refreshes == (later + 30) // (1200 if refresh == "all_bank" else 150)
 
 
 def test_the_rules_of_the_reference_can_fail() -> None:
