@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -13,7 +13,6 @@ from kernbench_core.errors import KernbenchError
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
-    from kernbench_core.plugins import Plugins
 
 _SIZES = ("sips", "cubes", "pes")
 
@@ -51,32 +50,10 @@ def list_presets(shell: Shell, name: str | None, as_json: bool) -> None:
 
 
 def _told_sizes(shell: Shell, preset: str) -> Mapping[str, int]:
+    from kernbench_core.runs.presets import sizes_of
+
     try:
         return sizes_of(shell.plugins, preset)
     except KernbenchError as error:
         shell.warn(str(error))
         return {}
-
-
-def sizes_of(plugins: Plugins, preset: str) -> Mapping[str, int]:
-    """Return how many SIPs, cubes and PEs the machine of a preset has, all together; nothing for one without PEs.
-
-    Raises:
-        KernbenchError: the preset is at fault.
-    """
-    from kernbench_core.runs.bench_run import configure
-    from kernbench_core.topology.compilation import compile_topology
-    from kernbench_core.topology.design import Design, Machine
-    from kernbench_core.topology.machine_kinds import kind_of
-
-    config = configure(plugins, preset)
-    _, kind = kind_of(config, plugins.machines)
-    if not kind.runs_kernels:
-        return {}
-    design = getattr(kind.read(config, plugins.networks), "design", None)
-    if not isinstance(design, Design):  # the plan of a plug-in's kind is its own affair
-        graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
-        assert isinstance(graph, Machine), "a kind that runs kernels makes a machine"
-        design = graph.design
-    counts: Iterable[int] = (design.sips, design.sips * design.cubes_per_sip, len(design.pes))
-    return dict(zip(_SIZES, counts, strict=True))

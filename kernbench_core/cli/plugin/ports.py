@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attrs import frozen
 
-from kernbench_core.cli.topology_list import sizes_of
-from kernbench_core.errors import KernbenchError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs.presets import machines_by_size
 
 
 @frozen
@@ -31,7 +28,7 @@ class Wiring:
     """The ports of nodes of any kind. Presets are compiled as they are needed, the smallest first."""
 
     def __init__(self, plugins: Plugins) -> None:
-        self._graphs = _graphs(plugins)
+        self._graphs = machines_by_size(plugins)
         self._known: dict[str, Ports] = {}
 
     def ports(self, kind: str) -> Ports | None:
@@ -44,22 +41,6 @@ class Wiring:
             for found in _ports(preset, graph):
                 self._known.setdefault(found.kind, found)
         return self._known[kind]
-
-
-def _graphs(plugins: Plugins) -> Iterator[tuple[str, Graph]]:
-    """Yield the presets' machines; those that cannot be made say so when they are asked for by name."""
-    from kernbench_core.runs.bench_run import configure
-    from kernbench_core.topology.compilation import compile_topology
-
-    sizes: dict[str, int] = {}
-    for preset in plugins.topologies:
-        try:
-            sizes[preset] = sizes_of(plugins, preset).get("pes", 0)
-        except KernbenchError:
-            continue
-    for preset in sorted(sizes, key=lambda each: (sizes[each] == 0, sizes[each], each)):
-        config = configure(plugins, preset)
-        yield preset, compile_topology(config, plugins.components, plugins.networks, plugins.machines)
 
 
 def _ports(preset: str, graph: Graph) -> list[Ports]:
