@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kernbench_core.memory.placement import Interleave as Interleave
     from kernbench_core.memory.placement import Replicate as Replicate
     from kernbench_core.memory.placement import Shard as Shard
+    from kernbench_core.messages import Command as Command
     from kernbench_core.messages import MsgBase as MsgBase
     from kernbench_core.package import __version__ as __version__
     from kernbench_core.params import Param as Param
@@ -56,7 +57,7 @@ _FILES = {
     "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",
     "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
     "host.bench": "sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
-    "messages": "MsgBase", "package": "__version__", "params": "Param", "plugins": "load_plugins",
+    "messages": "Command MsgBase", "package": "__version__", "params": "Param", "plugins": "load_plugins",
     "registry": "AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
     "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ReportSectionEntry TopologyEntry",
     "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",

@@ -14,6 +14,7 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
+    from kernbench_core.callsite import CallSite
     from kernbench_core.oplog.description import OpDescription
     from kernbench_core.values.region import Region
 
@@ -120,12 +121,15 @@ class MsgBase:
 
 
 class Command(MsgBase):
-    """Ask a unit of the PE to do something; the kernel runner sends it, the unit answers it.
+    """Ask a unit of the PE to do something: `tl.issue` has it sent, the unit of kind `serves` answers it.
 
-    `serves` names the kind of unit that serves it. `op_id` is (PE index, issue number).
+    It is given `op_id` (PE index, issue number), `call` and `site` (the kernel's line) where it is issued.
+
+    >>> class LoadTable(kb.Command):
+    ...     serves = "pe_sfu"
     """
 
-    __slots__ = ("done", "op_id")
+    __slots__ = ("call", "done", "op_id", "site")
 
     serves: ClassVar[str] = ""
     data_op: ClassVar[bool] = True
@@ -135,10 +139,10 @@ class Command(MsgBase):
         """The machine's indices of other PEs, one of which must act before it can be complete; none by default."""
         return ()
 
-    def __init__(self, op_id: tuple[int, int], nbytes: int = 0) -> None:
+    def __init__(self, op_id: tuple[int, int] = (-1, -1), nbytes: int = 0) -> None:
         super().__init__(nbytes)
-        self.op_id = op_id
-        self.done = Signal()
+        self.op_id, self.call, self.done = op_id, "", Signal()
+        self.site: CallSite | None = None
 
     def answered(self) -> None:
         """Resume whoever waits for the command; raise ComponentError when it was answered before."""
@@ -281,9 +285,7 @@ class ResponseMsg:
     __slots__ = ("completed_ns", "request", "sent_ns")
 
     def __init__(self, request: str, sent_ns: float, completed_ns: float) -> None:
-        self.request = request
-        self.sent_ns = sent_ns
-        self.completed_ns = completed_ns
+        self.request, self.sent_ns, self.completed_ns = request, sent_ns, completed_ns
 
 
 class Launch:
@@ -313,10 +315,8 @@ class Launch:
         peers: Peers | None = None,
         collective: object | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.arguments = arguments
-        self.grid = grid
-        self.programs = programs
+        self.kernel, self.arguments = kernel, arguments
+        self.grid, self.programs = grid, programs
         self.peers = by_position(tuple(programs)) if peers is None else peers
         self.collective = collective
         self.injected_ns = 0.0

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import re
 import shlex
@@ -106,6 +107,9 @@ def execute(command: Command, plugins: Plugins) -> tuple[int, str]:
     program, *arguments = shlex.split(command.line, comments=True)
     if program != "kernbench":
         raise ValueError(f"a console block must hold kernbench commands, not {command.line!r}; use another language.")
+    files = [file for option, file in itertools.pairwise(arguments) if option == "--plugin"]
+    if files:
+        plugins = load_plugins([*ENTRY_POINTS[:-1], *files], installed=False)
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         code = kernbench(arguments, plugins)

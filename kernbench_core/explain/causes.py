@@ -243,7 +243,7 @@ def owner_of(msg: MsgBase) -> Owner | None:
         found = found.origin
     if isinstance(found, KernelCommand):
         return found.op_id, found.call, found.site
-    return (found.op_id, type(found).__name__, None) if isinstance(found, Command) else None
+    return (found.op_id, found.call or type(found).__name__, found.site) if isinstance(found, Command) else None
 
 
 def sort_of(msg: MsgBase) -> str:

@@ -47,7 +47,9 @@ class KernelCommand(Command):
     landed; the runner raises it at the line that waits for the command.
     """
 
-    __slots__ = ("after", "blocking", "blocks", "call", "error", "site", "state", "uses")
+    __slots__ = ("after", "blocking", "blocks", "error", "state", "uses")
+
+    site: CallSite
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         super().__init__(op_id, nbytes)
@@ -72,6 +74,11 @@ class KernelCommand(Command):
     def complete(self) -> bool:
         """Whether the completion has come back."""
         return self.done.fired
+
+    @property
+    def message(self) -> Command:
+        """What the unit is sent."""
+        return self
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Take effect at `now` ns, when the CPU of its PE sends it; called once, by the runner."""

@@ -126,7 +126,8 @@ class KernelRunner:
             lines = dict.fromkeys(describe_site(site) for site in sites if site is not None)
             line = "its end" if not lines else f"its end, after {' and '.join([*lines][:2])},"
         told = f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}"
-        return Waiting(told, self._since, tuple(open_commands))
+        messages = (one.message if isinstance(one, KernelCommand) else one for one in open_commands)
+        return Waiting(told, self._since, tuple(messages))
 
     def _state(self) -> PeState:
         kernels, cpu = self._component.kernels, self._component.node.id
@@ -191,7 +192,7 @@ class KernelRunner:
                     if overhead:
                         yield env.timeout(overhead)
                     request.at_issue(state, env.now)
-                    send(request)
+                    send(request.message)
                     waited = ()
                     if request.blocking:
                         self._waiting_for, self._since = (request,), env.now

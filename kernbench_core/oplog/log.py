@@ -170,7 +170,8 @@ class OpLogger:
         """Note that the service ends at `t` ns, and log it."""
         t_start, sequence, _, description = self._open.pop((id(msg), component_id))
         if description is None:
-            description = msg.describe() or OpDescription("unknown", type(msg).__name__, {})
+            op_id = getattr(msg, "op_id", None)
+            description = msg.describe() or OpDescription("unknown", type(msg).__name__, {}, op_id=op_id)
         if self.sites is not None and description.op_id is not None:
             self.sites.setdefault(description.op_id, getattr(msg, "site", None))
         self.log.columns.append(t_start, t, component_id, description, sequence)

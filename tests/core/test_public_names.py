@@ -19,6 +19,7 @@ PUBLIC = [
     "BenchEntry",
     "CalibratorEntry",
     "CollectiveEntry",
+    "Command",
     "CommandEntry",
     "ComponentBase",
     "ComponentEntry",

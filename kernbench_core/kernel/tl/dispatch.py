@@ -13,10 +13,12 @@ from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
+from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.messages import Command
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
@@ -51,12 +53,16 @@ class Dispatcher(Family):
         self._state.issued = number + 1
         return self._state.pe, number
 
-    def issue(self, command: KernelCommand, wait: bool = True) -> None:
+    def issue(self, command: Command, wait: bool = True) -> None:
         """Send a command to the unit that serves it; with `wait`, come back when it is complete.
 
-        Plug-ins call this with commands of their own. What went wrong when the command landed is raised here, or
-        where an un-waited command is waited on.
+        Plug-ins call this with commands of their own, which are given their number and the kernel's line here. What
+        went wrong when the command landed is raised here, or where an un-waited command is waited on.
         """
+        if not isinstance(command, KernelCommand):
+            site = call_site()
+            refuse_other_commands(command, site)
+            command = PlainCommand(command, self.op_id(), site)
         command.blocking = wait
         if not wait:
             if len(self._in_flight) >= self._prune_at:
@@ -78,8 +84,10 @@ class Dispatcher(Family):
         if not any(command.complete for command in commands):
             self._bridge.suspend((AnyOf(commands),))
 
-    def wait(self, *handles: Handle) -> None:
+    def wait(self, *handles: Handle | Command) -> None:
         """Wait, in simulated time, for the given handles, or without any for everything in flight.
+
+        A command of a plug-in's own, which was issued, is its own handle.
 
         This synchronises time only: a pending result stays pending.
         """
@@ -90,6 +98,9 @@ class Dispatcher(Family):
                 self._state.hazards.waited_for_all(self._state.pe)
             return
         for handle in handles:
+            if isinstance(handle, Command) and handle.site is not None:
+                self.wait_for(tuple(issued for issued in self._in_flight if issued.message is handle))
+                continue
             if not isinstance(handle, Handle):
                 raise KernelError(
                     f"tl.wait at {describe_site(call_site())} must be given handles of this kernel, not "

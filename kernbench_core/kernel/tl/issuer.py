@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.commands import KernelCommand, Operand
+    from kernbench_core.messages import Command
     from kernbench_core.values.arrays import Array
     from kernbench_core.values.value import Value
 
@@ -20,7 +21,7 @@ class Issuer(Protocol):
     def op_id(self) -> tuple[int, int]:
         """Give the identity of the next command."""
 
-    def issue(self, command: KernelCommand, wait: bool = True) -> None:
+    def issue(self, command: Command, wait: bool = True) -> None:
         """Send a command to the unit that serves it."""
 
     def wait_for(self, commands: Sequence[KernelCommand]) -> None:
