@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from kernbench_core.units import format_bytes, format_time
+from kernbench_core.units import format_bandwidth, format_bytes, format_flops, format_time
 
 #: Colours that are told apart with any sight; of more things the last is shared.
 COLOURS: Final = 8
@@ -93,7 +93,7 @@ def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth:
     start = max(10.0**x0, 10.0**y0 / bandwidth)
     roof = [at(start, start * bandwidth), at(ridge, peak), at(10.0**x1, peak)]
     rows.append(f'<polyline class="kb-roof" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in roof)}"/>')
-    rows.append(_text(roof[2][0], roof[2][1] - 7, f"{peak:,.4g} GFLOP/s, {bandwidth:,.4g} GB/s", "end"))
+    rows.append(_text(roof[2][0], roof[2][1] - 7, f"{format_flops(peak)}, {format_bandwidth(bandwidth)}", "end"))
     taken: list[tuple[float, float]] = []
     for index, (name, x, y) in enumerate(shown):
         cx, cy = at(x, y)

@@ -22,13 +22,15 @@ OPENED: Final = 3
 
 def _html(page: RunPage) -> str:
     explain: Mapping[str, Any] = page.explain or {}
-    launches = list(_launches(explain))
+    launches = list(_launches(page))
     points = _points(launches)
     longest = sorted(launches, key=lambda each: -each["ns"])[:OPENED]
     return environment().get_template("ledger.html").render(
         explained=page.explain is not None,
         total=page.total_ns or 1.0,
         where=sorted(explain.get("where", ()), key=lambda row: -row["ns"]),
+        phases=page.result["phases"],
+        busiest=list(_busiest(page.result)),
         launches=launches,
         opened={each["number"] for each in longest},
         shown={each["number"] for each in (*launches[:FEW], *longest)},
@@ -49,9 +51,35 @@ def _html(page: RunPage) -> str:
     )  # fmt: skip
 
 
-def _launches(explain: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for number, launch in enumerate(explain.get("launches", ()), start=1):
-        yield {**launch, "number": number, "ns": launch["completed_ns"] - launch["injected_ns"]}
+def _launches(page: RunPage) -> Iterator[Mapping[str, Any]]:
+    """Yield the launches by number: explained, with their ways there and back; else what their programs did."""
+    if page.explain is not None:
+        for number, launch in enumerate(page.explain.get("launches", ()), start=1):
+            since = launch["injected_ns"]
+            yield {**launch, "number": number, "from_ns": since, "ns": launch["completed_ns"] - since}
+        return
+    for number, launch in enumerate(page.result.get("launches") or (), start=1):
+        since = launch["started_ns"]
+        yield {"kernel": launch["kernel"], "number": number, "from_ns": since, "ns": launch["ended_ns"] - since,
+               "lines": (), "balance": None, "roofline": launch.get("roofline")}  # fmt: skip
+
+
+def _busiest(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the busiest place of each kind: of those that kernels used, and then of what only the host did."""
+    during = (result.get("kernels") or {}).get("busiest") or ()
+    kinds = {use.get("kind") for use in during}
+    for use in during:
+        yield {"in_kernels": use["utilisation"], "in_all": use.get("run_utilisation"), **_place(use)}
+    for use in result.get("busiest") or ():
+        if use.get("kind") not in kinds:
+            yield {**_place(use), "in_kernels": None, "mean": None, "in_all": use["utilisation"]}
+
+
+def _place(use: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return which place it is, of which kind, and how busy the others of that kind were."""
+    alike, mean = use.get("alike") or 1, use.get("mean_utilisation")
+    return {"name": use["name"], "kind": use.get("kind") or "",
+            "mean": f"{share(mean)} of {alike}" if alike > 1 and mean is not None else None}  # fmt: skip
 
 
 def _points(launches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -26,6 +26,8 @@ _POINT: Final = {
     "resources": [{"kind": str, "resources": int, "achieved": NUMBER, "peak": NUMBER, "unit": str, "busiest": str,
                    "share": NUMBER}],
 }  # fmt: skip
+_BUSY: Final = {"name": str, "kind": Maybe(str), "utilisation": NUMBER, "run_utilisation": Maybe(NUMBER),
+                "alike": Maybe(int), "mean_utilisation": Maybe(NUMBER)}  # fmt: skip
 _PARTS: Final = dict.fromkeys(PARTS, NUMBER)
 _USE: Final = {"call": str, "line": str, "pe": str, "issued_ns": NUMBER}
 _SEGMENT: Final = {
@@ -58,9 +60,9 @@ FORM: Final[Mapping[str, Any]] = {
     "not_modelled": [{"sentence": str, "component": str, "count": int}], "manifest": dict,
     "launches": Maybe([{
         "kernel": str, "started_ns": NUMBER, "ended_ns": NUMBER, "busiest": [{"name": str, "utilisation": NUMBER}],
-        "sips": Maybe([int]),
+        "sips": Maybe([int]), "roofline": Maybe(_POINT),
     }]),
-    "kernels": Maybe({"roofline": Maybe(_POINT)}),
+    "busiest": Maybe([_BUSY]), "kernels": Maybe({"roofline": Maybe(_POINT), "busiest": Maybe([_BUSY])}),
     "tcm_map": Maybe([{
         "pe": str, "size": NUMBER, "peak_bytes": NUMBER, "peak_ns": NUMBER, "steps": Maybe([[NUMBER]]),
         "at_peak": Maybe([{"op": str, "dtype": str, "shape": [int], "nbytes": int, "from_ns": NUMBER,

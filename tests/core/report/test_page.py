@@ -137,6 +137,30 @@ def test_rates_of_the_ledger_stand_in_the_units_that_read_best() -> None:
     assert ["hbm_ctrl", "4", "33.99 GB/s", "4.096 TB/s", "1.0%", "hbm_ctrl0"] in rows
 
 
+def test_a_run_that_was_not_explained_tells_what_its_result_has() -> None:
+    """Phases, launches under the roof, and the busiest places: of kernels first, then kinds that only the host used."""
+    launch = {"kernel": "k", "started_ns": 2.0, "ended_ns": 7.0, "busiest": [], "roofline": POINT}
+    busy = {"utilisation": 0.25, "alike": 4, "mean_utilisation": 0.125}
+    given = result(
+        total_ns=10.0, phases={"kernel": 7.5, "device_to_host": 2.5}, launches=[launch],
+        kernels={"busiest": [{**busy, "name": "pe0", "kind": "pe", "run_utilisation": 0.2}]},
+        busiest=[{**busy, "name": "pe1", "kind": "pe"}, {**busy, "name": "host->io", "kind": "pcie"}],
+    )  # fmt: skip
+    told = LEDGER.html(RunPage("r", given))
+    rows = [re.findall(r"<td[^>]*>(?:<span.*?</span>)?(.*?)</td>", row, re.DOTALL)
+            for row in re.findall(r"<tr>(.*?)</tr>", told, re.DOTALL)]  # fmt: skip
+    texts = [[cell.strip() for cell in row if "svg" not in cell] for row in rows]
+    assert ["kernel", "7.5 ns", "75.0%"] in [row[:3] for row in texts]
+    assert ["device to host", "2.5 ns", "25.0%"] in [row[:3] for row in texts]
+    assert "Launch 1: <code>k</code>, 5 ns from 2 ns</summary>" in told
+    assert re.findall(r"<title>(.*?)</title></circle>", told) == ["1: k: 11.43 FLOP/B, 388.4 GFLOP/s"]
+    assert [[cell for cell in row if cell] for row in texts if row and row[0] in ("pe0", "pe1", "host-&gt;io")] == [
+        ["pe0", "pe", "25.0%", "12.5% of 4", "20.0%"],
+        ["host-&gt;io", "pcie", "–", "–", "25.0%"],
+    ]
+    assert "run it again with <code>--explain</code>" in told and "Critical paths of launches" not in told
+
+
 def hostile(value: Any) -> Any:
     """Return JSON whose texts all try to break out."""
     if isinstance(value, str):
@@ -170,6 +194,7 @@ def test_no_name_breaks_out_of_the_page() -> None:
         "not_modelled": [{"sentence": "s", "component": "c", "count": 1}],
         "launches": [{"kernel": "k", "started_ns": 2.0, "ended_ns": 7.0,
                       "busiest": [{"name": "p", "utilisation": 0.5}]}],
+        "kernels": {"busiest": [{"name": "p", "kind": "k", "utilisation": 0.5}]},
         "manifest": {"bench": {"name": "b"}, "plugins": [{"plugin": "p", "distribution": "d", "version": "1"}],
                      "versions": {"v": "1"}, "configuration": {"k": "v"}},
     }  # fmt: skip
