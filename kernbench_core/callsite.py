@@ -19,7 +19,7 @@ CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""
 
 
-def _machinery(names: dict[str, Any]) -> bool:
+def machinery(names: dict[str, Any]) -> bool:
     """Tell whether a frame with these globals stands between the user's line and what it asked for."""
     return names.get("__name__", "").startswith(_MACHINERY) or _HIDDEN in names
 
@@ -28,7 +28,7 @@ def call_site() -> CallSite:
     """Note the innermost frame that is not part of the kernel language: the user's own line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        names = frame.f_globals  # inlined from _machinery: this is asked for every command
+        names = frame.f_globals  # inlined from machinery: this is asked for every command
         if not names.get("__name__", "").startswith(_MACHINERY) and _HIDDEN not in names:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
@@ -38,7 +38,7 @@ def call_site() -> CallSite:
 def site_of_frame(frame: FrameType | None) -> CallSite | None:
     """Give the user's line that `frame` (innermost first) is executing, or None if there is none."""
     while frame is not None:
-        if not _machinery(frame.f_globals):
+        if not machinery(frame.f_globals):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None
@@ -48,7 +48,7 @@ def site_of_traceback(traceback: TracebackType | None) -> CallSite | None:
     """Give the innermost user line of an exception's traceback, or None if there is none."""
     found: CallSite | None = None
     while traceback is not None:
-        if not _machinery(traceback.tb_frame.f_globals):
+        if not machinery(traceback.tb_frame.f_globals):
             found = (traceback.tb_frame.f_code, traceback.tb_lasti)
         traceback = traceback.tb_next
     return found
@@ -58,7 +58,7 @@ def site_of_raise(traceback: TracebackType | None) -> CallSite | None:
     """Give the line that raised if it is the user's, or None if the machinery raised."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    if traceback is None or _machinery(traceback.tb_frame.f_globals):
+    if traceback is None or machinery(traceback.tb_frame.f_globals):
         return None
     return traceback.tb_frame.f_code, traceback.tb_lasti
 

@@ -97,5 +97,10 @@ def _where(launch: Mapping[str, Any]) -> str:
 
 
 MACHINE: Final = Section(
-    "Machine", 20, _html, _data, (asset("window.js"), asset("machine.js")), asset("machine.css")
+    "Machine",
+    20,
+    _html,
+    _data,
+    tuple(asset(f"{name}.js") for name in ("window", "figures", "machine")),
+    asset("machine.css"),
 )

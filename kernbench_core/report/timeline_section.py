@@ -155,6 +155,6 @@ TIMELINE: Final = Section(
     30,
     _html,
     _data,
-    tuple(asset(f"{name}.js") for name in ("window", "spans", "source", "paint", "timeline")),
+    tuple(asset(f"{name}.js") for name in ("window", "spans", "source", "paint", "flame_tree", "flame", "timeline")),
     asset("timeline.css"),
 )

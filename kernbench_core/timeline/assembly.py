@@ -14,6 +14,7 @@ from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, Memory
 from kernbench_core.oplog.outline import Outline, outline
 from kernbench_core.timeline import arrows, counters
 from kernbench_core.timeline.accounting import activity_of
+from kernbench_core.timeline.call_stacks import calls_of
 from kernbench_core.timeline.columns import Indices, Times
 from kernbench_core.timeline.levels import LEVELS
 from kernbench_core.timeline.lines import AT_THE_END, LineTable
@@ -75,7 +76,7 @@ class Assembly:
                 self._rows.add(track, name, min(launch.started_ns.values()), max(ends))
 
     def add_programs(self, launches: Sequence[Launch]) -> None:
-        """Add, on each PE, each launch with its programs, and in these the lines that they waited at."""
+        """Add, on each PE, each launch with its programs, in these the lines that they waited at, within callers."""
         whole: dict[tuple[Launch, int], int] = {}
         for launch in launches:
             for pe, start in launch.started_ns.items():
@@ -95,16 +96,24 @@ class Assembly:
 
     def _add_steps(self, on: Indices, programs: Indices) -> None:
         steps = rows_of(self._notes.steps, STEP)
-        program, line = steps["program"].astype(np.int64), self._lines.of_site[steps["line"].astype(np.int64)]
+        program, stack = steps["program"].astype(np.int64), steps["stack"].astype(np.int64)
+        stacks = [self._lines.of_site[[*sites]].tolist() for sites in self._notes.stacks]
+        line = np.array([*(lines[-1] for lines in stacks), -1], np.int64)[stack]
         names = np.array([self._rows.name(text) for text in (*self._lines.sources, AT_THE_END)], np.int64)
         op = steps["op"].astype(np.int64)
         self._line_of_op = arrows.Found(op, line)
-        took = steps["end_ns"] > steps["start_ns"]
+        parent = programs[program]
+        for calls in calls_of(stacks, stack, program, steps["start_ns"], steps["end_ns"]):
+            within = np.full(len(calls.line), -1)
+            within[calls.inside[calls.inside >= 0]] = parent[calls.inside >= 0]
+            made = self._rows.add(
+                on[calls.program], names[calls.line], calls.start_ns, calls.end_ns, line=calls.line, parent=within
+            )
+            parent = np.where(calls.inside >= 0, made[calls.inside], parent)
         rows = self._rows.add(
-            on[program[took]], names[line[took]], steps["start_ns"][took], steps["end_ns"][took], line=line[took],
-            op=op[took], parent=programs[program[took]],
-        )  # fmt: skip
-        self._steps = rows, op[took]
+            on[program], names[line], steps["start_ns"], steps["end_ns"], line=line, op=op, parent=parent
+        )
+        self._steps = rows, op
 
     def _kernel_track(self, pe: int) -> int:
         prefix = self._hardware.layout.pes[pe].prefix

@@ -11,6 +11,7 @@ import numpy as np
 from kernbench_core.callsite import CallSite
 from kernbench_core.explain.causes import owner_of, sort_of
 from kernbench_core.messages import Launch, MsgBase, Transaction
+from kernbench_core.timeline.call_stacks import CallStack
 from kernbench_core.timeline.timeline import op_number
 
 Readings: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -28,8 +29,8 @@ TRIP: Final = ("message", "sender", "born_ns", "answered_ns", "op")
 PROGRAM: Final = ("launch", "pe", "x", "y", "z", "start_ns", "end_ns")
 """A program: its launch, PE and ids, from and until when (-1: to the end of the run)."""
 
-STEP: Final = ("program", "start_ns", "end_ns", "line", "op")
-"""A time that a kernel was suspended: its program, from and until when, and the line and op that it waited at."""
+STEP: Final = ("program", "start_ns", "end_ns", "stack", "op")
+"""A time that a kernel was suspended: its program, from and until when, the stack of lines (-1: none) and the op."""
 
 USE: Final = ("place", "ns", "until_ns")
 """A time that a place was busy, or that a message waited there: the place, how many ns, until when; a place is an edge
@@ -56,11 +57,12 @@ class Notes:
         self.passages, self.messages, self.trips = array("d"), array("d"), array("d")
         self.programs, self.steps, self.receipts = array("d"), array("d"), array("d")
         self.busy, self.waits = array("d"), array("d")
-        #: What numbers stand for: ways of messages, senders, kernel lines, launches.
+        #: What numbers stand for: ways of messages, senders, kernel lines, stacks of their numbers, launches.
         self.sorts: dict[str, int] = {}
         self.senders: dict[str, int] = {}
         # kernel lines with their file: code that is the same in two files is equal
         self.sites: dict[tuple[str, CallSite], int] = {}
+        self.stacks: dict[tuple[int, ...], int] = {}
         self.launches: dict[Launch, int] = {}
 
     def number(self, msg: MsgBase) -> int:
@@ -92,10 +94,12 @@ class Notes:
         """Note that a program, by its number, is over at `now` ns, and all that it left in flight."""
         self.programs[len(PROGRAM) * (program + 1) - 1] = now
 
-    def suspended(self, program: int, since: float, now: float, site: CallSite | None, op: int) -> None:
-        """Note that a program waited at a line (None: its end) from `since` to `now` ns, for an op (-1: several)."""
-        line = -1 if site is None else self.sites.setdefault((site[0].co_filename, site), len(self.sites))
-        self.steps.extend((program, since, now, line, op))
+    def suspended(self, program: int, since: float, now: float, stack: CallStack, op: int) -> None:
+        """Note that a program waited at a line (none: its end) from `since` to `now` ns, for an op (-1: several)."""
+        sites = self.sites
+        lines = tuple([sites.setdefault((site[0].co_filename, site), len(sites)) for site in stack])
+        number = self.stacks.setdefault(lines, len(self.stacks)) if lines else -1
+        self.steps.extend((program, since, now, number, op))
 
 
 def rows_of(numbers: array[float], columns: tuple[str, ...]) -> dict[str, Readings]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_core.callsite import CallSite, site_of_frame
 from kernbench_core.environment import Environment
 from kernbench_core.kernel.bridge import Bridge, Finished
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.messages import MsgBase
+from kernbench_core.timeline.call_stacks import CallStack, call_stack
 from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import op_number
 from kernbench_core.wire import Wire
@@ -68,17 +68,23 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
 
 
 class NotingBridge(Bridge):
-    """Run a program; note the line and time of all that it is suspended with, until it goes on."""
+    """Run a program; note the lines and time of all that it is suspended with, until it goes on."""
 
-    __slots__ = ("_asked", "_env", "_notes", "_program", "_since")
+    __slots__ = ("_env", "_notes", "_op", "_program", "_since", "_stack")
 
     def __init__(self, notes: Notes, env: Environment, program: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._notes = notes
         self._env = env
         self._program = program
-        self._asked: tuple[CallSite | None, int] = None, -1
+        self._stack: CallStack = ()
+        self._op = -1
         self._since = env.now
+
+    def suspend(self, request: Any) -> Any:
+        """Note, on the kernel's own stack, who asks."""
+        self._stack = call_stack()
+        return super().suspend(request)
 
     def resume(self, value: Any = None) -> Any:
         """Note what ends here, and go on."""
@@ -98,13 +104,12 @@ class NotingBridge(Bridge):
 
     def _begin(self, request: Any) -> Any:
         self._since = self._env.now
-        if isinstance(request, KernelCommand):
-            self._asked = request.site, op_number(*request.op_id)
-        else:
-            self._asked = None if type(request) is Finished else site_of_frame(self.frame), -1
+        self._op = op_number(*request.op_id) if isinstance(request, KernelCommand) else -1
+        if type(request) is Finished:
+            self._stack = ()
         return request
 
     def _note(self) -> None:
         now = self._env.now
         if now > self._since:
-            self._notes.suspended(self._program, self._since, now, *self._asked)
+            self._notes.suspended(self._program, self._since, now, self._stack, self._op)

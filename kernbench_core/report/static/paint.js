@@ -8,6 +8,9 @@ const SQUARE = Float32Array.from({ length: 256 }, (_, root) => (root / 255) ** 2
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b3a500", "#999999"];
 const INKS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
 
+// The colours of a kernel line, here and wherever else it stands.
+kernbench.lineColour = (line) => ({ ground: COLOURS[line % COLOURS.length], ink: INKS[line % COLOURS.length] });
+
 kernbench.Painter = class {
   constructor(canvas, spans, data) {
     Object.assign(this, { canvas, spans, data });

@@ -25,6 +25,7 @@ class Timeline {
     this.box = element.querySelector(".rows");
     this.painter = new kernbench.Painter(this.canvas, this.spans, data);
     this.source = kernbench.source(element.querySelector(".source"), data, this.spans, (line) => this.chooseLine(line));
+    this.flame = kernbench.flame(element.querySelector(".icicle"), data, this.spans, (line) => this.light(line));
     this.detail = element.querySelector(".span-detail");
     this.lay();
     kernbench.brush(element.querySelector(".window"), run, this.total, run.profile || this.profile());
@@ -288,9 +289,11 @@ class Timeline {
     }
     this.draw();
   }
-  chooseLine(line) {
-    this.line = this.line === line ? -1 : line;
-    this.source.mark(this.line);
+  chooseLine(line) { this.light(this.line === line ? -1 : line); }
+  // Have all but the spans of a line stand back; -1 for none.
+  light(line) {
+    this.line = line;
+    this.source.mark(line);
     this.draw();
   }
   chooseSegment(index, follow = false) {
@@ -370,7 +373,11 @@ class Timeline {
   // Sum up the lines a moment after the window has come to rest.
   tellLines() {
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.source.show(...(this.run.window || [0, this.total])), 80);
+    this.later = setTimeout(() => {
+      const window = this.run.window || [0, this.total];
+      this.source.show(...window);
+      this.flame.show(...window);
+    }, 80);
   }
 }
 

@@ -24,7 +24,8 @@ from tests.core.report.test_page import result
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 MACHINE = "article[data-section=machine]"
-SCRIPTS = ("core", "format", "colour", "window", "machine", "spans", "source", "paint", "timeline", "run", "start")
+SCRIPTS = ("core", "format", "colour", "window", "figures", "machine", "spans", "source", "paint", "flame_tree",
+           "flame", "timeline", "run", "start")  # fmt: skip
 TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"
 

@@ -1,0 +1,158 @@
+"""The flame of lines in a real browser: its times against the timeline's columns, zoom, keys, window and light."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.plugins import Plugins
+from kernbench_core.timeline import Timeline
+from tests.builtin.report.conftest import CHROMIUM
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+FLAME = "article[data-section=timeline] .icicle"
+#: The paths of all parts to the ns that they took without the parts below, and in all.
+PATHS = """(() => {
+  const { flame } = kernbench.run(0).timeline;
+  const found = [];
+  const walk = (at, path) => {
+    found.push([path, at.own * flame.tick, at.total * flame.tick]);
+    for (const each of at.parts) walk(each, [...path, each.label]);
+  };
+  walk(flame.root, []);
+  return found;
+})()"""
+
+
+def twice(x: Any, n: int, tl: Any) -> Any:
+    """Load a row, and double it."""
+    row = tl.load(x, shape=(n,))
+    return row + row
+
+
+def kernel(x: Any, y: Any, n: int, tl: Any) -> None:
+    """Exponentials of doubled rows, some of them waited for together."""
+    me = tl.program_id(0)
+    first = tl.load(x + me * n, shape=(n,), wait=False)
+    for _ in range(2):
+        tl.store(y + me * n, tl.exp(twice(x + me * n, n, tl)))
+    tl.store(y + me * n, first)
+
+
+def bench(rt: Any) -> None:
+    """Launch it twice."""
+    x, y = rt.zeros((2 * rt.n_pes, 128)), rt.empty((2 * rt.n_pes, 128))
+    for _ in range(2):
+        rt.launch(kernel, x, y, 128, grid=(2 * rt.n_pes,))
+
+
+@pytest.fixture(scope="module")
+def run(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Timeline]:
+    """Return the page of a run, and its timeline."""
+    file = tmp_path_factory.mktemp("flame") / "flame.html"
+    found = kb.run(bench, "tiny", plugins=plugins, report=file, timeline=True).timeline
+    assert found is not None
+    return file, found
+
+
+def expected(timeline: Timeline, low: float, high: float) -> dict[tuple[str, ...], float]:
+    """Return, of each launch, stack of lines, and op, the time in a window without that of parts within it."""
+    spans, sums = timeline.spans, Counter[tuple[str, ...]]()
+    launches = [i for i, track in enumerate(spans.track.tolist()) if timeline.tracks[track].kind == "launch"]
+    flows = timeline.flows
+    issued = dict(zip(flows.from_span[flows.kind == 0].tolist(), flows.to_span[flows.kind == 0].tolist(), strict=True))
+    inside = np.clip(np.minimum(spans.end_ns, high) - np.maximum(spans.start_ns, low), 0.0, None)
+    for i, track in enumerate(spans.track.tolist()):
+        if timeline.tracks[track].kind != "kernel":
+            continue
+        chain = [i]
+        while spans.parent[chain[0]] >= 0:
+            chain.insert(0, int(spans.parent[chain[0]]))
+        if len(chain) == 2:
+            continue  # a program, whose time is the launch's
+        (launch,) = [n for n, each in enumerate(launches)
+                     if spans.start_ns[each] <= spans.start_ns[chain[0]] <= spans.end_ns[each]]  # fmt: skip
+        names = [timeline.names[spans.name[each]] for each in chain[2:]]
+        path = (f"{launch + 1}: {timeline.names[spans.name[launches[launch]]]}", *names)
+        if i in issued:
+            op = issued[i]
+            path = (*path, f"{timeline.tracks[spans.track[op]].name}: {timeline.names[spans.name[op]]}")
+        sums[path] += inside[i]
+        if len(chain) > 2:
+            sums[path[: len(chain) - 2]] -= inside[i]
+    return {path: ns for path, ns in sums.items() if ns > 1.0}
+
+
+def told(page: Any) -> dict[tuple[str, ...], float]:
+    """Return what the flame has, of parts with time of their own."""
+    page.wait_for_timeout(250)
+    return {tuple(path): own for path, own, _ in page.evaluate(PATHS) if own > 1.0}
+
+
+def test_the_flame_has_the_time_of_each_stack(
+    opened: Callable[..., Any], run: tuple[Path, Timeline]
+) -> None:  # fmt: skip
+    """Of launches, lines within the lines that called them, and ops, as the columns have it; in a window its part."""
+    page, timeline = opened(run[0]), run[1]
+    whole = expected(timeline, 0.0, timeline.total_ns)
+    assert max(map(len, whole)) == 4  # launch, line, line that it calls, op
+    assert set(told(page)) == set(whole)
+    assert told(page) == pytest.approx(whole, abs=1.0)
+    last = int(np.flatnonzero([timeline.tracks[track].kind == "launch" for track in timeline.spans.track])[-1])
+    low, high = float(timeline.spans.start_ns[last]) + 100.0, float(timeline.spans.end_ns[last]) - 50.0
+    page.evaluate(f"kernbench.run(0).set('window', [{low}, {high}])")
+    part = expected(timeline, low, high)
+    assert told(page) == pytest.approx(part, abs=1.0)
+    assert 0 < sum(part.values()) < sum(whole.values())
+
+
+@pytest.mark.slow
+def test_a_click_shows_a_part_alone_and_lights_its_line(
+    opened: Callable[..., Any], run: tuple[Path, Timeline]
+) -> None:  # fmt: skip
+    """What it is a part of stays above it; a second click goes back; launches can be taken together, or one by one."""
+    page = opened(run[0])
+    bars = page.locator(f"{FLAME} .level")
+    lines = page.locator(f"{FLAME} button.line")
+    lines.first.click()
+    label = lines.first.inner_text()
+    wide = bars.first.bounding_box()["width"]
+    assert lines.first.bounding_box()["width"] == pytest.approx(wide, abs=1)
+    assert page.locator(f"{FLAME} .above").count() == 2
+    line = page.evaluate("kernbench.run(0).timeline.line")
+    assert page.evaluate(f"kernbench.run(0).timeline.data.lines[{line}].text") == label
+    lines.first.click()
+    assert page.evaluate("kernbench.run(0).timeline.line") == -1
+    assert page.locator(f"{FLAME} .above").count() == 1
+    assert page.locator(f"{FLAME} button.kernel").count() == 1  # the launch that it was of
+    for by, names in (("kernel", ["kernel"]), ("launch", ["1: kernel [8×1×1]", "2: kernel [8×1×1]"])):
+        page.locator(f"{FLAME} select").select_option(by)
+        assert sorted(page.locator(f"{FLAME} button.kernel").all_inner_texts()) == names
+    page.locator(f"{FLAME} select").select_option("program")
+    assert page.locator(f"{FLAME} button.program").count() == 16
+
+
+@pytest.mark.slow
+def test_the_flame_by_keyboard(opened: Callable[..., Any], run: tuple[Path, Timeline]) -> None:
+    """Down to the largest part, aside, Enter to see it alone, Escape for all; each part says what it took."""
+    page = opened(run[0])
+    page.locator(f"{FLAME} .level button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    now = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(now).split(",")[0] in ("1: kernel [8×1×1]", "2: kernel [8×1×1]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.className") == "line"
+    assert page.locator(f"{FLAME} output").inner_text() == page.evaluate(now)
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.className") == "kernel above"
+    page.keyboard.press("Escape")
+    assert page.evaluate(now).startswith("all kernels, over all PEs, ")
+    assert page.locator(f"{FLAME} .above").count() == 0
