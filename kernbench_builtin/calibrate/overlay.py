@@ -10,6 +10,7 @@ from typing import Any
 from kernbench_builtin.calibrate.calibration import Calibrated, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
 from kernbench_core.errors import UsageError
+from kernbench_core.process.whole_files import folder_above, whole_file
 
 _INDENT = "  "
 
@@ -51,23 +52,17 @@ def require_free(path: Path, logs: Iterable[Path], *, force: bool) -> None:
     """
     if path.exists() and any(log.exists() and path.samefile(log) for log in logs):
         raise UsageError(f"option --output must name a file of its own, not {str(path)!r}, which is one of the logs.")
-    if path.is_dir() or not path.parent.is_dir():
-        there = "a folder" if path.is_dir() else f"one in {str(path.parent)!r}, which is no folder"
-        raise UsageError(f"option --output must name a file that can be written, not {there}: {str(path)!r}.")
+    if path.is_dir():
+        raise UsageError(f"option --output must name a file that can be written, not a folder: {str(path)!r}.")
+    folder_above("option --output", path)
     if path.exists() and not force:
         raise UsageError(f"option --output must name a file that is not there yet, not {str(path)!r}; or give --force.")
 
 
 def write_overlay(text: str, path: Path) -> None:
-    """Write a file as a whole or not at all; UsageError where it cannot be written."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        what = f"option --output must name a file that can be written, not {str(path)!r}: {error.strerror}."
-        raise UsageError(what) from None
+    """Write a file as a whole or not at all, with the folders above it; UsageError where it cannot be written."""
+    with whole_file(path) as out:
+        out.write(text.encode())
 
 
 def _base(topology: str, path: Path, presets: Any) -> str:

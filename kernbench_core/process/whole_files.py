@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import IO, Any, cast
@@ -24,17 +24,19 @@ def check_file(what: str, path: Path, suffix: str = "") -> Path:
     """Return the absolute path that a file can be written to, of what a link points to; raise UsageError otherwise.
 
     `what` is how a sentence begins: "trace file". It must end in `suffix`, and may be no part of another work of
-    kernbench, which a manifest beside it lists. Relative paths keep their meaning when the current folder changes.
+    kernbench, which a manifest beside it lists. Folders above it need not be there. Relative paths keep their meaning
+    when the current folder changes.
     """
     if not path.name.lower().endswith(suffix):
         raise UsageError(f"{what} {str(path)!r} must end in {suffix}; give such a name.")
-    check_folder_of(f"{what} {str(path)!r}", path)
     target = Path(os.path.realpath(path))
+    for each in (path, target):
+        above = folder_above(f"{what} {str(path)!r}", each)
     try:
         is_file = stat.S_ISREG(target.stat().st_mode)
     except FileNotFoundError:
-        is_file = target.parent.is_dir()
-    if not is_file or not os.access(target.parent, os.W_OK | os.X_OK):
+        is_file = True
+    if not is_file or not os.access(above, os.W_OK | os.X_OK):
         raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
     if target.is_file() and any(_lists(folder, target) for folder in target.parents[:2]):
         raise UsageError(f"{what} {str(path)!r} must be a file of its own, not one of a saved run; give another.")
@@ -54,14 +56,6 @@ def _lists(folder: Path, file: Path) -> bool:
     return file == manifest or (isinstance(names, dict) and file.relative_to(folder).as_posix() in names)
 
 
-def check_folder_of(what: str, path: Path) -> None:
-    """Raise UsageError, which begins with `what`, unless the folder that `path` is in exists."""
-    if path.parent.is_dir():
-        return
-    folder_above(what, path)
-    raise UsageError(f"{what} must be in a folder that exists; make {str(path.parent)!r} first.")
-
-
 def folder_above(what: str, path: Path) -> Path:
     """Return the nearest folder above `path` that exists; raise UsageError, beginning with `what`, for a file there."""
     there = next((folder for folder in path.parents if folder.exists()), Path())
@@ -74,28 +68,30 @@ def folder_above(what: str, path: Path) -> Path:
 def whole_file(path: Path, *, compress: bool = False) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path` for bytes, and rename it to `path` when the block ends well.
 
-    When the block raises, `path` is as it was before. `compress` writes gzip without name and time, so that equal
-    content gives equal bytes. Raise UsageError when the folder of `path` cannot be written.
+    Folders above `path` that are not there are made. When the block raises, `path` is as it was before. `compress`
+    writes gzip without name and time, so that equal content gives equal bytes. Raise UsageError when the folder of
+    `path` cannot be made or written.
     """
     temporary = _temporary(path.parent)
-    try:
+    with ExitStack() as stack:
         try:
+            stack.enter_context(_made(path.parent))
+            stack.callback(temporary.unlink, missing_ok=True)
             raw = temporary.open("xb")
         except OSError as error:
             raise UsageError(f"file {str(path)!r} must be in a folder that can be written: {error.strerror}.") from None
-        with raw:
-            if compress:
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast("IO[bytes]", packed)
-            else:
-                yield raw
-        if path.exists():
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise _named(error, path) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            with raw:
+                if compress:
+                    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                        yield cast("IO[bytes]", packed)
+                else:
+                    yield raw
+            if path.exists():
+                shutil.copymode(path, temporary)
+            temporary.replace(path)
+        except OSError as error:
+            raise _named(error, path) from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -174,17 +170,24 @@ def _named(error: OSError, path: Path) -> OSError:
     return type(error)(error.errno, error.strerror, str(path))
 
 
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it where they are not there; remove them when the block raises."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):  # it may not be there, or hold what somebody else made meanwhile
+                each.rmdir()
+        raise
+
+
 def _put(new: Path, path: Path) -> None:
     """Move a folder to `path`, with the folders above that; make none when that fails."""
-    missing = [folder for folder in path.parents if not folder.exists()]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _made(path.parent):
         new.rename(path)
-    except BaseException:
-        for folder in missing:
-            with suppress(OSError):  # it may not be there, or hold what somebody else made meanwhile
-                folder.rmdir()
-        raise
 
 
 def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:

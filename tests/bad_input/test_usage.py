@@ -60,8 +60,8 @@ ARGUMENTS = {
         "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not 't.csv'.",
     ("run", "gemm", "--trace", "."):
         "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not '.'.",
-    ("run", "gemm", "--trace", "none/t.json"): "trace file 'none/t.json' must be in a folder that exists; make 'none' "
-    "first.",
+    ("run", "gemm", "--trace", "file/t.json"): "trace file 'file/t.json' must be in a folder, and 'file' is none; give "
+    "another one.",
     ("run", "gemm", "--trace", "d.json"): "trace file 'd.json' must be a file in a folder that can be written; give "
     "another "
     "one.",

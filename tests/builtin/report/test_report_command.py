@@ -142,16 +142,17 @@ def test_what_is_cut_off_is_told_and_nothing_written(
 def test_a_page_that_cannot_be_written_is_told_before_the_run(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No folder, a folder, and a name that is read as something else."""
+    """A file for a folder, a folder, and a name that is read as something else."""
+    (tmp_path / "no").write_text("")
     for options, told in (
-        (["--report", str(tmp_path / "no/p.html")], f"report '{tmp_path}/no/p.html' must be in a folder that exists; "
-         f"make '{tmp_path}/no' first."),
+        (["--report", str(tmp_path / "no/p.html")], f"report '{tmp_path}/no/p.html' must be in a folder, and "
+         f"'{tmp_path}/no' is none; give another one."),
         (["--report", str(tmp_path)], f"report '{tmp_path}' must end in .html; give such a name."),
         (["--report", str(tmp_path / "t.tgz")], f"report '{tmp_path}/t.tgz' must end in .html; give such a name."),
     ):  # fmt: skip
         assert main(["run", "vector-add", "--topology", "tiny", *options], plugins) == 2
         assert capsys.readouterr().err == f"error: {told}\n"
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["no"]
 
 
 def test_the_example_adds_a_section(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

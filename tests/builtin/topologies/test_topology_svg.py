@@ -39,7 +39,6 @@ def test_a_view_or_a_part_is_drawn(plugins: Plugins, tmp_path: Path, asked: tupl
             ("--node", "sip0"),
             "error: --node must stand with --svg FILE, whose part it names, not alone, as with 'sip0'.\n",
         ),
-        (("--svg", "no/m.svg"), "error: SVG file 'no/m.svg' must be in a folder that exists; make 'no' first.\n"),
         (
             ("--svg", "m.svg", "--node", "sip7"),
             "error: node must be a part of the machine, such as sip0, sip0.cube0, sip0.cube0.pe3, not 'sip7'. Did you "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import check_file, check_folder_of, whole_file, whole_folder, write_text
+from kernbench_core.process.whole_files import check_file, whole_file, whole_folder, write_text
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
@@ -33,13 +33,14 @@ def test_compressed_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"hello"
 
 
-def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     """The error names the file and the reason."""
     path = tmp_path / "none" / "x"
+    (tmp_path / "none").write_text("")
     with pytest.raises(UsageError) as caught, whole_file(path):
         pass
     assert str(caught.value) == (
-        f"file {str(path)!r} must be in a folder that can be written: No such file or directory."
+        f"file {str(path)!r} must be in a folder that can be written: File exists."
     )
 
 
@@ -64,12 +65,26 @@ def test_what_is_no_file_is_not_written_over(tmp_path: Path) -> None:
         assert str(caught.value) == (
             f"trace file {str(path)!r} must be a file in a folder that can be written; give another one."
         )
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "x"
     with pytest.raises(UsageError) as caught:
-        check_file("trace file", tmp_path / "none" / "x")
+        check_file("trace file", path)
     assert str(caught.value) == (
-        f"trace file {str(tmp_path / 'none' / 'x')!r} must be in a folder that exists; make "
-        f"{str(tmp_path / 'none')!r} first."
+        f"trace file {str(path)!r} must be in a folder, and {str(tmp_path / 'file')!r} is none; give another one."
     )
+
+
+def test_folders_above_a_file_are_made_with_it(tmp_path: Path) -> None:
+    """Checking makes none, and no more does what fails: what is there stays, what was made goes."""
+    path = check_file("trace file", tmp_path / "a" / "b" / "t.json")
+    assert path == tmp_path / "a" / "b" / "t.json" and not (tmp_path / "a").exists()
+    (tmp_path / "a").mkdir()
+    with pytest.raises(ZeroDivisionError), whole_file(path):
+        raise ZeroDivisionError
+    assert [*tmp_path.rglob("*")] == [tmp_path / "a"]
+    with whole_file(path) as out:
+        out.write(b"1")
+    assert tree(tmp_path) == {"a/b/t.json": "1"}
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -187,10 +202,9 @@ def test_below_a_file_there_is_no_folder(tmp_path: Path, file: str, below: str) 
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("file")
     with pytest.raises(UsageError) as caught:
-        check_folder_of("trace file", tmp_path / file / below)
-    assert str(caught.value) == (
-        f"trace file must be in a folder, and {str(tmp_path / file)!r} is none; give another one."
-    )
+        check_file("trace file", tmp_path / file / below)
+    path, none = str(tmp_path / file / below), str(tmp_path / file)
+    assert str(caught.value) == f"trace file {path!r} must be in a folder, and {none!r} is none; give another one."
 
 
 def test_a_file_of_a_run_is_not_written_over(tmp_path: Path) -> None:

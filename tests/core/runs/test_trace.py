@@ -73,13 +73,15 @@ def test_a_name_that_fits_no_exporter_is_a_sentence(
     assert str(caught.value) == sentence
 
 
-def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_none_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is asked for before the run."""
     path = tmp_path / "none" / "t.txt"
+    (tmp_path / "none").write_text("")
     with pytest.raises(UsageError) as caught:
         open_trace(path, registry(tmp_path, monkeypatch, ".txt"))
-    folder = str(tmp_path / "none")
-    assert str(caught.value) == f"trace file {str(path)!r} must be in a folder that exists; make {folder!r} first."
+    assert str(caught.value) == (
+        f"trace file {str(path)!r} must be in a folder, and {str(tmp_path / 'none')!r} is none; give another one."
+    )
 
 
 def test_an_exporter_that_raises_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
