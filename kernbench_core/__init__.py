@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kernbench_core.errors import KernelError as KernelError
     from kernbench_core.errors import UsageError as UsageError
     from kernbench_core.fabric import Fabric as Fabric
-    from kernbench_core.graph import Graph
     from kernbench_core.graph import Node as Node
     from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.session import GraphEngine as GraphEngine
@@ -71,17 +70,17 @@ def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    graph = sys.modules.get(f"{__name__}.graph")
-    if graph is not None and graph.Graph.picture is None:
-        graph.Graph.picture = _picture
+    notebook = sys.modules.get(f"{__name__}.process.notebook")
+    if notebook is not None and notebook.Pictured.draw is None:
+        notebook.Pictured.draw = _picture
     return found
 
 
-def _picture(graph: Graph) -> str:
-    """Draw a graph for a notebook: only then are drawings imported."""
-    from kernbench_core.drawing.machine import draw_machine
+def _picture(thing: object) -> str | None:
+    """Draw something for a notebook: only then are drawings imported."""
+    from kernbench_core.report.cells import picture
 
-    return draw_machine(graph).svg()
+    return picture(thing)
 
 
 def __dir__() -> list[str]:

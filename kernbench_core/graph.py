@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError
+from kernbench_core.process.notebook import Pictured
 
 
 class EdgeKind(Enum):
@@ -89,19 +90,12 @@ class PeSite:
 
 
 @frozen(repr=False)
-class Graph:
+class Graph(Pictured):
     """Nodes by id and edges by (source, destination), both in sorted order."""
 
     nodes: Mapping[str, Node]
     edges: Mapping[tuple[str, str], Edge]
     warnings: tuple[str, ...] = ()
-
-    picture: ClassVar[Callable[[Graph], str] | None] = None
-    """What draws graphs in a notebook, as HTML; set from above, as nothing here knows of drawings."""
-
-    def _repr_html_(self) -> str | None:
-        draw = type(self).picture
-        return None if draw is None else draw(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.nodes):,} nodes and {len(self.edges):,} edges>"

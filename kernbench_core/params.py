@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,12 +12,19 @@ from attrs import field, frozen
 from kernbench_core.units import DIMENSIONS, parse_quantity
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that this may be a slip for, "" where none is: it has two of three of the letters."""
+    for near in difflib.get_close_matches(name, sorted(known), cutoff=0.6):
+        if (Counter(name) - Counter(near)).total() <= max(1, len(name) // 3):
+            return near
+    return ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?` for the closest known name, ` Known: …` for a few without one, or nothing."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f" Did you mean {close[0]!r}?"
+    if close := closest(name, names):
+        return f" Did you mean {close!r}?"
     return f" Known: {', '.join(names)}." if 0 < len(names) <= 20 else ""
 
 

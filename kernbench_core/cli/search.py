@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from kernbench_core.errors import UsageError
+from kernbench_core.params import closest
 
 
 def matching(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -41,8 +41,8 @@ def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "
         words = bare(name).split("_")
         known.update({"_".join(words[at:]): name for at in range(len(words))})
         known[name] = name
-    close = difflib.get_close_matches(_folded(wanted), known, n=1)
-    hint = f" Did you mean {known[close[0]]!r}?" if close else f" Known: {', '.join(sorted(set(known.values())))}."
+    close = closest(_folded(wanted), known)
+    hint = f" Did you mean {known[close]!r}?" if close else f" Known: {', '.join(sorted(set(known.values())))}."
     if not known:
         hint = " No plug-in registers any."
     must_be = f"a registered name, a part of one, {or_else}" if or_else else "a registered name or a part of one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable
 from types import ModuleType
@@ -13,6 +12,7 @@ import pluggy
 from kernbench_core import hookspecs
 from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
+from kernbench_core.params import closest
 from kernbench_core.registration.entries import OFFERS, HookRaised, checked
 from kernbench_core.registry import Entry, PluginFailure, Provider
 
@@ -97,8 +97,7 @@ def _refuse_unknown_hooks(module: ModuleType) -> None:
     known = [hookspecs.PREFIX + kind for kind in OFFERS]
     for name in sorted(vars(module)):
         if name.startswith(hookspecs.PREFIX) and name not in known and callable(getattr(module, name)):
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"; did you mean {close!r}?" if (close := closest(name, known)) else ""
             raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
 
 

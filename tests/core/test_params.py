@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.params import Param, did_you_mean, resolve_params
+from kernbench_core.params import Param, closest, did_you_mean, resolve_params
 
 DECLARED = (
     Param("overhead", "time", "8 ns", "Latency."),
@@ -93,3 +93,23 @@ def test_a_suggestion_is_the_closest_name_or_the_short_list() -> None:
     assert did_you_mean("bandwith", ["bandwidth", "latency"]) == " Did you mean 'bandwidth'?"
     assert did_you_mean("zzz", ["b", "a"]) == " Known: a, b."
     assert did_you_mean("zzz", [str(i) for i in range(30)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "meant"),
+    [
+        ("nope", ("pe", "cube"), ""),
+        ("pse", ("pe_count", "pes"), "pes"),
+        ("overhed", ("overhead", "servers"), "overhead"),
+        ("chanels", ("channel", "channels"), "channels"),
+        ("neighbor", ("neighbour_exchange",), "neighbour_exchange"),
+        ("hbm_bandwidth", ("bandwidth", "width"), "bandwidth"),
+        ("sip.count", ("noc", "system"), ""),
+        ("x" * 10**6, ("x",), ""),
+    ],
+)
+def test_only_a_slip_of_the_pen_is_taken_for_another_name(given: str, known: tuple[str, ...], meant: str) -> None:
+    """Of a short word more than half may be the same by chance."""
+    assert closest(given, known) == meant
+    told = f" Did you mean {meant!r}?" if meant else f" Known: {', '.join(sorted(known))}."
+    assert did_you_mean(given, known) == told

@@ -7,7 +7,6 @@ docs/language.md.
 from __future__ import annotations
 
 import builtins
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
 from kernbench_core.messages import Launch
+from kernbench_core.params import closest
 from kernbench_core.values.dtypes import TRITON
 
 
@@ -63,8 +63,7 @@ class TLContext(
         if name in REFUSED:
             here = f"tl.{name} at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
-        close = get_close_matches(name, [*SAME, *DIFFERS, *OURS], n=1)
-        hint = f" Did you mean tl.{close[0]}?" if close else ""
+        hint = f" Did you mean tl.{close}?" if (close := closest(name, [*SAME, *DIFFERS, *OURS])) else ""
         raise AttributeError(f"tl has no name {name!r}.{hint}")
 
     def __repr__(self) -> str:

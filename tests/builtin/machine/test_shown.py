@@ -10,9 +10,9 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernbenchError
-from kernbench_core.graph import Graph
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 
@@ -122,5 +122,5 @@ def test_a_graph_is_its_picture(plugins: Plugins, monkeypatch: pytest.MonkeyPatc
     graph = kb.compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks, plugins.machines)
     assert graph._repr_html_() == kb.draw_machine(graph).svg()
     assert "<title>sip0</title>" in (graph._repr_html_() or "") and len(repr(graph)) < 200
-    monkeypatch.setattr(Graph, "picture", None)
+    monkeypatch.setattr(Pictured, "draw", None)
     assert graph._repr_html_() is None
