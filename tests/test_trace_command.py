@@ -103,6 +103,8 @@ def test_what_cannot_be_written_is_a_sentence(call: Call) -> None:
     assert late.startswith("a window must lie in the run, which took ")
     assert late.endswith(", and not be empty, not 1 ms..2 ms; give another one.")
     assert refused(call, *SMALL, "--trace", "t.json", "--window", "1 ms..2 ms") == late
+    told = refused(call, "trace", "no-run", "-o", "t.json", "--window", "1..2")
+    assert told == refused(call, *SMALL, "--trace", "t.json", "--window", "1..2") and told.startswith("window must be ")
     assert refused(call, *SMALL, "--open") == "--open shows what --trace writes; give --trace FILE, too."
     assert refused(call, *SMALL, "--links", "all") == (
         "--links says which links --json and --out have; leave out --links all, or give one of them, too."

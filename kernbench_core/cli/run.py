@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import PortNumber, Time, Whole, completed_as, completed_by
+from kernbench_core.cli.option_types import PortNumber, Time, as_option, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import await_result, doing, result_is_told
 from kernbench_core.process.terminal import shown
-from kernbench_core.runs.options import Option, RunCall, command_options
+from kernbench_core.runs.options import RunCall, command_options
 
 if TYPE_CHECKING:
     from kernbench_core.runs.reruns import Rerun
@@ -50,30 +50,8 @@ def _run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options of `RunCall`, under the names of its fields."""
     fields = attrs.fields_dict(RunCall)
     for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
-        command = _as_option(name, option, fields[name].default)(command)
+        command = as_option(name, option, fields[name].default)(command)
     return command
-
-
-def _as_option(name: str, option: Option, default: object) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    flag = f"--{option.name or name.replace('_', '-')}"
-    if default is True:
-        return click.option(
-            f"--no-{name}", name, is_flag=True, help=option.help, callback=lambda ctx, param, value: not value
-        )
-    if default is False:
-        return click.option(flag, name, is_flag=True, help=option.help)
-    kind: Any = str
-    if option.choices:
-        kind = click.Choice(option.choices)
-    elif option.least is not None:
-        kind = Whole(option.least)
-    elif option.example is not None:
-        kind = Time(option.example, option.per_ns)
-    shown = default not in (None, ())
-    return click.option(
-        flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,
-        multiple=default == (), help=option.help, shell_complete=completed_as(option.metavar),
-    )  # fmt: skip
 
 
 @click.command(cls=RunCommand)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import PortNumber, completed_by
+from kernbench_core.cli.option_types import PortNumber, as_option, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
+from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
     from kernbench_core.timeline import Timeline
+    from kernbench_core.timeline.window import TimeWindow
 
 
 @click.command()
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     "--level", metavar="LEVEL", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True,
     help=f"How far down it goes: {LEVELS_IN_WORDS}.",
 )
-@click.option("--window", metavar="FROM..TO", help="The simulated times that it is cut to, as '10 us..20 us'.")
+@as_option("window", command_options(RunOptions)["window"], None)
 @click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
 @click.option("--port", type=PortNumber(), default=0, help="The port of --open on this machine; else any free one.")
 @click.pass_obj
@@ -46,6 +48,7 @@ def trace(
 
     if output is None and not show:
         raise UsageError("trace must be told what to do with the run; give -o FILE, or --open.")
+    asked = RunOptions(window=window).cut_to
     with ExitStack() as stack:
         folder = None if output else stack.enter_context(tempfile.TemporaryDirectory(prefix="kernbench-"))
         file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.exporters)
@@ -53,7 +56,7 @@ def trace(
             raise UsageError(f"trace file must be of a format that takes a timeline, not {output!r}; use run --trace.")
         page = stack.enter_context(shown_at(file.path, port)) if show else None
         with doing("reading the run"):
-            timeline = _cut(read_timeline(run), level, window)
+            timeline = _cut(read_timeline(run), level, asked)
         with doing("writing the trace"):
             file.write(None, timeline=timeline)
         if output is not None:
@@ -73,11 +76,8 @@ def read_timeline(run: str) -> Timeline:
     return load(Path(run) / TIMELINE)
 
 
-def _cut(timeline: Timeline, level: str, window: str | None) -> Timeline:
+def _cut(timeline: Timeline, level: str, window: TimeWindow | None) -> Timeline:
     """Return what is asked for of a timeline."""
-    from kernbench_core.timeline.window import parse_window
-
     if window is not None:
-        asked = parse_window(window)
-        timeline = timeline.window(asked.from_ns, asked.to_ns)
+        timeline = timeline.window(window.from_ns, window.to_ns)
     return timeline.level(level)
