@@ -12,7 +12,10 @@ from kernbench_core.plugins import Plugins, load_plugins
 from tests.conftest import loaded_tool, slow_but
 
 REPO = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md"))]
+#: Records have tests of their own; pages in Korean have the blocks of the English ones.
+APART = ("adr", "adr-history", "adr-ko", "adr-proposed", "ko")
+BELOW = sorted(page.relative_to(REPO).as_posix() for page in (REPO / "docs").rglob("*.md"))
+PAGES = ["README.md", *(page for page in BELOW if page.split("/")[1] not in APART)]
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,7 @@ LONG = [
     "README.md",
     *(f"docs/{name}.md" for name in ("benches", "calibration", "collective_benches", "collectives", "distributed")),
     *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic", "virtual_channels")),
+    *(page for page in PAGES if page.startswith("docs/tutorials/") and not page.endswith("00_ten_minutes.md")),
 ]
 
 
@@ -69,8 +73,9 @@ def test_links_lead_somewhere(page: str) -> None:
 
 def test_the_index_names_every_page() -> None:
     text = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"\]\(([\w.]+)\)", text)
-    assert sorted(listed) == sorted(Path(page).name for page in PAGES if not page.endswith("README.md"))
+    listed = re.findall(r"\]\(([\w./]+\.md)\)", text)
+    here = [page.removeprefix("docs/") for page in PAGES if not page.endswith("README.md")]
+    assert sorted(page for page in listed if page.split("/")[0] not in APART) == sorted(here)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,10 @@ def test_the_index_names_every_page() -> None:
         ("```console\n$ kernbench --version\nerror: no\n```\n", "`kernbench --version` must fail, and exits with 0"),
         ("```console\n$ kernbench --version\nx\nDATA IS WRONG: 1\n```\n", "`kernbench --version` must fail, and"),
         ("```console\n$ kernbench --version\n```\n", None),
+        ("```console\n$ kernbench --version\nx.yaml:1:2: no\n```\n", "`kernbench --version` must fail, and exits"),
+        ("```console\n$ kernbench --version\nx\nwrong: 2 ranks\n```\n", "`kernbench --version` must fail, and exits"),
+        ("```python\nprint(6 * 7)\n```\n\n```output\n43\n```\n", "a python block must print what the page shows"),
+        ("```python\nprint(6 * 7)\n```\n\n```output\n42\n```\n", None),
     ],
 )
 def test_a_page_that_is_wrong_is_found_out(
@@ -117,6 +126,17 @@ def test_update_writes_down_what_is_printed(
     assert docs.check("page.md", all_plugins) == []
 
 
+def test_update_exchanges_outputs_that_stood_at_each_others_place(
+    docs: ModuleType, all_plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    text = "```python\nprint(%d)\n```\n\n```output\n%d\n```\n"
+    page.write_text(text % (1, 2) + text % (2, 1))
+    monkeypatch.setattr(docs, "REPO", tmp_path)
+    docs.check("page.md", all_plugins, update=True)
+    assert page.read_text() == text % (1, 1) + text % (2, 2)
+
+
 def test_lines_about_wrong_data_may_break_elsewhere(docs: ModuleType) -> None:
     """They are as long as paths are; the words count, and so do the lines around."""
     shown = "a\n\nDATA IS WRONG: 1 of 1\n  tensor at\n  x.py:4\n254 ops, b\n"
@@ -133,6 +153,34 @@ def test_the_rounding_of_this_cpu_is_not_compared(docs: ModuleType) -> None:
             assert docs.comparable(f"{begin}, largest error {error}, 2 hazards\n").endswith("error …, 2 hazards\n")
     for kept in ("DATA IS WRONG: 3 of 3 tensors, largest error 3\n", "data verified: 1 tensor, largest error nan\n"):
         assert docs.comparable(kept) == kept
+
+
+def test_the_time_of_a_proof_is_not_compared(docs: ModuleType) -> None:
+    row = "  ring            -                2 cases         6 messages   4 steps"
+    assert docs.comparable(f"{row}   19 ms\n") == docs.comparable(f"{row}   1.3 s\n") == f"{row}\n"
+
+
+def test_a_plug_in_of_a_page_is_there_for_its_command_alone(
+    docs: ModuleType, all_plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module = "# odd.py\nfrom kernbench_core import BenchEntry\n\nkernbench_api = 1\n\n\n"
+    module += 'def kernbench_benches():\n    return [BenchEntry("odd-one", f"{__name__}:bench")]\n\n\n'
+    module += 'def bench(rt):\n    """Do nothing."""\n'
+    (tmp_path / "page.md").write_text(
+        f"```python\n{module}```\n\n```console\n$ kernbench list odd-one --plugin odd.py\n$ kernbench list odd-one\n"
+        "error: no\n```\n"
+    )
+    monkeypatch.setattr(docs, "REPO", tmp_path)
+    (fault,) = docs.check("page.md", all_plugins)
+    assert "`kernbench list odd-one` must print what the page shows, and prints\nerror: bench must be" in fault
+
+
+@pytest.mark.slow
+def test_the_pictures_of_the_tutorials_are_those_of_their_runs() -> None:
+    """To draw them anew: python tools/tutorial_pictures.py."""
+    with loaded_tool("tutorial_pictures") as pictures:
+        kept = {path.stem: path.read_text(encoding="utf-8") for path in pictures.PICTURES.glob("*.svg")}
+        assert pictures.draw() == kept
 
 
 def test_real_times_are_not_compared(docs: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Run the examples of README.md and docs/*.md, and compare what they print with what the pages show.
+"""Run the examples of README.md and the pages below docs/, and compare what they print with what the pages show.
 
     python tools/check_docs.py [--update] [PAGE ...]
 
@@ -6,11 +6,14 @@ Blocks of one page run one after another in one folder. A block of
 
 - `python` is executed; names live on into the next one. If its first line is a comment that begins with a file
   name (`# scale.py: …`), it is saved under that name instead, like a `yaml` block that begins so;
+- `output` stands behind one of `python`, and shows what that one prints;
 - `console` holds commands, `$ kernbench …`, and what they print. A command that shows nothing only has to succeed; one
-  whose output begins with `error:` has to fail. Real times are not compared, nor how far data that are right are off:
-  the first belong to the machine at hand, the second to its BLAS.
+  whose output begins with `error:` or the place of a fault, or says that something is wrong, has to fail. Real times
+  are not compared, nor how far data that are right are off: the first belong to the machine at hand, the second to its
+  BLAS.
 
-`--update` writes what is printed now into the pages, so that a change of a model costs no typing.
+`--update` writes what is printed now into the pages, so that a change of a model costs no typing. Korean pages are not
+run: their blocks are those of the English ones.
 """
 
 from __future__ import annotations
@@ -39,15 +42,29 @@ from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins, load_plugins
 
 REPO = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md")))
+#: Folders of docs/ whose pages have no examples of their own: records, and pages in Korean.
+UNTRIED = ("adr", "adr-history", "adr-ko", "adr-proposed", "ko")
+PAGES = (
+    "README.md",
+    *sorted(
+        page.relative_to(REPO).as_posix()
+        for page in (REPO / "docs").rglob("*.md")
+        if page.relative_to(REPO / "docs").parts[0] not in UNTRIED
+    ),
+)
 #: The example comes last: a page that does not mention it is executed without.
 ENTRY_POINTS = tuple(f"{name} = kernbench_{name}.plugin" for name in ("builtin", "ccl", "example"))
+#: What begins a line of a verdict that makes a command fail.
+WRONG = ("DATA IS WRONG", "wrong")
 #: What the pages are wide; a run in a pipe is as wide as COLUMNS says.
 WIDTH = "112"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
+#: How what is refused begins: an error, or the place of a fault in a configuration.
+_REFUSED = re.compile(r"error:|--set \S+: |[\w./-]+\.yaml:\d+:\d+: ")
+_PROOF_TIME = re.compile(r"(?<= steps)   [\d.]+ m?s$", re.MULTILINE)
 _ROUNDING = re.compile(r"(?<=, largest error )[\d.]+(?:e[+-]?\d+)?")
 #: What is said of wrong data: where its lines break depends on how long the path of the current folder is.
 _WRONG_DATA = re.compile(r"(?<=^DATA IS WRONG: ).*?(?=^\d[\d,]* ops, )", re.MULTILINE | re.DOTALL)
@@ -97,7 +114,7 @@ def comparable(output: str) -> str:
     flowing = _WRONG_DATA.sub(lambda found: " ".join(found.group().split()) + "\n", output)
     right = [
         _ROUNDING.sub("…", line) if line.startswith("data verified: ") or ", data verified: " in line else line
-        for line in _WALL.sub("in … s", flowing).rstrip().split("\n")
+        for line in _PROOF_TIME.sub("", _WALL.sub("in … s", flowing)).rstrip().split("\n")
     ]
     return "\n".join(right) + "\n"
 
@@ -122,24 +139,38 @@ def faults(page: str, plugins: Plugins, updated: list[tuple[str, str]] | None = 
     Pairs of what a page shows and what is printed now are added to `updated`.
     """
     names: dict[str, object] = {"__name__": page}
+    printed = ""
     for block in blocks(page):
         if block.file is not None:
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            installed = mock.patch("kernbench_core.runs.bench_run.load_plugins", lambda: plugins)
-            with installed, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-                warnings.simplefilter("ignore", KernbenchWarning)  # what a page's Python says is not shown
-                exec(compile(block.text, f"{page} (python block)", "exec"), names)
+            printed = _run_python(page, block, plugins, names)
+        elif block.language == "output":
+            if printed.rstrip() == block.text.rstrip():
+                continue
+            if updated is None:
+                yield f"{page}: a python block must print what the page shows behind it, and prints\n{printed}"
+            else:
+                updated.append((f"```output\n{block.text}", f"```output\n{printed.rstrip()}\n"))
         elif block.language == "console":
             for command in commands(block):
                 yield from _command_faults(page, command, plugins, updated)
+
+
+def _run_python(page: str, block: Block, plugins: Plugins, names: dict[str, object]) -> str:
+    """Execute a python block with `names`, and return what it prints."""
+    installed = mock.patch("kernbench_core.runs.bench_run.load_plugins", lambda: plugins)
+    with installed, contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernbenchWarning)  # what a page's Python says is not shown
+        exec(compile(block.text, f"{page} (python block)", "exec"), names)
+    return out.getvalue()
 
 
 def _command_faults(
     page: str, command: Command, plugins: Plugins, updated: list[tuple[str, str]] | None
 ) -> Iterator[str]:
     code, printed = execute(command, plugins)
-    must_fail = command.shown.startswith("error:") or "\nDATA IS WRONG: " in command.shown
+    must_fail = _REFUSED.match(command.shown) is not None or any(f"\n{word}: " in command.shown for word in WRONG)
     if (code != 0) is not must_fail:
         yield f"{page}: `{command.line}` must {'fail' if must_fail else 'succeed'}, and exits with {code}:\n{printed}"
     elif command.shown.strip() and comparable(printed) != comparable(command.shown):
@@ -164,10 +195,12 @@ def scratch_folder() -> Iterator[Path]:
         (Path(folder) / "plugins_example").symlink_to(REPO / "plugins_example")
         os.chdir(folder)
         os.environ["COLUMNS"] = WIDTH
+        sys.path.insert(0, folder)  # as the first place of an interpreter that is started there
         try:
             yield Path(folder)
         finally:
             os.chdir(before)
+            sys.path.remove(folder)
             os.environ.pop("COLUMNS")
             if columns is not None:
                 os.environ["COLUMNS"] = columns
@@ -185,10 +218,12 @@ def check(page: str, plugins: Plugins, *, update: bool = False) -> list[str]:
     with scratch_folder():
         found = list(faults(page, plugins, updated))
     if updated:
-        text = (REPO / page).read_text(encoding="utf-8")
-        for shown, printed in updated:
-            keep_blank = "\n" if shown.endswith("\n\n") else ""
-            text = text.replace(shown, printed + keep_blank)
+        text, at = (REPO / page).read_text(encoding="utf-8"), 0
+        for shown, printed in updated:  # in the order of the page
+            now = printed + ("\n" if shown.endswith("\n\n") else "")
+            at = text.index(shown, at)
+            text = text[:at] + now + text[at + len(shown) :]
+            at += len(now)
         (REPO / page).write_text(text, encoding="utf-8")
     return found
 
