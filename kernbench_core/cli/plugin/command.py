@@ -24,7 +24,7 @@ _WRONG = 1
 
 @click.group("plugins", context_settings={"help_option_names": ["-h", "--help"]})
 def plugin_group() -> None:
-    """Look at the plug-ins: which there are, and what each brings."""
+    """Look at the plug-ins: which there are, what each brings, whether it keeps its word; and begin one."""
 
 
 @plugin_group.command("list")
@@ -80,6 +80,25 @@ def check(shell: Shell, name: str, only: tuple[str, ...], as_json: bool) -> int:
     else:
         _print_results(name, results)
     return 0 if all(each.outcome.right for each in results) else _WRONG
+
+
+@plugin_group.command()
+@click.argument("name")
+@click.option("--dir", "folder", default=".", metavar="DIR", help="The folder that it is written into.")
+@click.pass_obj
+def new(shell: Shell, name: str, folder: str) -> None:
+    """Write a plug-in called NAME to begin with: a distribution that passes its own tests at once.
+
+    It has a hardware model, a collective algorithm, and tests that carry out all checks of both.
+    """
+    from pathlib import Path
+
+    from kernbench_core.cli.plugin.scaffold import NewPlugin
+
+    begun = NewPlugin.called(name, shell.plugins)
+    there = begun.write(Path(folder))
+    click.echo(f"wrote {there}, {len(begun.files)} files")
+    click.echo("\n".join(begun.next_steps(there)))
 
 
 def _print_results(name: str, results: Sequence[CheckResult]) -> None:
