@@ -6,7 +6,9 @@ import contextlib
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 import attrs
 
@@ -21,6 +23,19 @@ _LOOK_S = 0.2
 _FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
 #: Events between two collections of cyclic garbage.
 _COLLECT_EVERY = 1 << 20
+#: What people read of a phase.
+_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "building": "building the machine",
+        "bench": "running the bench",
+        "host_to_device": "copying to the device",
+        "launch": "launching",
+        "device_to_host": "copying to the host",
+        "computing": "computing the data",
+        "summing": "summing up",
+        "writing": "writing files",
+    }
+)
 
 
 @attrs.frozen
@@ -76,6 +91,11 @@ class Progress:
     @events_per_s.default
     def _rate(self) -> float:
         return self.events / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def named(self) -> str:
+        """The phase in words, with the kernel where there is one; "" where only the engine tells."""
+        return f"{_WORDS.get(self.phase, self.phase)} {self.what}".strip()
 
     @property
     def left_s(self) -> float | None:

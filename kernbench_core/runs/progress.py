@@ -221,21 +221,9 @@ def one_line(title: str, forms: Sequence[str], width: int) -> str:
 
 
 _GAP = "  "
-#: What a phase is called, and in few letters.
-_PHASES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "": ("", ""),
-        "building": ("building the machine", "building"),
-        "bench": ("running the bench", "bench"),
-        "host_to_device": ("copying to the device", "copying"),
-        "launch": ("launching", "launching"),
-        "kernel": ("kernel", "kernel"),
-        "device_to_host": ("copying to the host", "copying"),
-        "verifying": ("verifying", "verifying"),
-        "computing": ("computing the data", "computing"),
-        "summing": ("summing up", "summing up"),
-        "writing": ("writing files", "writing"),
-    }
+#: What a phase is called in few letters, where that is not its own name.
+_SHORT: Mapping[str, str] = MappingProxyType(
+    {"host_to_device": "copying", "launch": "launching", "device_to_host": "copying", "summing": "summing up"}
 )
 
 
@@ -245,8 +233,7 @@ def describe(progress: Progress, elapsed_s: float) -> tuple[str, ...]:
     The phase with its kernel, the part that is over and what is left of it, then the time since the beginning,
     simulated time, and events per second. The last go first, then the kernel's name and the time.
     """
-    long, short = _PHASES.get(progress.phase, (progress.phase, progress.phase))
-    named = f"{long} {progress.what}".strip()
+    named, short = progress.named, _SHORT.get(progress.phase, progress.phase)
     part, elapsed = _part(progress), format_clock(elapsed_s)
     simulated = [format_time(progress.sim_ns), f"{format_count(float(f'{progress.events_per_s:.3g}'))} events/s"]
     if not progress.events:

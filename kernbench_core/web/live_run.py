@@ -82,7 +82,9 @@ class LiveRun:
     def to_json(self) -> dict[str, Any]:
         """Return how far the run is: its `state` (running, complete, failed), the number of its page, its progress."""
         told = self._progress
-        progress = None if told is None else {name: _of_json(each) for name, each in attrs.asdict(told).items()}
+        progress = None
+        if told is not None:
+            progress = {name: _of_json(each) for name, each in attrs.asdict(told).items()} | {"named": told.named}
         return {"state": self._state, "page": self._number, "progress": progress}
 
     def _report(self) -> Answer:

@@ -105,6 +105,19 @@ window.kernbench = {
     const asked = location.hash && document.getElementById(location.hash.slice(1));
     if (asked) asked.scrollIntoView(); // what was drawn above it has moved it
   },
+  // Have each cell of a table say below which head it stands, for narrow pages, where rows stand one cell below the other.
+  stacked(table) {
+    const heads = table.tHead === null ? [] : Array.from(table.tHead.rows[0].cells, (cell) => cell.textContent);
+    table.setAttribute("role", "table");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      Array.from(row.cells, (cell, i) => {
+        cell.setAttribute("role", cell.tagName === "TH" ? "columnheader" : "cell");
+        if (cell.tagName === "TD" && heads[i]) cell.dataset.head = heads[i];
+      });
+    }
+    return table;
+  },
   // Make an element: its name with classes, attributes, and what is in it; texts stay texts.
   make(name, attributes = {}, ...inside) {
     const svg = ["svg", "g", "rect", "path", "text", "line", "polyline", "title"].includes(name);

@@ -74,6 +74,7 @@ class Machine {
     const { width, height } = svg.viewBox.baseVal; // all of it is in sight, where it can be read so
     svg.style.maxWidth = `${Math.min(1.6 * width, (700 * width) / height)}px`;
     this.ground.replaceChildren(svg);
+    this.ground.scrollLeft = (this.ground.scrollWidth - this.ground.clientWidth) / 2; // where it is moved, begin in its middle
     this.things = [];
     for (const element of svg.querySelectorAll("[data-box],[data-line]")) this.prepare(element, shape);
     this.crumbs();
@@ -288,7 +289,7 @@ class Machine {
     const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, name),
       make("td", { class: "value" }, String(value)), make("td", { class: "small", title: source }, source.split(/[\\/]/).pop()))));
     const head = make("thead", {}, make("tr", {}, ...["parameter", "value", "from"].map((each) => make("th", { scope: "col" }, each))));
-    rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, make("table", {}, head, body)));
+    rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, kernbench.stacked(make("table", {}, head, body))));
     return rows;
   }
   list(facts) {

@@ -16,4 +16,5 @@ function choose(theme) {
 
 button.addEventListener("click", () => choose(ORDER[root.dataset.theme]));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => choose(root.dataset.theme));
+for (const table of document.querySelectorAll(".wide > table")) kernbench.stacked(table);
 kernbench.start();

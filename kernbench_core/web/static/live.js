@@ -2,11 +2,6 @@
 "use strict";
 
 const ASK_MS = 500;
-const PHASES = {
-  building: "building the machine", bench: "host program", host_to_device: "host to device", launch: "launch",
-  kernel: "kernel", device_to_host: "device to host", verifying: "verifying the data", computing: "computing the data",
-  writing: "writing files", "": "simulating",
-};
 const state = document.getElementById("state");
 const bar = document.getElementById("bar");
 const pages = document.getElementById("pages");
@@ -26,8 +21,7 @@ function simulated(ns) {
 
 function told(progress) {
   if (progress === null) return "building the machine";
-  const words = [PHASES[progress.phase] ?? progress.phase];
-  if (progress.what) words[0] += ` ${progress.what}`;
+  const words = [progress.named || "simulating"];
   if (progress.of !== null) words.push(`${progress.done.toLocaleString("en")} of ${progress.of.toLocaleString("en")} ${progress.unit}`);
   words.push(`${span(progress.wall_s)} so far`, `${simulated(progress.sim_ns)} simulated`);
   words.push(`${progress.events.toLocaleString("en")} events`);

@@ -107,6 +107,8 @@ def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
         live.progressed(Progress(12.5, 300, 2.0, 0.42, "kernel", "gemm", step_s=1.0, events_per_s=300.0))
         none.get_by_text("Nothing to see yet: the run goes on, and its first page is still to be made.").wait_for()
         assert "42 % of this step" in page.get_by_role("status").inner_text()
+        live.progressed(Progress(12.5, 300, 2.0, phase="summing", step_s=1.0, events_per_s=300.0))
+        page.get_by_role("status").get_by_text("summing up · 2.0 s so far").wait_for()
         live.show(made, complete=False)
         none.get_by_text("The first page of what has happened so far is being drawn.", exact=True).wait_for()
         assert page.locator("iframe.coming").count() == 1

@@ -54,7 +54,7 @@ def test_it_is_told_how_far_the_run_is() -> None:
     live.progressed(Progress(12.5, 300, 2.0, 0.25, "kernel", "gemm", 3, 12, "programs", 1.0, float("inf")))
     expected = {
         "sim_ns": 12.5, "events": 300, "wall_s": 2.0, "fraction": 0.25, "phase": "kernel", "what": "gemm", "done": 3,
-        "of": 12, "unit": "programs", "step_s": 1.0, "events_per_s": "inf",
+        "of": 12, "unit": "programs", "step_s": 1.0, "events_per_s": "inf", "named": "kernel gemm",
     }  # fmt: skip
     assert told(live) == {"state": "running", "page": 0, "progress": expected}
     live.show(RunPage("one", result()), complete=True)
