@@ -100,7 +100,9 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
 )  # fmt: skip
 """Every dimension that a parameter or a configuration key can have, by name."""
 
-_QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*([^\s\d].*)?")
+NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?"
+"""What stands before a unit, as a regular expression."""
+_QUANTITY = re.compile(rf"({NUMBER})\s*([^\s\d].*)?")
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])")
 """A number with commas between its thousands, which no quantity has: elsewhere they stand for a decimal point."""

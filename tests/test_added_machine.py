@@ -86,10 +86,10 @@ def test_traffic_takes_the_closed_form_and_ends_at_the_cut_in_the_middle(
         (["topology", "show", FILE, "--view", "pe"], 2,
          "error: view must be system for a chain of routers on its own, which has no packages or PEs, not 'pe'."),
         (["run", "gemm", *CHAIN], 3,
-         f"{FILE}:2:1: chain is a chain of routers on its own, which has no PEs to run a bench on; drive it with "
+         f"{FILE}:3:1: chain is a chain of routers on its own, which has no PEs to run a bench on; drive it with "
          "'kernbench probe --traffic', or choose another --topology."),
         (["ccl", "all_reduce", *CHAIN], 3,
-         f"{FILE}:2:1: chain is a chain of routers on its own, which has no PEs to run a collective on; drive it with "
+         f"{FILE}:3:1: chain is a chain of routers on its own, which has no PEs to run a collective on; drive it with "
          "'kernbench probe --traffic', or choose another --topology."),
         (["probe", *CHAIN], 3,
          "topology must be a machine with PEs and memories for this, not a chain of routers on its own; drive it with "

@@ -109,6 +109,22 @@ def machines(shell: Shell, as_json: bool) -> None:
     _list(shell.plugins.machines, "machines", as_json)
 
 
+@topology.command()
+@click.argument("section", required=False)
+@click.option("--merged", is_flag=True, help="Of what all files give together: nothing may be left out.")
+@click.pass_obj
+def schema(shell: Shell, section: str | None, merged: bool) -> None:
+    """Print a JSON Schema (2020-12) of configuration files, or of one SECTION of them, for editors and validators."""
+    from kernbench_core.runs.result import json_text
+    from kernbench_core.topology.schema.document import configuration_schema, section_schema
+
+    plugins = shell.plugins
+    found = configuration_schema(
+        plugins.components, plugins.networks, plugins.machines, merged=merged, warn=shell.warn
+    )
+    click.echo(json_text(found if section is None else section_schema(found, section)))
+
+
 def _draw(graph: Graph, source: str, path: Path, view: str, node: str | None) -> None:
     """Write a picture of a part of a machine; of a view without one, the first of its level."""
     from kernbench_core.drawing import draw_machine

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
     from kernbench_core.topology.routing import PathRouter as PathRouter
+    from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
     from kernbench_core.topology.specification_reader import read_section as read_section
 
 __getattr__ = door(
@@ -59,6 +60,7 @@ __getattr__ = door(
         "BareHardware": "design",
         "build_alone": "network_reader",
         "compile_topology": "compilation",
+        "configuration_schema": "schema.document",
         "design_of": "design",
         "find_extent": "networks",
         "line": "mesh",

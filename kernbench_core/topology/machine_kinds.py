@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
+import attrs
 from attrs import evolve, frozen
 
 from kernbench_core.errors import ConfigError
@@ -31,7 +32,8 @@ class MachineKind(Generic[P]):
     `read(config, networks)` returns a plan, of any type; it raises `ConfigError` with a sentence for every fault.
     `place(plan)` returns the nodes, without implementations, `wire(plan)` the edges. `finish(graph, plan)` may make
     more of the graph than `BareHardware`; where the kind `runs_kernels`, it makes a `Machine`. `instead` says what to
-    do with a machine that runs none, as "drive it with 'kernbench probe --traffic'".
+    do with a machine that runs none, as "drive it with 'kernbench probe --traffic'". `section` is the attrs class that
+    `read` reads the section as: its JSON Schema is made from it, and without one has no keys of the section.
     """
 
     what: str
@@ -42,6 +44,7 @@ class MachineKind(Generic[P]):
     finish: Callable[[Graph, P], Graph] | None = None
     runs_kernels: bool = False
     instead: str = ""
+    section: type[Any] | None = None
 
 
 def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind[Any]]:
@@ -51,13 +54,18 @@ def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind
         PluginError: the kind cannot be loaded, or breaks its contract.
     """
     name = next((name for name in machines if name != DEFAULT and name in config.data), DEFAULT)
+    return name, open_kind(machines, name)
+
+
+def open_kind(machines: MachineRegistry, name: str) -> MachineKind[Any]:
+    """Return the kind of machine of a name; raise PluginError where it cannot be loaded, or breaks its contract."""
     kind = machines.load(name)
     if not isinstance(kind, MachineKind):
         raise machines.fault(name, f"must be a MachineKind of kernbench_core.topology, not {kind!r}")
     wrong = next(_faults(kind), None)
     if wrong is not None:
         raise machines.fault(name, wrong)
-    return name, kind
+    return kind
 
 
 def _faults(kind: MachineKind[Any]) -> Iterator[str]:
@@ -74,6 +82,9 @@ def _faults(kind: MachineKind[Any]) -> Iterator[str]:
         yield f"must have a text as instead, not {instead!r}"
     if not isinstance(runs, bool):
         yield f"must have True or False as runs_kernels, not {runs!r}"
+    section: object = kind.section
+    if section is not None and not (isinstance(section, type) and attrs.has(section)):
+        yield f"must have an attrs class or None as section, not {section!r}"
     if not isinstance(kinds, tuple) or not all(isinstance(each, str) for each in kinds):
         yield f"must have a tuple of texts as node_kinds, not {kinds!r}"
 

@@ -35,28 +35,28 @@ MAX_NODES = 4096
 class ChannelSpec:
     """The wires between neighbouring routers: `width` bytes enter each cycle and are there `latency` later."""
 
-    width: Size
-    latency: Latency
+    width: Annotated[Size, "Bytes that enter the wires in a cycle: a flit."]
+    latency: Annotated[Latency, "Time from one end to the other."]
 
 
 @frozen
 class InterfaceSpec:
     """The wires between a network interface and its router, one each way; as wide as the links unless given."""
 
-    latency: Latency
-    width: Size | None = None
+    latency: Annotated[Latency, "Time from one end to the other."]
+    width: Annotated[Size | None, "Bytes that enter the wires in a cycle; default: as the links."] = None
 
 
 @frozen
 class MeshSpec:
     """The mesh: its size, whether its rows and columns are closed to rings, its clock and its wires."""
 
-    rows: Count
-    columns: Count
-    clock: Frequency
+    rows: Annotated[Count, "Rows of routers."]
+    columns: Annotated[Count, "Columns of routers."]
+    clock: Annotated[Frequency, "Clock of routers and wires."]
     link: ChannelSpec
     interface: InterfaceSpec
-    wrap: Annotated[bool, Quantity("bool")] = False
+    wrap: Annotated[bool, Quantity("bool"), "Whether rows and columns are closed to rings: a torus."] = False
 
 
 @frozen
@@ -173,6 +173,7 @@ def finish(graph: Graph, spec: MeshSpec) -> Mesh:
 
 
 MESH = MachineKind(
-    "a mesh on its own", KINDS, read, place, wire, finish=finish, instead="drive it with 'kernbench probe --traffic'"
-)
+    "a mesh on its own", KINDS, read, place, wire, finish=finish, instead="drive it with 'kernbench probe --traffic'",
+    section=MeshSpec,
+)  # fmt: skip
 """What a configuration describes that has the section `mesh`."""

@@ -1,6 +1,7 @@
 """The specification: what a topology file says, typed and in kernbench's own units, before any check of the whole.
 
-Every class is one section of the file and every field one key. Times are ns, bandwidths B/ns, sizes bytes, lengths mm.
+Every class is one section of the file and every field one key; a text in its annotation says what it is. Times are ns,
+bandwidths B/ns, sizes bytes, lengths mm.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from kernbench_core.topology.link_rates import pcie_bandwidth, ucie_bandwidth
+from kernbench_core.topology.link_rates import PCIE_GENERATIONS, PCIE_LANES, pcie_bandwidth, ucie_bandwidth
 
 
 @frozen
 class Quantity:
-    """The dimension of a key and what its value must be at least; `auto` also admits the word for None."""
+    """The dimension of a key and what its value must be; `auto` also admits the word for None."""
 
     dimension: str
     positive: bool = False
     minimum: float | None = None
     auto: bool = False
+    choices: tuple[object, ...] = ()
 
 
 Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]
@@ -57,11 +59,13 @@ class LinkSpec:
     `payload_bytes` defaults to the chunk size and `header_bytes` to one flit.
     """
 
-    bandwidth: Bandwidth
-    latency: Latency
-    ns_per_mm: Annotated[float, Quantity("time_per_length")] = 0.0
-    payload_bytes: Size | None = None
-    header_bytes: Annotated[int, Quantity("size")] | None = None
+    bandwidth: Annotated[Bandwidth, "Bytes that the wire carries in a time, in one direction."]
+    latency: Annotated[Latency, "Fixed part of the time from one end to the other."]
+    ns_per_mm: Annotated[float, Quantity("time_per_length"), "Added to the latency for the distance spanned."] = 0.0
+    payload_bytes: Annotated[Size | None, "Payload of a packet; default: the chunk size."] = None
+    header_bytes: Annotated[
+        Annotated[int, Quantity("size")] | None, "Header of a packet, at least one a message; default: one flit."
+    ] = None
 
 
 @frozen
@@ -70,9 +74,15 @@ class PcieSpec(LinkSpec):
 
     FORMS: ClassVar[tuple[Derivation, ...]] = (Derivation("bandwidth", ("generation", "lanes"), pcie_bandwidth),)
 
-    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
-    generation: OptionalCount = field(default=None, kw_only=True)
-    lanes: OptionalCount = field(default=None, kw_only=True)
+    bandwidth: Annotated[Bandwidth, "Bytes that the link carries in a time; or give generation and lanes."] = field(
+        default=0.0, kw_only=True
+    )
+    generation: Annotated[
+        int | None, Quantity("int", positive=True, choices=tuple(PCIE_GENERATIONS)), "PCIe generation, beside lanes."
+    ] = field(default=None, kw_only=True)
+    lanes: Annotated[
+        int | None, Quantity("int", positive=True, choices=PCIE_LANES), "Lanes of the link, beside generation."
+    ] = field(default=None, kw_only=True)
 
 
 @frozen
@@ -84,29 +94,35 @@ class UcieSpec(LinkSpec):
         Derivation("latency", ("adapter_latency",), float),
     )
 
-    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
-    latency: Latency = field(default=0.0, kw_only=True)
-    lanes: OptionalCount = field(default=None, kw_only=True)
-    rate: OptionalRate = field(default=None, kw_only=True)
-    adapter_latency: OptionalLatency = field(default=None, kw_only=True)
+    bandwidth: Annotated[Bandwidth, "Bytes that the link carries in a time; or give lanes and rate."] = field(
+        default=0.0, kw_only=True
+    )
+    latency: Annotated[Latency, "Time from die to die; or give adapter_latency."] = field(default=0.0, kw_only=True)
+    lanes: Annotated[OptionalCount, "Lanes of the link, beside rate."] = field(default=None, kw_only=True)
+    rate: Annotated[OptionalRate, "Transfer rate of a lane, beside lanes."] = field(default=None, kw_only=True)
+    adapter_latency: Annotated[OptionalLatency, "Latency of both adapters and PHYs, instead of latency."] = field(
+        default=None, kw_only=True
+    )
 
 
 @frozen
 class LinkOverrideSpec:
     """Another bandwidth or latency for the scale-up links that match a pattern of `fnmatch`."""
 
-    match: Text
-    bandwidth: OptionalBandwidth = None
-    latency: OptionalLatency = None
+    match: Annotated[Text, "Pattern of the ends of a link, or of a port: sip0-sip1, *.link_e."]
+    bandwidth: Annotated[OptionalBandwidth, "Bandwidth of these links."] = None
+    latency: Annotated[OptionalLatency, "Latency of these links."] = None
 
 
 @frozen
 class NetworkSpec(LinkSpec):
     """The scale-up network: its links, the name of its shape with parameters, columns and rows of one that is flat."""
 
-    topology: Text = field(default="ring", kw_only=True)
-    width: AutoExtent = field(default=None, kw_only=True)
-    height: AutoExtent = field(default=None, kw_only=True)
+    topology: Annotated[Text, "Shape of the network."] = field(default="ring", kw_only=True)
+    width: Annotated[AutoExtent, "Columns of a mesh or torus; auto: the most square."] = field(
+        default=None, kw_only=True
+    )
+    height: Annotated[AutoExtent, "Rows of a mesh or torus; auto: the most square."] = field(default=None, kw_only=True)
     params: Mapping[str, object] = field(factory=dict, kw_only=True)
     links: list[LinkOverrideSpec] = field(factory=list, kw_only=True)
 
@@ -115,11 +131,11 @@ class NetworkSpec(LinkSpec):
 class SystemSpec:
     """The whole machine: packages, how they are joined, and the granularities of transfers."""
 
-    sips: Count
+    sips: Annotated[Count, "Number of packages."]
     network: NetworkSpec
-    chunk_bytes: Size = 4096
-    page_bytes: Size = 4096
-    flit_bytes: Size = 32
+    chunk_bytes: Annotated[Size, "Largest fabric transaction of a DMA."] = 4096
+    page_bytes: Annotated[Size, "Page of the virtual address space, a power of two."] = 4096
+    flit_bytes: Annotated[Size, "Default header of a link."] = 32
 
 
 @frozen
@@ -133,8 +149,8 @@ class HostSpec:
 class CubeMeshSpec:
     """How many cubes a package has from west to east and from north to south."""
 
-    width: Count
-    height: Count
+    width: Annotated[Count, "Cubes from west to east."]
+    height: Annotated[Count, "Cubes from north to south."]
 
 
 @frozen
@@ -144,23 +160,23 @@ class SipSpec:
     mesh: CubeMeshSpec
     noc: LinkSpec
     ucie: UcieSpec
-    io_chiplets: Count = 1
+    io_chiplets: Annotated[Count, "IO chiplets, at most 4: north, south, west, east of the cubes."] = 1
 
 
 @frozen
 class ZoneSpec:
     """Rows and columns in the middle of the router mesh that HBM covers; `auto` is about half of each."""
 
-    rows: AutoCount = None
-    columns: AutoCount = None
+    rows: Annotated[AutoCount, "Rows that HBM covers."] = None
+    columns: Annotated[AutoCount, "Columns that HBM covers."] = None
 
 
 @frozen
 class RouterMeshSpec:
     """Rows and columns of routers; `auto` is the smallest mesh with room for the PEs, m_cpu and sram."""
 
-    rows: AutoCount = None
-    columns: AutoCount = None
+    rows: Annotated[AutoCount, "Rows of routers."] = None
+    columns: Annotated[AutoCount, "Columns of routers."] = None
     hbm_zone: ZoneSpec = ZoneSpec()
 
 
@@ -168,7 +184,7 @@ class RouterMeshSpec:
 class HbmSpec:
     """The HBM stack of a cube, split into one slice per PE; `link` joins a slice's controller to its router."""
 
-    capacity: Size
+    capacity: Annotated[Size, "Bytes of the stack, split evenly into one slice per PE."]
     link: LinkSpec
 
 
@@ -176,7 +192,7 @@ class HbmSpec:
 class SramSpec:
     """The scratchpad that a cube's PEs share."""
 
-    capacity: Size
+    capacity: Annotated[Size, "Bytes of the scratchpad."]
     link: LinkSpec
 
 
@@ -184,14 +200,14 @@ class SramSpec:
 class CubeSpec:
     """One HBM cube: PEs, router mesh, memories, and the wires of its management processor to the PEs."""
 
-    pes: Count
+    pes: Annotated[Count, "PEs of a cube, at most 256."]
     noc: LinkSpec
     hbm: HbmSpec
     sram: SramSpec
     command: LinkSpec
     mesh: RouterMeshSpec = RouterMeshSpec()
-    width: Length = 10.0
-    height: Length = 10.0
+    width: Annotated[Length, "Size of the die from west to east."] = 10.0
+    height: Annotated[Length, "Size of the die from north to south."] = 10.0
 
 
 TCM_ALIGNMENT = 64
@@ -202,7 +218,7 @@ TCM_ALIGNMENT = 64
 class TcmSpec:
     """The scratchpad of a PE."""
 
-    capacity: Size
+    capacity: Annotated[Size, "Bytes of the scratchpad."]
 
 
 @frozen
@@ -218,7 +234,7 @@ class PeLinksSpec:
 class ComponentSpec:
     """The implementation of a node kind and its parameters, as written: the class declares what they mean."""
 
-    impl: Text
+    impl: Annotated[Text, "Component that serves these nodes."]
     params: Mapping[str, object] = field(factory=dict)
 
 
@@ -226,15 +242,15 @@ class ComponentSpec:
 class UnitSpec(ComponentSpec):
     """A further unit of every PE, wired both ways to the unit it attaches to, pe_scheduler and pe_cpu."""
 
-    attach: Text = field(default="pe_tcm", kw_only=True)
+    attach: Annotated[Text, "Unit of the PE that it attaches to."] = field(default="pe_tcm", kw_only=True)
 
 
 @frozen
 class OverrideSpec:
     """Another implementation or other parameters for the nodes whose id matches a pattern of `fnmatch`."""
 
-    match: Text
-    impl: Text | None = None
+    match: Annotated[Text, "Pattern of node ids: sip0.cube*.pe0.pe_gemm, *.hbm_ctrl[01]."]
+    impl: Annotated[Text | None, "Component that serves these nodes instead."] = None
     params: Mapping[str, object] = field(factory=dict)
 
 
@@ -258,7 +274,7 @@ class Spec:
     pe: PeSpec
     components: Mapping[str, ComponentSpec]
     overrides: list[OverrideSpec] = field(factory=list)
-    title: Text = ""
+    title: Annotated[Text, "What results and pictures call the machine."] = ""
 
 
 @frozen

@@ -107,13 +107,20 @@ def _quantity_hook(kind: object) -> Callable[[object, object], object]:
         if quantity.auto and value in ("auto", None):
             return None
         try:
-            return parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+            return _converted(quantity, value)
         except ValueError as error:
             if quantity.auto:
                 raise ValueError(str(error).replace(", not ", " or auto, not ", 1)) from None
             raise
 
     return structure
+
+
+def _converted(quantity: Quantity, value: object) -> object:
+    found = parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+    if quantity.choices and found not in quantity.choices:
+        raise ValueError(f"must be one of {', '.join(map(str, quantity.choices))}, not {value!r}.")
+    return found
 
 
 def _is_quantity(kind: object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from attrs import evolve, frozen
 
 from kernbench_core import ConfigError
@@ -14,8 +16,8 @@ from kernbench_core.topology import specification as spec
 class ChainSpec:
     """The section `chain`: routers, their clock, and the wires between them, as long as those to their interfaces."""
 
-    routers: spec.Count
-    clock: spec.Frequency
+    routers: Annotated[spec.Count, "Routers of the chain, from 2 to 64."]
+    clock: Annotated[spec.Frequency, "Clock of routers and wires."]
     link: mesh.ChannelSpec
 
 
@@ -27,4 +29,4 @@ def read(config: Config, networks: NetworkRegistry) -> mesh.MeshSpec:
     return mesh.MeshSpec(1, chain.routers, chain.clock, chain.link, mesh.InterfaceSpec(chain.link.latency))
 
 
-CHAIN = evolve(mesh.MESH, what="a chain of routers on its own", read=read)
+CHAIN = evolve(mesh.MESH, what="a chain of routers on its own", read=read, section=ChainSpec)

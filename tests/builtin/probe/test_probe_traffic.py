@@ -197,7 +197,7 @@ def test_mistakes_are_told_in_a_sentence(
 def test_a_bench_refuses_a_mesh(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "gemm", "--topology", "mesh"], plugins) == 3
     assert capsys.readouterr().err.endswith(
-        "mesh.yaml:4:1: mesh is a mesh on its own, which has no PEs to run a bench on; drive it with 'kernbench probe "
+        "mesh.yaml:5:1: mesh is a mesh on its own, which has no PEs to run a bench on; drive it with 'kernbench probe "
         "--traffic', or choose another --topology.\n"
     )
 

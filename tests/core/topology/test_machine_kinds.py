@@ -102,6 +102,7 @@ def test_the_kinds_of_core_are_found_beside_it() -> None:
         ("KINDS", "must have a tuple of texts as node_kinds, not ['port']"),
         ("RUNS", "must have True or False as runs_kernels, not 1"),
         ("INSTEAD", "must have a text as instead, not None"),
+        ("SECTION", "must have an attrs class or None as section, not <class 'dict'>"),
         ("EMPTY", "must place at least one node, not none"),
         ("PLACED", "must place Node objects, not 'cable.a'"),
         ("WIRED", "must wire Edge objects, not ('cable.a', 'cable.b')"),
