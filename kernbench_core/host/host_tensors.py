@@ -89,6 +89,14 @@ class HostTensors(HostProgram):
             self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 
+    def preload(self, tensor: DeviceTensor, array: Array) -> None:
+        """Have a tensor hold `array`, of its shape and dtype, as if it had been there before; takes no time."""
+        self.require_host("rt.preload")
+        self.require_live(tensor)
+        self.settle(tensor)
+        if self.data:
+            self._put(tensor, array)
+
     def operand(
         self,
         source: npt.NDArray[Any] | DeviceTensor | None,

@@ -42,12 +42,52 @@ def escaped(error: BaseException) -> BaseException:
 
 
 class _KernelStack(greenlet):  # type: ignore[misc]  # greenlet is untyped
-    """The stack of a kernel, told from a host program's by its type."""
+    """The stack of a kernel, told from a host program's by its type; `language` is its `tl`."""
+
+    language: Any = None
 
 
 def in_kernel() -> bool:
     """Tell whether the caller runs in a kernel, of whichever run."""
     return isinstance(getcurrent(), _KernelStack)
+
+
+def current_language() -> Any:
+    """Return the `tl` of the kernel that the caller runs in, None outside of kernels."""
+    own = getcurrent()
+    return own.language if isinstance(own, _KernelStack) else None
+
+
+class Guest:
+    """Hold a function suspended in the middle of all that it has called, while its caller goes on.
+
+    The function, or what runs on further stacks deep inside it, calls `ask(answer)` to hand an answer out and wait for
+    the next request; `visit(request)` takes a request in, and gives the answer, or `Finished`. What the function raises
+    leaves through `visit`.
+    """
+
+    __slots__ = ("_asker", "_caller", "_greenlet")
+
+    def __init__(self, fn: Callable[[], Any]) -> None:
+        self._greenlet: Any = greenlet(lambda _: Finished(fn()))
+        self._asker: Any = None
+        self._caller: Any = None
+
+    def visit(self, request: Any = None) -> Any:
+        """Go on inside with `request` until the next `ask`; the first visit starts the function."""
+        self._caller = self._greenlet.parent = getcurrent()
+        asker, self._asker = self._asker, None
+        return (asker or self._greenlet).switch(request)
+
+    def ask(self, answer: Any = None) -> Any:
+        """Hand `answer` out, and give the request of the next visit."""
+        self._asker = getcurrent()
+        return self._caller.switch(answer)
+
+    @property
+    def over(self) -> bool:
+        """Whether the function has returned or raised."""
+        return bool(self._greenlet.dead)
 
 
 class Bridge:
@@ -123,6 +163,10 @@ class Bridge:
     def inside(self) -> bool:
         """Whether the caller runs inside this function."""
         return getcurrent() is self._greenlet
+
+    def speak(self, language: Any) -> None:
+        """Note the `tl` of the kernel that the function is, for `current_language`."""
+        self._greenlet.language = language
 
     @property
     def frame(self) -> FrameType | None:

@@ -306,8 +306,13 @@ class IndexTensor:
         return compute_index("abs", (self,))
 
 
-def kind_of_number(number: Any) -> WeakType:
-    """Give the Python type that stands for a number where operands meet."""
+def kind_of_number(number: Any) -> WeakType | str:
+    """Give the Python type that stands for a number where operands meet, or the dtype of a typed scalar."""
+    kind = type(number)
+    if kind is int or kind is float or kind is bool:
+        return kind
+    if isinstance(typed := getattr(kind, "dtype", None), str):
+        return typed
     return bool if isinstance(number, bool | np.bool_) else int if isinstance(number, int | np.integer) else float
 
 

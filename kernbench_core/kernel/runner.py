@@ -155,7 +155,8 @@ class KernelRunner:
         make = Bridge if launch.watch is None else launch.watch(state.pe, program)
         bridge: Bridge = make(body, kernel=True)
         self._bridge = bridge
-        tl = arguments["tl"] = TLContext(state, bridge, program, launch)
+        tl = arguments["tl"] = getattr(launch.kernel, "language", TLContext)(state, bridge, program, launch)
+        bridge.speak(tl)
         try:
             yield from self._serve(env, state, bridge, bridge.resume)
             yield from self._await(env, tl.in_flight)

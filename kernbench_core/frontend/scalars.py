@@ -1,0 +1,233 @@
+"""Numbers of a kernel as Triton has them: typed scalars, and constants of compile time that have a `value`.
+
+A scalar is a Python number with a dtype: it counts, compares and indexes as one, and meets tensors as its dtype does.
+Integer arithmetic wraps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from kernbench_core.compute.promotion import meet
+from kernbench_core.errors import ShapeError
+from kernbench_core.frontend.types import DType, dtype_named
+from kernbench_core.values.dtypes import dtype_of, info, is_float, itemsize, numpy_dtype
+
+
+def _operator(name: str, compute: Callable[[Any, Any], Any], swap: bool = False, dividing: bool = False) -> Any:
+    """Make a Python operator of scalars; anything but a number is left to the other side."""
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is type(self):
+            dtype = info(self.dtype).divided or self.dtype if dividing else self.dtype
+        elif kind is int or kind is float or kind is bool or isinstance(other, int | float):
+            dtype = meet(self.dtype, getattr(kind, "dtype", None) or _weak(other), dividing)
+        else:
+            return NotImplemented
+        a, b = (other, self) if swap else (self, other)
+        if is_float(dtype):
+            return scalar(compute(float(a), float(b)), dtype)
+        return scalar(compute(int(a), int(b)), dtype)
+
+    method.__name__ = name
+    return method
+
+
+def _weak(number: Any) -> Any:
+    return bool if isinstance(number, bool) else int if isinstance(number, int) else float
+
+
+def _floordiv(a: Any, b: Any) -> Any:
+    """Divide as C does, towards zero; integers by zero give 0."""
+    if b == 0:
+        return 0
+    found = abs(a) // abs(b)
+    return found if (a < 0) == (b < 0) else -found
+
+
+def _mod(a: Any, b: Any) -> Any:
+    """Give the remainder with the sign of the dividend; of integers by zero the dividend."""
+    if isinstance(a, float) or isinstance(b, float):
+        return math.fmod(a, b) if b else math.nan
+    return a if b == 0 else a - b * _floordiv(a, b)
+
+
+def _truediv(a: float, b: float) -> float:
+    if b:
+        return a / b
+    return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _div(name: str, swap: bool = False) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        met = meet(self.dtype, getattr(type(other), "dtype", None) or _weak(other), True)
+        a, b = (other, self) if swap else (self, other)
+        return scalar(_truediv(float(a), float(b)), met if is_float(met) else "f32")
+
+    method.__name__ = name
+    return method
+
+
+class Scalar:
+    """What typed numbers have in common; `dtype` is that of the class."""
+
+    dtype: ClassVar[DType]
+    shape: ClassVar[tuple[int, ...]] = ()
+    numel: ClassVar[int] = 1
+
+    @property
+    def type(self) -> DType:
+        """The dtype, as Triton's tensors call it."""
+        return self.dtype
+
+    def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
+        """Convert to `dtype`; floats to integers are cut towards zero."""
+        return scalar(self, dtype_of(dtype))
+
+    def item(self) -> Any:
+        """Give the Python number."""
+        return float(self) if is_float(self.dtype) else int(self)  # type: ignore[arg-type, call-overload]
+
+    def __add__(self, other: Any) -> Any:
+        raise NotImplementedError  # pragma: no cover
+
+    __floordiv__, __rfloordiv__ = (
+        _operator("__floordiv__", _floordiv, dividing=True),
+        _operator("__rfloordiv__", _floordiv, True, True),
+    )
+    __mod__, __rmod__ = _operator("__mod__", _mod, dividing=True), _operator("__rmod__", _mod, True, True)
+    __add__, __radd__ = _operator("__add__", lambda a, b: a + b), _operator("__radd__", lambda a, b: a + b, True)  # type: ignore[assignment]
+    __sub__, __rsub__ = _operator("__sub__", lambda a, b: a - b), _operator("__rsub__", lambda a, b: a - b, True)
+    __mul__, __rmul__ = _operator("__mul__", lambda a, b: a * b), _operator("__rmul__", lambda a, b: a * b, True)
+    __truediv__, __rtruediv__ = _div("__truediv__"), _div("__rtruediv__", True)
+
+    def __neg__(self) -> Any:
+        return scalar(-self.item(), self.dtype)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return scalar(abs(self.item()), self.dtype)
+
+
+class IntScalar(Scalar, int):
+    """A typed integer."""
+
+    __and__, __rand__ = _operator("__and__", lambda a, b: a & b), _operator("__rand__", lambda a, b: a & b, True)
+    __or__, __ror__ = _operator("__or__", lambda a, b: a | b), _operator("__ror__", lambda a, b: a | b, True)
+    __xor__, __rxor__ = _operator("__xor__", lambda a, b: a ^ b), _operator("__rxor__", lambda a, b: a ^ b, True)
+    __lshift__ = _operator("__lshift__", lambda a, b: _shifted(a, b))
+    __rlshift__ = _operator("__rlshift__", lambda a, b: _shifted(a, b), True)
+    __rshift__ = _operator("__rshift__", lambda a, b: a >> min(max(b, 0), 64))
+    __rrshift__ = _operator("__rrshift__", lambda a, b: a >> min(max(b, 0), 64), True)
+
+    def __invert__(self) -> Any:
+        return scalar(~int(self), self.dtype)
+
+
+class FloatScalar(Scalar, float):
+    """A typed float."""
+
+
+def _shifted(a: int, b: int) -> int:
+    return a << b if 0 <= b < 64 else 0
+
+
+def _kinds() -> Mapping[str, type]:
+    found: dict[str, type] = {}
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        if (dtype := dtype_named(name)) is not None:
+            found[name] = type(name.capitalize(), (IntScalar,), {"dtype": dtype})
+    for name in ("f16", "bf16", "f32", "f8e4m3", "f8e5m2", "f64"):
+        if (dtype := dtype_named(name)) is not None:
+            found[name] = type(name.capitalize(), (FloatScalar,), {"dtype": dtype})
+    return MappingProxyType(found)
+
+
+KINDS: Mapping[str, type] = _kinds()
+"""The class of scalars of each dtype."""
+
+_WIDTHS = {name: 8 * itemsize(name) for name, kind in KINDS.items() if issubclass(kind, int)}
+
+
+def scalar(number: Any, dtype: str) -> Any:
+    """Give a number as a scalar of `dtype`: integers wrap, floats are rounded; of bool Python's own."""
+    if dtype == "bool":
+        return bool(number)
+    if is_float(dtype):
+        return KINDS[dtype](numpy_dtype(dtype).type(float(number)))
+    whole, bits = int(number), _WIDTHS[dtype]
+    if info(dtype).signed:
+        half = 1 << (bits - 1)
+        if not -half <= whole < half:
+            whole = (whole + half) % (1 << bits) - half
+    elif whole >> bits:
+        whole %= 1 << bits
+    return KINDS[dtype](whole)
+
+
+def argument(value: Any) -> Any:
+    """Give an argument of a launch as a kernel has it: integers of the narrowest 32 or 64 bits, floats as f32."""
+    if type(value) is int:
+        if -(2**31) <= value < 2**31:
+            return KINDS["int32"](value)
+        if 0 <= value < 2**32:
+            return KINDS["uint32"](value)
+        if -(2**63) <= value < 2**63:
+            return KINDS["int64"](value)
+        raise ShapeError(f"an integer that a kernel is given must be of 64 bits, not {value}; split it.")
+    if type(value) is float:
+        return scalar(value, "f32")
+    return value
+
+
+class _Constant:
+    """What constants of compile time have in common."""
+
+    @property
+    def value(self) -> Any:
+        """The Python number or text."""
+        raise NotImplementedError  # pragma: no cover
+
+
+class ConstInt(_Constant, int):
+    """An integer of compile time."""
+
+    @property
+    def value(self) -> int:
+        """The Python number."""
+        return int(self)
+
+
+class ConstFloat(_Constant, float):
+    """A float of compile time."""
+
+    @property
+    def value(self) -> float:
+        """The Python number."""
+        return float(self)
+
+
+class ConstText(_Constant, str):
+    """A text of compile time."""
+
+    @property
+    def value(self) -> str:
+        """The Python text."""
+        return str(self)
+
+
+_CONSTANTS: Mapping[type, Callable[[Any], Any]] = {int: ConstInt, float: ConstFloat, str: ConstText}
+
+
+def constant(value: Any) -> Any:
+    """Give a value as one of compile time, with `.value` where a number or text has it."""
+    make = _CONSTANTS.get(type(value))
+    return value if make is None else make(value)

@@ -1,0 +1,54 @@
+"""The run that launches of jit functions go to: one at a time, between `enter` and `leave`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_core.frontend.kernel import JitKernel
+    from kernbench_core.host.figures.launch import LaunchFigures
+
+
+class Simulation(Protocol):
+    """What jit functions ask of a run that is held open."""
+
+    def launch(
+        self, kernel: JitKernel, arguments: Mapping[str, object], grid: tuple[int, ...]
+    ) -> LaunchFigures:
+        """Run a kernel on the device, write what it wrote back to the host's arrays, and return its figures.
+
+        Arrays among `arguments` are the host's own.
+        """
+
+
+_OPEN: list[Simulation] = []
+
+
+def enter(simulation: Simulation) -> None:
+    """Have launches go to `simulation` from now on; UsageError inside another one."""
+    if _OPEN:
+        raise UsageError("kb.triton must be left before it is entered again; end the 'with' that is open.")
+    _OPEN.append(simulation)
+
+
+def leave() -> None:
+    """Have launches go nowhere again."""
+    _OPEN.clear()
+
+
+def current(call: str) -> Simulation:
+    """Return the simulation that is open; UsageError, that names the `call` that asks, where none is."""
+    if not _OPEN:
+        raise UsageError(
+            f"{call} must be called inside 'with kernbench_core.triton(topology):', or in a script that 'kernbench "
+            "triton' runs; there is no machine to launch on."
+        )
+    return _OPEN[-1]
+
+
+def asked(call: Callable[[Simulation], Any], name: str) -> Any:
+    """Return what `call` gives for the open simulation."""
+    return call(current(name))

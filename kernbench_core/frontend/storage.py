@@ -1,0 +1,89 @@
+"""Arrays of the host as kernels are given them: by their storage, of which an array is a view with strides.
+
+numpy and ml_dtypes arrays, torch tensors, and what else has `__array_interface__` or `__dlpack__`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_core.errors import UsageError
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.dtypes import NAMES, dtype_name, is_known, numpy_dtype
+
+
+@frozen(eq=False)
+class View:
+    """An array: the bytes of its whole storage, of what dtype it is, and at which element of that it begins."""
+
+    storage: Array
+    """The bytes of the storage, as uint8, shared with the host."""
+    dtype: str
+    first: int
+
+    @property
+    def address(self) -> int:
+        """Where the storage lies in the host's memory."""
+        return int(self.storage.ctypes.data)
+
+
+def view_of(value: Any, call: str) -> View | None:
+    """Return a view of an array's storage, None for what is no array; UsageError for one that cannot be given."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_torch(torch, value, call)
+    if isinstance(value, np.ndarray):
+        return _of_numpy(value, call)
+    if hasattr(value, "__array_interface__"):
+        return _of_numpy(np.asarray(value), call)
+    if hasattr(value, "__dlpack__"):
+        return _of_numpy(np.from_dlpack(value), call)
+    return None
+
+
+def _of_numpy(array: Array, call: str) -> View:
+    if not is_known(array.dtype):
+        raise UsageError(
+            f"{call} must be an array of dtype {', '.join(NAMES)}, not {array.dtype}; cast it, as in "
+            "x.astype(np.float32)."
+        )
+    base: Any = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    if not base.flags.contiguous and not base.flags.f_contiguous:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        start = int(array.ctypes.data)
+        raise UsageError(
+            f"{call} must lie in one piece of memory, not in bytes {low - start} to {high - start} with strides "
+            f"{array.strides}; give a copy."
+        )
+    flat = base.reshape(-1, order="A").view(np.uint8) if base.size else np.zeros(0, np.uint8)
+    offset = int(array.ctypes.data) - int(base.ctypes.data)
+    return View(flat, dtype_name(array.dtype), offset // array.itemsize)
+
+
+def _of_torch(torch: Any, tensor: Any, call: str) -> View:
+    own = str(tensor.dtype).removeprefix("torch.")
+    names = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
+    dtype = names.get(own, own)
+    if dtype not in NAMES:
+        raise UsageError(f"{call} must be a tensor of dtype {', '.join(NAMES)}, not {own}; cast it.")
+    if tensor.device.type != "cpu":
+        raise UsageError(
+            f"{call} must be in the host's memory, not on {tensor.device}; kernbench simulates the device, give "
+            "x.cpu()."
+        )
+    with torch.no_grad():
+        whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+        flat = whole.numpy()
+    return View(flat, dtype, int(tensor.storage_offset()))
+
+
+def typed(storage: Array, dtype: str) -> Array:
+    """Return the bytes of a storage as elements of a dtype; what is left at the end is cut."""
+    item = numpy_dtype(dtype).itemsize
+    return storage[: len(storage) // item * item].view(numpy_dtype(dtype))

@@ -1,0 +1,99 @@
+"""Triton's dtypes as objects: texts that are equal to kernbench's names, with what kernels ask of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from kernbench_core.values.dtypes import DTYPES, dtype_of, info
+
+
+class DType(str):
+    """A dtype of elements: equal to its name in kernbench, printed as in Triton."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Its name in Triton's IR, such as "fp16"."""
+        record = info(str(self))
+        return record.aliases[0] if record.kind == "float" and record.aliases else record.triton
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Bits of an element; 1 of a bool."""
+        record = info(str(self))
+        return 1 if record.kind == "bool" else 8 * record.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return info(str(self)).itemsize
+
+    @property
+    def scalar(self) -> DType:
+        """The dtype itself: that of one element."""
+        return self
+
+    @property
+    def element_ty(self) -> DType:
+        """The dtype itself: that of one element."""
+        return self
+
+    def is_floating(self) -> bool:
+        """Tell whether it is a float."""
+        return info(str(self)).kind == "float"
+
+    def is_int(self) -> bool:
+        """Tell whether it is an integer, bool among them."""
+        return info(str(self)).kind != "float"
+
+    def is_int_signed(self) -> bool:
+        """Tell whether it is a signed integer."""
+        return self.is_int() and info(str(self)).signed
+
+    def is_int_unsigned(self) -> bool:
+        """Tell whether it is an unsigned integer, bool among them."""
+        return self.is_int() and not info(str(self)).signed
+
+    def is_bool(self) -> bool:
+        """Tell whether it is a bool."""
+        return str(self) == "bool"
+
+    def is_ptr(self) -> bool:
+        """Tell whether it is a pointer: no."""
+        return False
+
+    def is_block(self) -> bool:
+        """Tell whether it is a block: no."""
+        return False
+
+    def is_fp8(self) -> bool:
+        """Tell whether it is a float of 8 bits."""
+        return self.is_floating() and self.itemsize == 1
+
+    def __repr__(self) -> str:
+        return info(str(self)).triton
+
+
+def _is(name: str) -> object:
+    def ask(self: DType) -> bool:
+        return str(self) == name
+
+    ask.__doc__ = f"Tell whether it is {name}."
+    return ask
+
+
+for _record in DTYPES.values():
+    for _alias in {_record.triton, *_record.aliases}:
+        setattr(DType, f"is_{_alias}", _is(_record.name))
+
+
+@cache
+def dtype_named(name: str) -> DType | None:
+    """Return the dtype of a name, None where kernbench has none."""
+    return DType(name) if name in DTYPES else None
+
+
+def as_dtype(given: object) -> DType:
+    """Return the dtype of any spelling; StoreError for one that is not known."""
+    return DType(dtype_of(given))
