@@ -11,11 +11,13 @@ from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.names import constexpr
 from kernbench_core.frontend.scalars import argument, constant
-from kernbench_core.frontend.simulation import current
-from kernbench_core.host.launch_arguments import full_grid
+from kernbench_core.frontend.simulation import JitLaunch, current
+from kernbench_core.host.launch_arguments import full_grid, name_of
 from kernbench_core.kernel.bridge import in_kernel
 
-HINTS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu")
+HINTS = (
+    "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu",
+)  # fmt: skip
 """Options of a launch that speak to a compiler, and change nothing here."""
 
 Grid = Sequence[int] | int | Callable[[Mapping[str, Any]], Any]
@@ -26,6 +28,7 @@ class JitFunction:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         functools.update_wrapper(self, fn)
+        self.__name__ = name_of(fn)
         self.fn = fn
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
@@ -55,9 +58,8 @@ class JitFunction:
         whole = (extents,) if isinstance(extents, int) else tuple(extents)
         if warmup:
             return None
-        return current(f"kernel {self.__name__!r}").launch(
-            JitKernel(self), arguments, full_grid(tuple(map(int, whole)), f"kernel {self.__name__!r}")
-        )
+        shape = full_grid(tuple(map(int, whole)), f"kernel {self.__name__!r}")
+        return current(f"kernel {self.__name__!r}").launch(JitLaunch(JitKernel(self), self.__name__, arguments, shape))
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Match arguments to parameters, hints left out; UsageError where they do not fit."""

@@ -94,15 +94,12 @@ class Scalar:
         """Give the Python number."""
         return float(self) if is_float(self.dtype) else int(self)  # type: ignore[arg-type, call-overload]
 
-    def __add__(self, other: Any) -> Any:
-        raise NotImplementedError  # pragma: no cover
-
     __floordiv__, __rfloordiv__ = (
         _operator("__floordiv__", _floordiv, dividing=True),
         _operator("__rfloordiv__", _floordiv, True, True),
     )
     __mod__, __rmod__ = _operator("__mod__", _mod, dividing=True), _operator("__rmod__", _mod, True, True)
-    __add__, __radd__ = _operator("__add__", lambda a, b: a + b), _operator("__radd__", lambda a, b: a + b, True)  # type: ignore[assignment]
+    __add__, __radd__ = _operator("__add__", lambda a, b: a + b), _operator("__radd__", lambda a, b: a + b, True)
     __sub__, __rsub__ = _operator("__sub__", lambda a, b: a - b), _operator("__rsub__", lambda a, b: a - b, True)
     __mul__, __rmul__ = _operator("__mul__", lambda a, b: a * b), _operator("__rmul__", lambda a, b: a * b, True)
     __truediv__, __rtruediv__ = _div("__truediv__"), _div("__rtruediv__", True)

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from attrs import frozen
+
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernbench_core.frontend.kernel import JitKernel
     from kernbench_core.host.figures.launch import LaunchFigures
+
+
+@frozen(eq=False)
+class JitLaunch:
+    """A launch that the host's code asks for; arrays among `arguments` are the host's own.
+
+    `kernel` is a function as `rt.launch` takes it, and `name` what messages call it.
+    """
+
+    kernel: Callable[..., Any]
+    name: str
+    arguments: Mapping[str, object]
+    grid: tuple[int, int, int]
 
 
 class Simulation(Protocol):
     """What jit functions ask of a run that is held open."""
 
-    def launch(
-        self, kernel: JitKernel, arguments: Mapping[str, object], grid: tuple[int, ...]
-    ) -> LaunchFigures:
-        """Run a kernel on the device, write what it wrote back to the host's arrays, and return its figures.
-
-        Arrays among `arguments` are the host's own.
-        """
+    def launch(self, asked: JitLaunch) -> LaunchFigures:
+        """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
 
 
 _OPEN: list[Simulation] = []
@@ -43,12 +52,7 @@ def current(call: str) -> Simulation:
     """Return the simulation that is open; UsageError, that names the `call` that asks, where none is."""
     if not _OPEN:
         raise UsageError(
-            f"{call} must be called inside 'with kernbench_core.triton(topology):', or in a script that 'kernbench "
-            "triton' runs; there is no machine to launch on."
+            f"{call} must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' runs; "
+            "there is no machine to launch it on."
         )
     return _OPEN[-1]
-
-
-def asked(call: Callable[[Simulation], Any], name: str) -> Any:
-    """Return what `call` gives for the open simulation."""
-    return call(current(name))

@@ -8,6 +8,7 @@ simulator has an answer. Nothing here touches standard streams, `sys` hooks or s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any, cast
 
@@ -58,6 +59,10 @@ def current_language() -> Any:
     return own.language if isinstance(own, _KernelStack) else None
 
 
+class _Abandoned(Exception):
+    """Nobody will visit a guest any more."""
+
+
 class Guest:
     """Hold a function suspended in the middle of all that it has called, while its caller goes on.
 
@@ -83,6 +88,12 @@ class Guest:
         """Hand `answer` out, and give the request of the next visit."""
         self._asker = getcurrent()
         return self._caller.switch(answer)
+
+    def abandon(self) -> None:
+        """End the function where it asks: its `finally` blocks run, and what it raises then is nobody's."""
+        self._caller = self._greenlet.parent = getcurrent()
+        with suppress(Exception):
+            self._asker.throw(_Abandoned())
 
     @property
     def over(self) -> bool:

@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from attrs import define, field
-
-from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.frontend import imports, simulation
-from kernbench_core.frontend.storage import View, typed, view_of
-from kernbench_core.host.device_tensor import DeviceTensor
+from kernbench_core.frontend.mirror import Held, Mirror
+from kernbench_core.frontend.storage import view_of
+from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
 from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.messages import Launch
 from kernbench_core.runs.bench_run import run
-from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
-    from kernbench_core.frontend.kernel import JitKernel
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kernbench_core.frontend.simulation import JitLaunch
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
-
-
-@define(eq=False)
-class _Held:
-    """A storage that the device holds: its tensor, and what both sides held when they were last alike."""
-
-    view: View
-    tensor: DeviceTensor
-    bytes: np.ndarray
-
-
-@define(eq=False)
-class _Asked:
-    """A launch that the host's code asks for."""
-
-    kernel: JitKernel
-    arguments: Mapping[str, object]
-    grid: tuple[int, ...]
+    from kernbench_core.runs.result import RunResult
 
 
 class TritonRun:
-    """A machine on which `kernel[grid](…)` runs, inside a `with`. `launches` are those that are over."""
+    """A machine on which `kernel[grid](…)` runs, inside a `with`. `launches` are the figures of those that are over.
 
-    def __init__(self, topology: Any = "default", **options: Any) -> None:
+    `result` is what the run gave, once the `with` is left; None where no kernel was launched, or an error ended it.
+    """
+
+    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
         self.launches: list[LaunchFigures] = []
         self.result: RunResult | None = None
         self._topology, self._options = topology, options
         self._stack = ExitStack()
         self._guest: Guest | None = None
-        self._held: dict[tuple[int, int], _Held] = {}
 
     def __enter__(self) -> TritonRun:
         simulation.enter(self)
@@ -64,71 +48,73 @@ class TritonRun:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
-        if self._guest is not None and not self._guest.over:
-            answer = self._guest.visit(None)
-            assert isinstance(answer, Finished)
-            self.result = answer.value
+        guest, self._guest = self._guest, None
+        if guest is None or guest.over:
+            return
+        if error is not None:
+            guest.abandon()
+            return
+        answer = guest.visit(None)
+        assert isinstance(answer, Finished)
+        self.result = answer.value
 
-    def launch(self, kernel: JitKernel, arguments: Mapping[str, object], grid: tuple[int, ...]) -> LaunchFigures:
-        """Run a kernel on the device, write what it wrote back to the host's arrays, and return its figures."""
-        if self._guest is None:
+    def launch(self, asked: JitLaunch) -> LaunchFigures:
+        """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+        if self._guest is None or self._guest.over:  # an error ends a run, and a script may go on after it
             self._guest = Guest(self._run)
             self._guest.visit()
-        if self._guest.over:
-            raise UsageError("a kernel must not be launched on a run that an error has ended; begin another run.")
-        answer = self._guest.visit(_Asked(kernel, arguments, grid))
-        self.launches.append(answer)
-        return answer
-
-    # On the stack of the run ------------------------------------------------------------------------
+        figures: LaunchFigures = self._guest.visit(asked)
+        self.launches.append(figures)
+        return figures
 
     def _run(self) -> RunResult:
         def program(rt: Runtime) -> None:
             assert self._guest is not None
-            answer = None
+            mirror, answer = Mirror(rt), None
             while (asked := self._guest.ask(answer)) is not None:
-                answer = self._launched(rt, asked)
+                answer = _launched(mirror, asked)
 
         program.__name__ = "triton"
-        return run(program, topology=self._topology, race_by="program", **self._options)
-
-    def _launched(self, rt: Runtime, asked: _Asked) -> LaunchFigures:
-        used: list[_Held] = []
-        given: dict[str, object] = {}
-        for name, value in asked.arguments.items():
-            view = view_of(value, f"argument {name!r} of kernel {asked.kernel.__name__!r}")
-            if view is None:
-                given[name] = value
-                continue
-            held = self._on_device(rt, view, name)
-            used.append(held)
-            given[name] = Pointer(held.tensor.allocation, view.first, view.dtype)
-        handle = rt.launch(asked.kernel, grid=asked.grid, **given)
-        for held in dict.fromkeys(used):
-            self._write_back(held)
-        return handle.figures
-
-    def _on_device(self, rt: Runtime, view: View, name: str) -> _Held:
-        """Return a storage with what the host holds now."""
-        key = (view.address, len(view.storage))
-        held = self._held.get(key)
-        if held is None:
-            tensor = rt.tensor(typed(view.storage, view.dtype), name=name, preloaded=True)
-            held = self._held[key] = _Held(view, tensor, view.storage.copy())
-        elif not np.array_equal(held.bytes, view.storage):
-            rt.preload(held.tensor, typed(view.storage, held.tensor.dtype))
-            held.bytes = view.storage.copy()
-        held.view = view
-        return held
-
-    def _write_back(self, held: _Held) -> None:
-        now = held.tensor.numpy().reshape(-1).view(np.uint8)
-        if np.array_equal(now, held.bytes[: len(now)]):
-            return
-        held.view.storage[: len(now)] = now
-        held.bytes[: len(now)] = now
+        return run(program, topology=self._topology, **{"race_by": "program", **self._options})
 
 
-def triton(topology: Any = "default", **options: Any) -> TritonRun:
-    """Hold a machine open on which kernels written in Triton run, inside a `with`."""
-    return TritonRun(topology, **options)
+def _launched(mirror: Mirror, asked: JitLaunch) -> LaunchFigures:
+    """Launch on the device what the host's code asks for, with the host's arrays."""
+    rt, used = mirror.rt, list[Held]()
+    arguments: dict[str, object] = {}
+    for name, value in asked.arguments.items():
+        view = view_of(value, f"argument {name!r} of kernel {asked.name!r}")
+        if view is None:
+            arguments[name] = value
+            continue
+        held = mirror.hold(view, name)
+        used.append(held)
+        arguments[name] = Pointer(held.tensor.allocation, view.first, view.dtype)
+    programs, grid = deal_programs([site.index for site in rt.pes], asked.grid)
+    handle = rt.submit(Launch(asked.kernel, arguments, grid, programs), [held.tensor for held in used], asked.name)
+    rt.wait(handle)
+    mirror.read_back(used)
+    return handle.figures
+
+
+def triton(topology: str | Path | Mapping[str, object] = "default", **options: Any) -> TritonRun:
+    """Hold a machine open on which files written in Triton launch their kernels, inside a `with`.
+
+    There, and only there, `import triton` and `import triton.language` give kernbench's own. Arrays are numpy's,
+    ml_dtypes', torch's where torch is installed, or whatever has `__array_interface__` or `__dlpack__`; what a kernel
+    wrote is in them when the launch returns. `options` are those of `kb.run`.
+
+    >>> import numpy as np
+    >>> with kb.triton("tiny") as sim:
+    ...     import triton
+    ...     import triton.language as tl
+    ...     @triton.jit
+    ...     def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    ...         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...         tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+    ...     x, y = np.arange(5, dtype="f4"), np.zeros(5, "f4")
+    ...     figures = double[(3,)](x, y, 5, BLOCK=2)
+    >>> y.tolist(), len(sim.launches)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], 1)
+    """
+    return TritonRun(topology, options)
