@@ -8,7 +8,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.frontend.scalars import constant
-from kernbench_core.frontend.types import DType, as_dtype
+from kernbench_core.frontend.types import TritonType, as_dtype
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.values.dtypes import TRITON
@@ -68,6 +68,6 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     for triton, own in TRITON.items():
         setattr(made, triton, as_dtype(own))
     made.constexpr = constexpr  # type: ignore[attr-defined]
-    made.dtype = DType  # type: ignore[attr-defined]
+    made.dtype = TritonType  # type: ignore[attr-defined]
     made.PropagateNan = TLContext.PropagateNan  # type: ignore[attr-defined]
     return made

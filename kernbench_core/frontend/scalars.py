@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
-from kernbench_core.frontend.types import DType, dtype_named
+from kernbench_core.frontend.types import TritonType, dtype_named
 from kernbench_core.values.dtypes import dtype_of, info, is_float, itemsize, numpy_dtype
 
 
@@ -74,15 +74,15 @@ def _div(name: str, swap: bool = False) -> Any:
     return method
 
 
-class Scalar:
+class TypedNumber:
     """What typed numbers have in common; `dtype` is that of the class."""
 
-    dtype: ClassVar[DType]
+    dtype: ClassVar[TritonType]
     shape: ClassVar[tuple[int, ...]] = ()
     numel: ClassVar[int] = 1
 
     @property
-    def type(self) -> DType:
+    def type(self) -> TritonType:
         """The dtype, as Triton's tensors call it."""
         return self.dtype
 
@@ -114,7 +114,7 @@ class Scalar:
         return scalar(abs(self.item()), self.dtype)
 
 
-class IntScalar(Scalar, int):
+class IntScalar(TypedNumber, int):
     """A typed integer."""
 
     __and__, __rand__ = _operator("__and__", lambda a, b: a & b), _operator("__rand__", lambda a, b: a & b, True)
@@ -129,7 +129,7 @@ class IntScalar(Scalar, int):
         return scalar(~int(self), self.dtype)
 
 
-class FloatScalar(Scalar, float):
+class FloatScalar(TypedNumber, float):
     """A typed float."""
 
 

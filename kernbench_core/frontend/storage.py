@@ -17,7 +17,7 @@ from kernbench_core.values.dtypes import NAMES, dtype_name, is_known, numpy_dtyp
 
 
 @frozen(eq=False)
-class View:
+class StorageView:
     """An array: the bytes of its whole storage, of what dtype it is, and at which element of that it begins."""
 
     storage: Array
@@ -31,7 +31,7 @@ class View:
         return int(self.storage.ctypes.data)
 
 
-def view_of(value: Any, call: str) -> View | None:
+def view_of(value: Any, call: str) -> StorageView | None:
     """Return a view of an array's storage, None for what is no array; UsageError for one that cannot be given."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
@@ -45,7 +45,7 @@ def view_of(value: Any, call: str) -> View | None:
     return None
 
 
-def _of_numpy(array: Array, call: str) -> View:
+def _of_numpy(array: Array, call: str) -> StorageView:
     if not is_known(array.dtype):
         raise UsageError(
             f"{call} must be an array of dtype {', '.join(NAMES)}, not {array.dtype}; cast it, as in "
@@ -63,10 +63,10 @@ def _of_numpy(array: Array, call: str) -> View:
         )
     flat = base.reshape(-1, order="A").view(np.uint8) if base.size else np.zeros(0, np.uint8)
     offset = int(array.ctypes.data) - int(base.ctypes.data)
-    return View(flat, dtype_name(array.dtype), offset // array.itemsize)
+    return StorageView(flat, dtype_name(array.dtype), offset // array.itemsize)
 
 
-def _of_torch(torch: Any, tensor: Any, call: str) -> View:
+def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
     own = str(tensor.dtype).removeprefix("torch.")
     names = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
     dtype = names.get(own, own)
@@ -80,7 +80,7 @@ def _of_torch(torch: Any, tensor: Any, call: str) -> View:
     with torch.no_grad():
         whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
         flat = whole.numpy()
-    return View(flat, dtype, int(tensor.storage_offset()))
+    return StorageView(flat, dtype, int(tensor.storage_offset()))
 
 
 def typed(storage: Array, dtype: str) -> Array:

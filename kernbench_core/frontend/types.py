@@ -7,7 +7,7 @@ from functools import cache
 from kernbench_core.values.dtypes import DTYPES, dtype_of, info
 
 
-class DType(str):
+class TritonType(str):
     """A dtype of elements: equal to its name in kernbench, printed as in Triton."""
 
     __slots__ = ()
@@ -30,12 +30,12 @@ class DType(str):
         return info(str(self)).itemsize
 
     @property
-    def scalar(self) -> DType:
+    def scalar(self) -> TritonType:
         """The dtype itself: that of one element."""
         return self
 
     @property
-    def element_ty(self) -> DType:
+    def element_ty(self) -> TritonType:
         """The dtype itself: that of one element."""
         return self
 
@@ -76,7 +76,7 @@ class DType(str):
 
 
 def _is(name: str) -> object:
-    def ask(self: DType) -> bool:
+    def ask(self: TritonType) -> bool:
         return str(self) == name
 
     ask.__doc__ = f"Tell whether it is {name}."
@@ -85,15 +85,15 @@ def _is(name: str) -> object:
 
 for _record in DTYPES.values():
     for _alias in {_record.triton, *_record.aliases}:
-        setattr(DType, f"is_{_alias}", _is(_record.name))
+        setattr(TritonType, f"is_{_alias}", _is(_record.name))
 
 
 @cache
-def dtype_named(name: str) -> DType | None:
+def dtype_named(name: str) -> TritonType | None:
     """Return the dtype of a name, None where kernbench has none."""
-    return DType(name) if name in DTYPES else None
+    return TritonType(name) if name in DTYPES else None
 
 
-def as_dtype(given: object) -> DType:
+def as_dtype(given: object) -> TritonType:
     """Return the dtype of any spelling; StoreError for one that is not known."""
-    return DType(dtype_of(given))
+    return TritonType(dtype_of(given))

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.frontend import imports, simulation
-from kernbench_core.frontend.mirror import Held, Mirror
+from kernbench_core.frontend.mirror import Mirror, MirroredStorage
 from kernbench_core.frontend.storage import view_of
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
@@ -80,7 +80,7 @@ class TritonRun:
 
 def _launched(mirror: Mirror, asked: JitLaunch) -> LaunchFigures:
     """Launch on the device what the host's code asks for, with the host's arrays."""
-    rt, used = mirror.rt, list[Held]()
+    rt, used = mirror.rt, list[MirroredStorage]()
     arguments: dict[str, object] = {}
     for name, value in asked.arguments.items():
         view = view_of(value, f"argument {name!r} of kernel {asked.name!r}")
