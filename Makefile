@@ -3,6 +3,7 @@
 #   make test      the test suite, without what is marked slow, and with fewer of the examples that hypothesis draws
 #   make test-all  the whole test suite
 #   make golden    times and op logs of small runs, against tests/golden
+#   make docs      the site of docs/, in build/site
 #   make lint      ruff, mypy --strict on the three packages, import rules
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all golden lint clean
+.PHONY: demo test test-all golden docs lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernbench run gemm --verify-data
@@ -28,6 +29,10 @@ test-all: $(VENV)/.installed-test
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python tools/golden.py --check -j $(JOBS)
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -52,4 +57,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(INSTALL) ".[dev]"
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(INSTALL) ".[docs]"
 	touch $@

@@ -1,0 +1,92 @@
+"""The site: every page has its place in it, its links hold, and it is searched from the file system."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import loaded_tool
+
+REPO = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+#: Records are listed by their index, in both languages.
+LISTED_APART = ("adr", "adr-history", "adr-ko", "adr-proposed")
+
+
+def test_every_page_has_one_place_in_the_navigation() -> None:
+    text = (REPO / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    placed = re.findall(r"([\w./-]+\.md)$", text, re.MULTILINE)
+    pages = [page.relative_to(REPO / "docs").as_posix() for page in (REPO / "docs").rglob("*.md")]
+    assert sorted(placed) == sorted([*(p for p in pages if p.split("/")[0] not in LISTED_APART), "adr/README.md"])
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[a](hbm.md#x)", "[a](hbm.md#x)"),
+        ("[a](adr)", "[a](adr/README.md)"),
+        ("[a](../src/x.yaml) and [b](adr/)", "a and [b](adr/README.md)"),
+        ("[a](https://example.org/x) [b](#here)", "[a](https://example.org/x) [b](#here)"),
+        ("![a](x.svg)", "![a](x.svg)"),
+        ("```python\n[a](../b)\n```\n[a](../b)", "```python\n[a](../b)\n```\na"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site_or_are_words(written: str, shown: str) -> None:
+    with loaded_tool("site_hooks") as hooks:
+        assert hooks.rewritten(written, "README.md", {"README.md", "hbm.md", "adr/README.md"}) == shown
+
+
+def test_links_of_pages_in_folders_are_relative_to_them() -> None:
+    with loaded_tool("site_hooks") as hooks:
+        pages = {"tutorials/one.md", "hbm.md", "adr/README.md"}
+        assert hooks.rewritten("[a](../hbm.md) [b](../adr)", "tutorials/one.md", pages) == (
+            "[a](../hbm.md) [b](../adr/README.md)"
+        )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if importlib.util.find_spec("material") is None:
+        pytest.skip("mkdocs-material is not installed; make docs installs it.")
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(build, cwd=REPO, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_fetches_nothing(site: Path) -> None:
+    """No script, style, picture or font of its pages is elsewhere."""
+    fetched = re.compile(r"<(?:script|link|img|iframe)[^>]*\s(?:src|href)=\"?(?:https?:)?//[^>]*>")
+    assert [found for page in site.rglob("*.html") for found in fetched.findall(page.read_text("utf-8"))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize(("words", "page"), [("scratchpad", "language.html"), ("용어집", "ko/glossary.html")])
+def test_it_is_searched_from_the_file_system(site: Path, words: str, page: str) -> None:
+    """Without a server, in English and Korean, and what is found leads to a page that is there."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium.")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        opened = browser.new_page()
+        asked: list[str] = []
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto((site / "tutorials/00_ten_minutes.html").as_uri())
+        opened.locator(".md-search__input").fill(words)
+        opened.locator(".md-search__input").press("End")  # it reads what is in it when a key comes up
+        opened.wait_for_selector(".md-search-result__link")
+        found = [str(link.get_attribute("href")) for link in opened.locator(".md-search-result__link").all()]
+        browser.close()
+    assert any(page in link for link in found)
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
