@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import network_directions as network_directions
     from kernbench_core.topology.routing import PathRouter as PathRouter
     from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
+    from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.specification_reader import read_section as read_section
 
 __getattr__ = door(
     __name__,
     {
         "AddressMap": "address",
+        "AddressResolver": "resolver",
         "Config": "configuration",
         "Design": "design",
         "Extent": "networks",
