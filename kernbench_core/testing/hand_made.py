@@ -41,7 +41,7 @@ class LogLine:
     label: str
 
 
-class Recorder:
+class ServiceRecorder:
     """Keep what components log, as an OpLogger would be told."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from kernbench_core.errors import KernbenchError, LimitError, UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.testing.hand_made import LogLine, Model, ModelClasses, Placed, Recorder, placed_of
+from kernbench_core.testing.hand_made import LogLine, Model, ModelClasses, Placed, ServiceRecorder, placed_of
 from kernbench_core.units import GRID_NS
 
 #: Events after which a machine of the kit gives up, so that a model that never ends fails its test.
@@ -129,7 +129,7 @@ class Harness:
         self.env = next((each.env for each in observers if each.env is not None), None) or Environment()
         self._sent: list[MsgBase] = []
         self._labels: dict[int, str] = {}
-        self._recorder = Recorder()
+        self._recorder = ServiceRecorder()
         self._order: list[Probe] = []
         self._limits = limits or Limits(max_events=MOST_EVENTS)
         classes = ModelClasses(catalogue)
