@@ -42,14 +42,17 @@ def test_models_tell_their_parameters_and_statistics(plugins: Plugins, capsys: p
 
 
 def test_ports_are_those_of_the_machine(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
-    """The kinds at the other ends of all edges of a node; of a kind that no preset has, none are made up."""
+    """The kinds at the other ends of all edges of a node, in the plug-in's own preset too."""
     models = {each["name"]: each for each in shown(plugins, capsys, "example")["entries"]["components"]}  # type: ignore[index]
     (gemm,) = models["example.slow_gemm"]["ports"]
     graph = compile_topology(configure(plugins, gemm["preset"]), plugins.components)
     node = next(node.id for node in graph.nodes.values() if node.kind == "pe_gemm")
     assert gemm["sources"] == sorted({graph.nodes[src].kind for src, dst in graph.edges if dst == node})
     assert gemm["sinks"] == sorted({graph.nodes[dst].kind for src, dst in graph.edges if src == node})
-    assert (models["example.sfu"]["kinds"], models["example.sfu"]["ports"]) == (["pe_sfu"], [])
+    units = ["pe_cpu", "pe_scheduler", "pe_tcm"]
+    assert models["example.sfu"]["ports"] == [
+        {"kind": "pe_sfu", "preset": "example-pair", "sources": units, "sinks": units}
+    ]
     assert [each["kind"] for each in models["example.retimed_port"]["ports"]] == ["io_ucie", "ucie", "link"]
 
 
@@ -69,7 +72,7 @@ def test_the_page_has_all_of_it(
         for entry in entries:
             assert any(line.startswith(entry["name"]) for line in lines)
     assert max(map(len, lines)) <= 80
-    assert "  ports of pe_sfu: those that configuration gives it" in lines
+    assert "  ports of pe_sfu: in from pe_cpu, pe_scheduler, pe_tcm; out to pe_cpu," in lines
 
 
 def test_a_plugin_that_nobody_has_is_refused(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from kernbench_core import (
     AlgorithmEntry,
     BenchEntry,
+    CalibratorEntry,
     CollectiveEntry,
+    CommandEntry,
     ComponentEntry,
+    ExporterEntry,
+    KitEntry,
     MachineEntry,
     NetworkEntry,
     OpEntry,
     ReportSectionEntry,
+    TopologyEntry,
 )
 
 #: The version of the hooks that this module is written for.
@@ -45,6 +50,11 @@ def kernbench_components() -> list[ComponentEntry]:
             sentence="A port of a long link, with retimers on the way.",
         ),
     ]
+
+
+def kernbench_topologies() -> list[TopologyEntry]:
+    """Return the presets; `--topology example-pair` takes this one."""
+    return [TopologyEntry("example-pair", "kernbench_example:pair.yaml", "Two small packages with a batching unit.")]
 
 
 def kernbench_networks() -> list[NetworkEntry]:
@@ -102,6 +112,7 @@ def kernbench_benches() -> list[BenchEntry]:
     """Return the benches."""
     return [
         BenchEntry("example-silu", "kernbench_example.sfu:bench"),
+        BenchEntry("example-tables", "kernbench_example.lookup_tables:bench"),
         BenchEntry("example-softplus", "kernbench_example.softplus:bench"),
     ]
 
@@ -109,3 +120,23 @@ def kernbench_benches() -> list[BenchEntry]:
 def kernbench_report_sections() -> list[ReportSectionEntry]:
     """Return the sections of the report; this one stands on every page that `kernbench report` writes."""
     return [ReportSectionEntry("late", "kernbench_example.late_starts:LATE", "Which PEs began late, and how late.")]
+
+
+def kernbench_commands() -> list[CommandEntry]:
+    """Return the sub-commands of `kernbench`."""
+    return [CommandEntry("example-units", "kernbench_example.units:units", "Count the nodes of a machine by model.")]
+
+
+def kernbench_exporters() -> list[ExporterEntry]:
+    """Return the formats of traces; `--trace run.csv` takes this one."""
+    return [ExporterEntry("example-csv", "kernbench_example.op_csv:export", (".csv",), "A line for each op.")]
+
+
+def kernbench_calibrators() -> list[CalibratorEntry]:
+    """Return the formats of measurements that `kernbench calibrate` reads."""
+    return [CalibratorEntry("pings", "kernbench_example.ping_log:PingLog", "Pings over several hops.")]
+
+
+def kernbench_kits() -> list[KitEntry]:
+    """Return the kits of checks: this one is for everybody's formats of traces."""
+    return [KitEntry("exporters", "kernbench_example.exporter_kit:KIT", "Formats of traces.")]

@@ -41,7 +41,8 @@ class Sfu(ComponentBase):
 def silu(params: Mapping[str, Any], inputs: Sequence[npt.NDArray[Any]], *, scale: float = 1.0) -> npt.NDArray[Any]:
     """Compute x / (1 + exp(-scale * x)) in f32 and round once; `scale` is what the kernel gave."""
     x = inputs[0].astype(np.float32)
-    return (x / (1.0 + np.exp(-scale * x))).astype(inputs[0].dtype)
+    result: npt.NDArray[Any] = x / (1.0 + np.exp(-scale * x))
+    return result.astype(inputs[0].dtype)
 
 
 def silu_kernel(x_ptr, y_ptr, BLOCK, PARTS, tl):  # type: ignore[no-untyped-def]

@@ -20,7 +20,8 @@ from kernbench_core.values import Array
 def softplus(params: Mapping[str, Any], x: Array) -> Array:
     """Compute it in f32, which floats come in; kernbench rounds the result once."""
     beta = np.float32(params.get("beta", 1.0))
-    return np.logaddexp(np.float32(0), beta * x) / beta
+    result: Array = np.logaddexp(np.float32(0), beta * x) / beta
+    return result
 
 
 def second_way(params: Mapping[str, Any], x: Array) -> Array:

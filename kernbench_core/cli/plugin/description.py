@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from kernbench_core.cli.plugin.ports import Ports, Wiring
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins
 from kernbench_core.registration.entries import OFFERS
+from kernbench_core.registry import Registry
 
 _WIDE = 100
 
@@ -60,7 +62,19 @@ def _entry(plugins: Plugins, sort: str, name: str) -> dict[str, Any]:
             sentence = open_bench(name, registry).sentence
         except KernbenchError as error:
             sentence = f"({error})"
+    elif sort == "ops":
+        sentence = _of_op(registry, name)
     return {"name": name, "sentence": sentence, "target": entry.target}
+
+
+def _of_op(ops: Registry[Any], name: str) -> str:
+    """Return the first line of the docstring of an op's function, of a record's own or of the one that it names."""
+    try:
+        found = ops.load(name)
+    except KernbenchError as error:
+        return f"({error})"
+    function = found if inspect.isroutine(found) else getattr(found, "function", None)
+    return (inspect.getdoc(function) or "").partition("\n")[0] if inspect.isroutine(function) else ""
 
 
 def _model(plugins: Plugins, name: str, wiring: Wiring) -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""What the plug-in offers beside its models: each is used as its users would."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kernbench_core as kb
+from kernbench_core.calibration import LogOptions, MachineChoice
+from kernbench_core.cli.shell import Shell
+from kernbench_core.plugins import Plugins
+from kernbench_core.testing import Conformance
+from kernbench_example.hypercube import SHAPE
+from kernbench_example.ping_log import PingLog
+from kernbench_example.units import units
+
+HERE = Path(__file__).parents[1] / "kernbench_example"
+
+
+@pytest.mark.parametrize("sort", ["exporters", "networks", "ops"])
+def test_it_keeps_its_word(sort: str, plugins: Plugins) -> None:
+    """As kernbench's own checks have it, and the kit of this plug-in: `kernbench plugins check example`."""
+    conformance = Conformance.of("example", plugins)
+    names = {name for of, name, _ in conformance if of == sort}
+    assert names
+    assert [str(each) for each in conformance.results(names) if not each.outcome.right] == []
+
+
+def test_a_table_loaded_ahead_costs_less_than_its_time(plugins: Plugins) -> None:
+    """The unit, its command, the function that sends it, the op and the preset, all in one run; numbers are right."""
+    ahead, behind = (
+        kb.run(
+            "example-tables", topology="example-pair", params={"ahead": ahead, "block": 64}, verify_data=True,
+            plugins=plugins,
+        )
+        for ahead in (True, False)
+    )  # fmt: skip
+    assert ahead.verified and behind.verified
+    saved = behind.phases["kernel"] - ahead.phases["kernel"]
+    assert 0 < saved < 100, "the table comes while the operands do, and takes 100 ns"
+    loads = [each.value for each in ahead.timing.statistics if each.component == "example.batching_sfu"]
+    assert loads == [8], "of 2 packages of 4 PEs, one each"
+
+
+def test_the_format_has_a_line_for_each_op(plugins: Plugins, tmp_path: Path) -> None:
+    """With the times and components of the log."""
+    result = kb.run(
+        "example-softplus", topology="example-pair", params={"block": 16}, trace=tmp_path / "ops.csv", plugins=plugins
+    )
+    with (tmp_path / "ops.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(float(row["start_ns"]), float(row["end_ns"]), row["component"], row["op"]) for row in rows] == [
+        (record.t_start, record.t_end, record.component_id, record.op_name) for record in result.op_log
+    ]
+    stores = [int(row["bytes_written"]) for row in rows if row["op"] == "softplus"]
+    assert stores == [32] * 8, "16 elements of f16 on each of 8 PEs"
+
+
+def test_the_command_counts_the_nodes_of_a_machine(plugins: Plugins) -> None:
+    """Twice as many in two packages as in one, and the unit that the preset adds."""
+    shell = Shell(plugins)
+    done = CliRunner().invoke(units, ["--topology", "example-pair", "--json"], obj=shell)
+    assert done.exit_code == 0, done.output
+    found = {each["model"]: each["nodes"] for each in json.loads(done.output)["units"]}
+    assert (found["example.batching_sfu"], found["builtin.pe_gemm"], found["builtin.host"]) == (8, 8, 1)
+    plain = CliRunner().invoke(units, ["--topology", "example-pair"], obj=shell)
+    assert f"{8:6}  pe_sfu          example.batching_sfu" in plain.output.splitlines()
+
+
+def test_the_way_through_a_hypercube_flips_differing_bits() -> None:
+    """As many steps as bits differ, from every corner of eight to every other."""
+    for here in range(8):
+        for there in range(8):
+            at, steps = here, 0
+            while at != there:
+                at, steps = SHAPE.step(None, at, there), steps + 1  # type: ignore[arg-type]  # of the numbers alone
+            assert steps == (here ^ there).bit_count()
+
+
+def test_pings_are_the_latency_of_their_hops(plugins: Plugins) -> None:
+    """Read with their lines, simulated on a machine that is long enough."""
+    log = PingLog(plugins, LogOptions())
+    rows = log.read("pings.csv", "hops,time\n1,510 ns\n3,1.5 us\n")
+    assert [(row.place, row.ns) for row in rows] == [("pings.csv:2", 510.0), ("pings.csv:3", 1500.0)]
+    sets = (*log.settings(rows), "system.network.latency=400 ns")
+    assert [row.ns for row in log.simulate(rows, MachineChoice("tiny", sets))] == [400.0, 1200.0]
+
+
+def test_silu_is_what_numpy_says() -> None:
+    """The function that phase 2 calls, against x times the logistic function, in f64."""
+    from kernbench_example.sfu import silu
+
+    x = np.linspace(-8, 8, 101, dtype=np.float32)
+    expected = x.astype(np.float64) * 0.5 * (1 + np.tanh(x.astype(np.float64)))  # scale 2: logistic(2x) by tanh
+    np.testing.assert_allclose(silu({}, [x], scale=2.0), expected, rtol=1e-6, atol=1e-7)
