@@ -33,7 +33,8 @@ class ComputeUnit(ComponentBase):
         super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         self._clock: float = self.params["clock"]
-        self._port: float = self.params.get("operand_bandwidth", math.inf)
+        streams = "operand_bandwidth" in self.params
+        self._port: float = self.params["operand_bandwidth"] if streams else math.inf
 
     def cycles(self, msg: Any) -> int:
         """Return the cycles that the work of a command or tile takes by itself; it must depend on `msg` only."""

@@ -32,7 +32,7 @@ store_and_forward head_out = tail_out = tail_in + overhead.
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
-        self._stores: bool = self.params.get("store_and_forward", False)
+        self._stores = "store_and_forward" in self.params and bool(self.params["store_and_forward"])
 
     def head_rule(self) -> bool:
         """Return whether first bytes are acted on; the same for every message."""

@@ -320,8 +320,7 @@ bursts at the pace of tCCD.
 
     def _answer_read(self, job: RequestProgress) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
-        msg, last = job.msg, job.last
-        shares = msg.shares
+        msg, last, shares = job.msg, job.last, job.msg.shares
         nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self.banked.index(last)]
         own = nbytes // self._burst_bytes * self.timing.tBL
         rest = job.end - job.tail - self.timing.tCL - own
@@ -330,6 +329,8 @@ bursts at the pace of tCCD.
         msg.serialisation += own
         msg.service += opening
         msg.queueing += rest - opening
+        if rest > opening:
+            last.wire.note_wait(rest - opening, job.end - self.timing.tCL - own)
         msg.head, msg.tail = job.head, job.end
         now = self.env._now
         last.wire.deliver(msg, job.head if job.head > now else now)
@@ -342,7 +343,9 @@ bursts at the pace of tCCD.
             return
         msg = job.msg
         if msg.op == "write":
-            msg.queueing += now - job.tail
+            if now > job.tail:
+                msg.queueing += now - job.tail
+                self.note_wait(now - job.tail)
             msg.head = msg.tail = now
             self.on_internal(msg)
         if self._waiting:
