@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernbench_core.engine.bound import formula_latency, one_way_latency, transit_latency
@@ -30,21 +30,28 @@ def check(hardware: Hardware, result: TimingResult, horizon_ns: float = 0.0) -> 
 
     `horizon_ns` is when the last of what was under way at the end of the run would have ended.
     """
-    bounds = _round_trip_bounds(hardware)
-    checks = (
-        _answered_once(hardware, stopped=horizon_ns > result.total_ns),
-        _received_once(hardware),
-        _bytes_conserved(hardware),
-        _work_takes_time(hardware),
-        _memory_takes_time(hardware, bounds),
-        _not_above_peak(hardware),
-        _not_overbooked(hardware, result, horizon_ns),
-        _phases_sum(result),
-        _not_below_bound(hardware, bounds),
-    )
-    problems = [sentence for failed in checks for sentence in _few(list(failed))]
+    problems = [sentence for failed in findings(hardware, result, horizon_ns).values() for sentence in _few(failed)]
     if problems:
         raise SanityError("do not use this result: " + "\n  ".join(problems))
+
+
+def findings(hardware: Hardware, result: TimingResult, horizon_ns: float = 0.0) -> Mapping[str, list[str]]:
+    """Return what each check says, by what it looks at; nothing where all is well. See `check`."""
+    bounds = _round_trip_bounds(hardware)
+    stopped = horizon_ns > result.total_ns
+    checks = {
+        "answers": _answered_once(hardware),
+        "left": _nothing_left(hardware, stopped=stopped),
+        "receipts": _received_once(hardware),
+        "bytes": _bytes_conserved(hardware),
+        "work": _work_takes_time(hardware),
+        "memory": _memory_takes_time(hardware, bounds),
+        "peaks": _not_above_peak(hardware),
+        "capacity": _not_overbooked(hardware, result, horizon_ns),
+        "phases": _phases_sum(result),
+        "bounds": _not_below_bound(hardware, bounds),
+    }
+    return {what: list(failed) for what, failed in checks.items()}
 
 
 def _few(sentences: list[str]) -> list[str]:
@@ -53,12 +60,8 @@ def _few(sentences: list[str]) -> list[str]:
     return [*sentences[:FEW], f"({more} more like this.)"] if more > 0 else sentences
 
 
-def _answered_once(hardware: Hardware, *, stopped: bool) -> Iterator[str]:
-    """Compare what was asked with what was answered; a second answer to one request is refused when it comes.
-
-    Of a run that was `stopped` when its programs had ended, what nobody waits for, such as the last credits of queues,
-    may still be on its way through a component.
-    """
+def _answered_once(hardware: Hardware) -> Iterator[str]:
+    """Compare what was asked with what was answered; a second answer to one request is refused when it comes."""
     if hardware.issued != hardware.completed:
         sent, answered = hardware.issued, hardware.completed
         yield f"{sent} memory transactions were sent but {answered} answered; each must be answered once."
@@ -66,6 +69,14 @@ def _answered_once(hardware: Hardware, *, stopped: bool) -> Iterator[str]:
     unfinished = 0 if hardware.op_logger is None else hardware.op_logger.unfinished
     if unfinished:
         yield f"{unfinished} ops began but never ended; each must end once."
+
+
+def _nothing_left(hardware: Hardware, *, stopped: bool) -> Iterator[str]:
+    """Name the first component that still holds something.
+
+    Of a run that was `stopped` when its programs had ended, what nobody waits for, such as the last credits of queues,
+    may still be on its way through a component.
+    """
     passing = hardware.under_way if stopped else {}
     for component in hardware.components.values():
         waiting = sum(msg not in passing for msg in component.waiting)

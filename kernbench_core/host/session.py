@@ -28,7 +28,7 @@ from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
 from kernbench_core.host.runtime import Expectation, Runtime
-from kernbench_core.host.sanity import check
+from kernbench_core.host.sanity import check, findings
 from kernbench_core.host.timing import TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
@@ -251,6 +251,10 @@ class GraphEngine:
     def rows(self) -> tuple[Row, ...]:
         """What the host program reported."""
         return tuple(self.shared.rows)
+
+    def findings(self) -> Mapping[str, list[str]]:
+        """Return what the checks at the end of a run say, by what each looks at; nothing where all is well."""
+        return findings(self.hardware, self.get_timing_result(), self._horizon_ns)
 
     def figures(self) -> tuple[LaunchFigures, ...]:
         """Return the figures of every launch that is over, in the order in which they were submitted."""
