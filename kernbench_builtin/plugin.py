@@ -11,6 +11,7 @@ from kernbench_core.registry import (
     CommandEntry,
     ComponentEntry,
     ExporterEntry,
+    KitEntry,
     ReportSectionEntry,
     TopologyEntry,
 )
@@ -149,6 +150,15 @@ def kernbench_calibrators() -> list[CalibratorEntry]:
         CalibratorEntry("gemm", f"{HERE}.calibrate.gemm:GemmLog", "A CSV of matrix products."),
         CalibratorEntry("memory", f"{HERE}.calibrate.memory:MemoryLog", "A CSV of memory accesses."),
     ]
+
+
+def kernbench_kits() -> list[KitEntry]:
+    """Return what drives models of our kinds of nodes where they are checked."""
+    kinds = (
+        "host", "io_cpu", "m_cpu", "pe_cpu", "pe_dma", "pe_fetch_store", "pe_gemm", "pe_ipcq", "pe_math", "pe_mmu",
+        "pe_scheduler", "pe_tcm",
+    )  # fmt: skip
+    return [KitEntry(f"components.{kind}", f"{HERE}.driving:run_kernels", "Kernels on tiny.") for kind in kinds]
 
 
 def kernbench_report_sections() -> list[ReportSectionEntry]:

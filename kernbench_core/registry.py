@@ -361,6 +361,7 @@ class KitRegistry(Registry[KitEntry]):
 
     NOUN = "kit"
     OWN = (
+        KitEntry("components", "kernbench_core.testing.components.kit:KIT", "Hardware models."),
         KitEntry("networks", "kernbench_core.testing.network_checks:KIT", "Shapes of the scale-up network."),
         KitEntry("ops", "kernbench_core.testing.op_checks:KIT", "Math ops that kernels call by their names."),
     )

@@ -60,7 +60,8 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"{where} must name its {kind} '{provider.plugin}.<thing>', not {entry.name!r}; "
             f"rename the {noun} or the entry point."
         )
-    if kind not in _VENDOR_NAMED and kind != "ops" and not _NAME.fullmatch(entry.name):
+    known = _named if kind == "kits" else _NAME.fullmatch
+    if kind not in _VENDOR_NAMED and kind != "ops" and not known(entry.name):
         raise PluginError(
             f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
         )

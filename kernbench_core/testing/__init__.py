@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.testing.components.stand import Stand as Stand
     from kernbench_core.testing.conformance import Conformance as Conformance
     from kernbench_core.testing.conformance import conform as conform
     from kernbench_core.testing.hand_made import LogLine as LogLine
@@ -49,6 +50,7 @@ _EXPORTS = {
     ),
     **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
     **dict.fromkeys(("Conformance", "conform"), "conformance"),
+    "Stand": "components.stand",
 }  # fmt: skip
 
 __getattr__ = door(__name__, _EXPORTS)

@@ -18,6 +18,8 @@ from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.testing.kit import Check, CheckResult, Kit
 
 _EXPECTED: Final = "kernbench_expected_failures"
+#: What stands in the name of what a kit is made of, as a driver of one kind of node: `components.pe_sfu`.
+_PART: Final = "."
 #: The check that every kit begins with: that an entry can be had at all.
 _OPENS: Final = "opens"
 
@@ -48,7 +50,7 @@ class Conformance:
         if source is None:
             names = [each.name for each in plugins.sources]
             raise UsageError(f"plug-in must be one that is loaded, not {plugin!r}.{did_you_mean(plugin, names)}")
-        kits = {sort: plugins.kits.load(sort) for sort in plugins.kits}
+        kits = {sort: plugins.kits.load(sort) for sort in plugins.kits if _PART not in sort}
         for sort, kit in kits.items():
             if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):
                 raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")

@@ -1,0 +1,60 @@
+"""The drivers of core: what is sent to a model, by the kind of node that it is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kernbench_core.messages import Transaction
+from kernbench_core.testing.components.stand import Driver, Stand
+from kernbench_core.testing.rig import Probe, edge
+from kernbench_core.values.region import Region
+
+#: Where the model is: some read their place from it.
+_HERE: Final = "sip0.cube0.{}"
+_SIZES: Final = (0, 1, 64, 100, 256, 4096)
+_ROUNDS: Final = 24
+
+
+def pass_messages(stand: Stand) -> None:
+    """Send messages of all sizes over two of it, some at one instant, from side to side, or for it to answer."""
+    here, there = (_HERE.format(f"{stand.model.kind or 'node'}{number}") for number in range(2))
+    beside = {"west": here, "north": here, "east": there}
+    joined = [*((side, node, 64.0) for side, node in beside.items()), (here, there, 48.0)]
+    edges = [edge(*ends, bandwidth=rate) for a, b, rate in joined for ends in ((a, b), (b, a))]
+    machine = stand.machine({here: stand.model, there: stand.model, **dict.fromkeys(beside, Probe)}, edges)
+    at = 0.0
+    for number in range(_ROUNDS):
+        source, destination = stand.random.sample(sorted(beside), 2)
+        path = tuple(dict.fromkeys((source, beside[source], beside[destination], destination)))
+        machine.send(path[:-1] if number % 4 == 3 else path, at, stand.random.choice(_SIZES))
+        at += stand.random.choice((0.0, 0.0, 0.5, 7.0, 200.0))
+
+
+def access_memory(stand: Stand) -> None:
+    """Read and write it from two sides, at random addresses, alone and many at once; rows with gaps, too."""
+    here = _HERE.format(f"{stand.model.kind}0")
+    sides = ("west", "east")
+    edges = [each for side in sides for each in (edge(side, here, bandwidth=512.0), edge(here, side, bandwidth=512.0))]
+    machine = stand.machine({here: stand.model, **dict.fromkeys(sides, Probe)}, edges)
+    at = 0.0
+    for number in range(_ROUNDS):
+        base, rows = 32 * stand.random.randrange(1 << 12), stand.random.choice((1, 1, 1, 4))
+        region = Region(base, stand.random.choice((32, 64, 256, 1024)), rows, 2048 if rows > 1 else 0)
+        side, op = stand.random.choice(sides), "write" if number % 3 == 2 else "read"
+        machine.send((side, here), at, msg=Transaction(op, (region,), region.nbytes, (side, here), _nothing))
+        at += 0.0 if number >= _ROUNDS // 2 else stand.random.choice((0.0, 5.0, 400.0))
+
+
+#: The drivers by kind of node; "" is a model for any kind. Plug-ins bring those of other kinds: core has no kernels.
+BY_KIND: Final[Mapping[str, Driver]] = MappingProxyType({
+    **dict.fromkeys(
+        ("", "router", "ucie", "io_ucie", "io_noc", "link", "switch", "interface", "pcie_ep"), pass_messages
+    ),
+    **dict.fromkeys(("hbm_ctrl", "sram"), access_memory),
+})  # fmt: skip
+
+
+def _nothing(_: Transaction) -> None:
+    """Take an answer; what came is looked at in the end."""

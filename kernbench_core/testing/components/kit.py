@@ -1,0 +1,42 @@
+"""The kit for hardware models."""
+
+from __future__ import annotations
+
+from kernbench_core.plugins import Plugins
+from kernbench_core.testing.components.declared_checks import (
+    documents_itself,
+    has_a_short_repr,
+    refuses_wrong_parameters,
+)
+from kernbench_core.testing.components.process_checks import (
+    logs_the_same_in_another_process,
+    logs_the_same_under_every_hash_seed,
+)
+from kernbench_core.testing.components.served_checks import (
+    agrees_with_its_other_style,
+    conserves_messages_and_bytes,
+    counts_what_it_served,
+    drains,
+    leaves_messages_and_parameters_alone,
+    never_exceeds_its_peak,
+    never_undercuts_its_bound,
+    serves_without_errors,
+    takes_finite_times,
+    takes_time,
+    uses_declared_parameters_only,
+)
+from kernbench_core.testing.components.subject import ComponentUnderTest
+from kernbench_core.testing.kit import kit_of
+
+
+def subject_of(plugins: Plugins, name: str) -> ComponentUnderTest:
+    """Open a registered model; raise CheckFailed for what is none."""
+    return ComponentUnderTest(name, plugins)
+
+
+KIT = kit_of(
+    subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
+    takes_finite_times, conserves_messages_and_bytes, drains, never_undercuts_its_bound, never_exceeds_its_peak,
+    takes_time, counts_what_it_served, leaves_messages_and_parameters_alone, has_a_short_repr,
+    agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
+)  # fmt: skip

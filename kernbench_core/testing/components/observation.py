@@ -1,0 +1,251 @@
+"""Look on at the machine in which a model is checked: what it was given, asked for, sent and served."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from copy import copy
+from types import MappingProxyType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_core.environment import Environment, GridTimeout
+from kernbench_core.graph import Node
+from kernbench_core.messages import HostRequest, MsgBase
+from kernbench_core.values.region import Region
+from kernbench_core.wire import Wire
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.engine.hardware import Hardware
+
+#: What a message changes on its way: where it is, since when, and how its time was spent.
+_OF_THE_WAY: Final = frozenset(
+    (
+        "callbacks", "cause", "head", "hop", "mark", "nbytes", "on_done", "overhead", "path", "propagation", "queueing",
+        "reply", "serialisation", "service", "shares", "tail", "waiter",
+    )
+)  # fmt: skip
+_SCALARS: Final = (bool, int, float, str, bytes, type(None), Region)
+_GROUPS: Final = (tuple, list, set, frozenset)
+_TIMES: Final = ("overhead", "interval", "min_service_ns")
+
+
+@attrs.define
+class Service:
+    """One service that was logged: where, of what, from when to when (ns), and the least that it takes by its word."""
+
+    component: str
+    label: str
+    start: float
+    least_ns: float
+    end: float | None = None
+
+
+class Observation:
+    """Look on at a run or a rig (a `RunObserver`), at the components on nodes for which `stands(node)` is true.
+
+    `no_times` are sentences on what was given as a time and is none, `twice` on messages that were sent while they were
+    still on their way, `lines` the log: what passed on the wires of the components, and what they served.
+    """
+
+    def __init__(self, stands: Callable[[Node], bool]) -> None:
+        self._stands = stands
+        self.no_times: list[str] = []
+        self.twice: list[str] = []
+        self.lines: list[str] = []
+        self.services: list[Service] = []
+        self.params: dict[str, NotingParams] = {}
+        self.components: tuple[ComponentBase, ...] = ()
+        self.env: Environment | None = NotingEnvironment(self)
+        self._labels: dict[MsgBase, str] = {}
+        self._counts: dict[str, int] = {}
+
+    # Of a run ---------------------------------------------------------------------------------------
+
+    def begin(self, hardware: Hardware) -> None:
+        """Have the machine built with wires and parameters that note what is done with them."""
+        nodes = dict(hardware.graph.nodes)
+        for node in hardware.graph.nodes.values():
+            if self._stands(node):
+                noting = self.params[node.id] = NotingParams(node.params)
+                nodes[node.id] = attrs.evolve(node, params=noting)
+        hardware.graph = attrs.evolve(hardware.graph, nodes=MappingProxyType(nodes))
+        hardware.wire_type = _noting_wire(self)
+
+    def attach(self, hardware: Hardware) -> None:
+        """Look on from now at what the components answer, and at what they serve."""
+        self.components = tuple(hardware.components[node] for node in self.params)
+        for component in self.components:
+            for name in _TIMES:
+                setattr(component, name, self._asked(component, name, getattr(component, name)))
+            logger: Any = NotingLogger(self, component, component._op_logger)
+            component._op_logger = logger
+
+    def submitted(self, request: HostRequest) -> None:
+        """Nothing is to be noted of requests."""
+
+    # What is noted ----------------------------------------------------------------------------------
+
+    def label(self, msg: object) -> str:
+        """Return what the log calls a message: its class, and the how many-th of it this is."""
+        if not isinstance(msg, MsgBase):
+            return type(msg).__name__
+        known = self._labels.get(msg)
+        if known is None:
+            name = type(msg).__name__
+            self._counts[name] = self._counts.get(name, 0) + 1
+            known = self._labels[msg] = f"{name}{self._counts[name]}"
+        return known
+
+    def check_time(self, time: object, what: str, least: float = 0.0) -> None:
+        """Note a sentence where `time` is no finite number of ns, or less than `least`."""
+        if not isinstance(time, int | float) or not least <= time < math.inf:
+            self.no_times.append(f"{what} must be a finite time in ns, at least {least:g}, not {time!r}")
+
+    def enters(self, source: str, destination: str, msg: MsgBase, head: float, tail: float) -> None:
+        """Take note of a message that is put on a wire, if one of the components is at its end."""
+        if source in self.params:
+            what = f"when {source} sent {self.label(msg)} on, the time of its {{}} byte"
+            assert self.env is not None
+            self.check_time(head, what.format("first"), self.env.now)
+            self.check_time(tail, what.format("last"), self.env.now)
+            if msg.callbacks is not None:
+                self.twice.append(f"{source} sent {self.label(msg)} while it was still on its way; it must go on once")
+
+    def passed(self, wire: Wire, msg: MsgBase) -> None:
+        """Write down when a message will be at the other end of a wire."""
+        source, _, destination = wire.name.partition("->")
+        if source in self.params or destination in self.params or source.partition("#")[0] in self.params:
+            self.lines.append(f"{wire.name} {self.label(msg)} {msg.nbytes} B {msg.head!r} {msg.tail!r}")
+
+    def _asked(self, component: ComponentBase, name: str, method: Callable[[Any], object]) -> Callable[[Any], object]:
+        def asked(msg: Any) -> object:
+            answer = method(msg)
+            self.check_time(answer, f"what {name} returns of {self.label(msg)}")
+            return answer
+
+        return asked
+
+
+class NotingEnvironment(Environment):
+    """Be the clock, and note what is scheduled for no time."""
+
+    def __init__(self, observation: Observation) -> None:
+        super().__init__()
+        self._observation = observation
+        self.timeout = MethodType(_timeout, self)  # type: ignore[method-assign]
+
+    def call_at(self, time: float, msg: Any, callback: Callable[[Any], None]) -> None:
+        """Schedule a call, noting a time that is none."""
+        of = self._observation.label(msg)
+        self._observation.check_time(time, f"the time that call_at is given for {of}", self.now)
+        super().call_at(time, msg, callback)
+
+
+def _timeout(env: NotingEnvironment, delay: float, value: object = None) -> GridTimeout:
+    env._observation.check_time(delay, "what env.timeout is given")
+    return GridTimeout(env, delay, value)
+
+
+class NotingParams(MutableMapping[str, Any]):
+    """Be the parameters of a node: note which are read, `asked` for without being there, and what is `written`."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+        self.kept = {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
+        self.read: set[str] = set()
+        self.asked: set[str] = set()
+        self.written: list[str] = []
+
+    @property
+    def changed(self) -> list[str]:
+        """The names of parameters that were written, or whose tables were."""
+        return self.written or [name for name, value in self._values.items() if value != self.kept[name]]
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._values:
+            self.read.add(name)
+        elif name != "servers":  # the base itself asks every model for it
+            self.asked.add(name)
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.written.append(name)
+        self._values[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self.written.append(name)
+        del self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values  # to look whether it is there is not to read it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+class NotingLogger:
+    """Stand between a component and the op log; note each service."""
+
+    def __init__(self, observation: Observation, component: ComponentBase, logger: Any) -> None:
+        self._observation = observation
+        self._component = component
+        self._logger = logger
+        self._open: dict[MsgBase, Service] = {}
+
+    def record_start(self, t: float, component_id: str, msg: MsgBase) -> None:
+        """Note that a service begins."""
+        component = self._component
+        least = float(component.min_service_ns(msg)) if component.run_style else 0.0
+        service = Service(component_id, self._observation.label(msg), t, least)
+        self._open[msg] = service
+        self._observation.services.append(service)
+        if self._logger is not None:
+            self._logger.record_start(t, component_id, msg)
+
+    def record_end(self, t: float, component_id: str, msg: MsgBase) -> None:
+        """Note that it ends."""
+        service = self._open.pop(msg)
+        service.end = t
+        self._observation.lines.append(f"{component_id} served {service.label} {service.start!r} {t!r}")
+        if self._logger is not None:
+            self._logger.record_end(t, component_id, msg)
+
+
+def contents(msg: MsgBase) -> dict[str, object]:
+    """Return what a message carries besides its way, where that is plain: numbers, texts, regions, groups of those."""
+    names = {name for cls in type(msg).__mro__ for name in vars(cls).get("__slots__", ())}
+    names |= getattr(msg, "__dict__", {}).keys()
+    values = {name: getattr(msg, name, None) for name in sorted(names - _OF_THE_WAY)}
+    return {name: copy(value) for name, value in values.items() if _plain(value)}
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, _SCALARS) or (isinstance(value, _GROUPS) and all(map(_plain, value)))
+
+
+def _noting_wire(observation: Observation) -> type[Wire]:
+    """Return a class of wires that tell an observation what passes, and are like any wire otherwise."""
+
+    class NotingWire(Wire):
+        __slots__ = ()
+
+        def send(self, msg: MsgBase, head: float, tail: float) -> None:
+            source, _, destination = self.name.partition("->")
+            observation.enters(source, destination, msg, head, tail)
+            super().send(msg, head, tail)
+            observation.passed(self, msg)
+
+        def deliver(self, msg: MsgBase, time: float) -> None:
+            super().deliver(msg, time)
+            observation.passed(self, msg)
+
+    return NotingWire

@@ -1,0 +1,267 @@
+"""What a model does with what it is sent: each check looks at one thing in what came of the drive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.engine.bound import formula_latency, one_way_latency, transit_latency
+from kernbench_core.engine.hardware import Hardware
+from kernbench_core.errors import ComponentError
+from kernbench_core.host.statistics import statistics
+from kernbench_core.messages import Transaction
+from kernbench_core.testing.components.observation import contents
+from kernbench_core.testing.components.stand import Course, Sent
+from kernbench_core.testing.components.subject import SAME, ComponentUnderTest, first_difference
+from kernbench_core.testing.kit import CheckFailed, NotApplicable
+
+_ROUNDING: Final = 1e-9
+
+
+def serves_without_errors(subject: ComponentUnderTest) -> None:
+    """It is built and serves what fits its kind, and raises nothing."""
+    subject.course_for("serves_without_errors")
+
+
+def uses_declared_parameters_only(subject: ComponentUnderTest) -> None:
+    """It reads the parameters that it declares, each of them, and no others."""
+    course = subject.course_for("uses_declared_parameters_only")
+    read = {name for params in course.watch.params.values() for name in params.read}
+    read |= {param.follows[0] for param in subject.cls.PARAMS if param.follows is not None}
+    if asked := sorted(name for params in course.watch.params.values() for name in params.asked):
+        raise CheckFailed(f"it reads {asked[0]!r}, which its PARAMS do not declare")
+    if unused := [param.name for param in subject.cls.PARAMS if param.name not in read]:
+        raise CheckFailed(f"it declares {unused[0]!r} and never reads it; leave it out of PARAMS")
+
+
+def takes_finite_times(subject: ComponentUnderTest) -> None:
+    """What it gives as a time, to the clock and to wires, is a finite number of ns and not in the past."""
+    subject.course_for("takes_finite_times")
+
+
+def conserves_messages_and_bytes(subject: ComponentUnderTest) -> None:
+    """All that comes goes on or is answered, once, with all of its bytes; nothing else comes out."""
+    course = _course(subject, "conserves_messages_and_bytes")
+    _say(course, "answers", "receipts", "bytes")
+    came = Counter(course.came)
+    ours = {each.msg for each in course.sent}
+    for msg, node in came:
+        if msg not in ours:
+            raise CheckFailed(f"{course.watch.label(msg)} of {msg.nbytes} B came to {node}, and nobody sent it")
+    held = {msg for component in course.watch.components for msg in _held(component)}
+    for each in course.sent:
+        label = course.watch.label(each.msg)
+        times = came[each.msg, each.at_end]
+        if not times and each.msg not in held:
+            raise CheckFailed(f"{label} of {each.before.nbytes} B was sent to it, and never came to {each.at_end}")
+        if times > 1:
+            raise CheckFailed(f"{label} must come to {each.at_end} once, not {times} times")
+        wanted = _bytes_at_end(each)
+        if times and each.msg.nbytes != wanted:
+            raise CheckFailed(f"{label} must come to {each.at_end} with {wanted} B, not {each.msg.nbytes} B")
+
+
+def drains(subject: ComponentUnderTest) -> None:
+    """When all is served it comes to rest, and holds nothing."""
+    course = subject.course_for("drains")
+    _say(course, "left")
+    if held := course.held:
+        raise CheckFailed(f"it must hold nothing in the end, and {held[0]}")
+
+
+def never_undercuts_its_bound(subject: ComponentUnderTest) -> None:
+    """Nothing is faster than the lower bound of wires, channels and `min_service_ns`, by a formula of its own."""
+    course = _course(subject, "never_undercuts_its_bound")
+    _say(course, "bounds")
+    for service in course.watch.services:
+        if service.end is not None and service.end - service.start < service.least_ns:
+            raise CheckFailed(
+                f"{service.component} served {service.label} in {service.end - service.start:g} ns, and its "
+                f"min_service_ns says {service.least_ns:g} ns"
+            )
+    if any(msg.nbytes != _bytes_at_end(each) for each in course.sent for msg, _ in course.came if msg is each.msg):
+        raise NotApplicable("bytes are lost, which saves time, as conserves_messages_and_bytes tells")
+    for each in course.sent:
+        if (each.msg, each.at_end) not in course.came:
+            continue
+        bound = _bound(_hardware(course), each)
+        if each.msg.elapsed < bound:
+            raise CheckFailed(
+                f"{course.watch.label(each.msg)} of {each.before.nbytes} B came to {each.at_end} after "
+                f"{each.msg.elapsed:g} ns, below its lower bound of {bound:g} ns"
+            )
+
+
+def never_exceeds_its_peak(subject: ComponentUnderTest) -> None:
+    """It is no faster than the peak that it declares: bytes, operations, servers at once, the time there is."""
+    course = _course(subject, "never_exceeds_its_peak")
+    _say(course, "peaks", "capacity")
+    for component in course.watch.components:
+        if component.rates.too_fast is not None:
+            msg, flops, took, peak = component.rates.too_fast
+            raise CheckFailed(
+                f"it computed {course.watch.label(msg)} at {flops / took:g} operations per ns, above its peak of "
+                f"{peak:g}"
+            )
+        if type(component).run is not ComponentBase.run:
+            most = _at_once(course, component.id)
+            if most > component.servers:
+                raise CheckFailed(f"{component.id} served {most} messages at once, and has {component.servers} servers")
+        _check_bandwidth(course, component)
+
+
+def takes_time(subject: ComponentUnderTest) -> None:
+    """What reads, writes or computes takes time of its own."""
+    course = _course(subject, "takes_time")
+    _say(course, "work", "memory")
+    asked = [each for each in course.sent if isinstance(each.before, Transaction)]
+    if course.sent and not asked:
+        raise NotApplicable("no reads and writes of memory were sent to it; what only passes on may take no time")
+    hardware = _hardware(course)
+    for each in asked:
+        assert isinstance(each.before, Transaction)
+        wires = transit_latency(hardware.graph, hardware.components, _again(each.before))
+        if each.msg.elapsed <= wires:
+            raise CheckFailed(
+                f"a {each.before.op} of {each.before.total} B took {each.msg.elapsed:g} ns there and back, as long as "
+                "the wires alone take; memory must take time"
+            )
+
+
+def counts_what_it_served(subject: ComponentUnderTest) -> None:
+    """Its statistics are numbers; the time of every message is the sum of its parts, and every wait has a place."""
+    course = _course(subject, "counts_what_it_served")
+    _say(course, "phases")
+    hardware = _hardware(course)
+    try:
+        statistics(hardware)
+    except ComponentError as error:
+        raise CheckFailed(str(error)) from None
+    arrived = [each.msg for each in course.sent if (each.msg, each.at_end) in course.came]
+    for msg in arrived:
+        parts = msg.propagation + msg.serialisation + msg.overhead + msg.queueing + msg.service
+        if parts != msg.elapsed:
+            raise CheckFailed(
+                f"propagation, serialisation, overhead, queueing and service of {course.watch.label(msg)} must sum to "
+                f"the {msg.elapsed:g} ns that it took, not to {parts:g} ns"
+            )
+    buffered = any(component.back_pressure for component in course.watch.components)  # a message waits at two places
+    if course.sent and len(arrived) == len(course.sent) and not buffered:
+        queued = sum(msg.queueing for msg in arrived)
+        places: Iterable[ComponentBase] = hardware.components.values()
+        counted = sum(wire.waited_ns for wire in hardware.wires) + sum(place.waited_ns for place in places)
+        if counted != queued:
+            raise CheckFailed(
+                f"its messages queued for {queued:g} ns together, and {counted:g} ns are counted at places; call "
+                "note_wait where a message waits"
+            )
+
+
+def agrees_with_its_other_style(subject: ComponentUnderTest) -> None:
+    """A model that its plug-in says to be another one, written in another style, serves the same at the same times."""
+    course = _course(subject, "agrees_with_its_other_style")
+    other = subject.other
+    if other is None:
+        raise NotApplicable(f"its plug-in names no other model in {SAME}")
+    twin = ComponentUnderTest(other, subject.plugins, subject.kind).drive()
+    if told := first_difference(sorted(course.watch.lines), sorted(twin.watch.lines)):
+        raise CheckFailed(f"of it and of {other}, the same in another style, {told}")
+
+
+def leaves_messages_and_parameters_alone(subject: ComponentUnderTest) -> None:
+    """What messages carry and the parameters of its node are what they were."""
+    course = _course(subject, "leaves_messages_and_parameters_alone")
+    for params in course.watch.params.values():
+        if params.changed:
+            raise CheckFailed(f"it must leave its parameters alone, and changes {params.changed[0]!r}")
+    for each in course.sent:
+        if each.msg.path not in (each.before.path, each.before.path[::-1]):
+            raise CheckFailed(
+                f"it must leave the path of {course.watch.label(each.msg)} alone, and makes {each.msg.path} of "
+                f"{each.before.path}"
+            )
+        after = contents(each.msg)
+        if wrong := [name for name, value in each.carried.items() if after.get(name) != value]:
+            raise CheckFailed(
+                f"it must leave what messages carry alone, and {wrong[0]} of {course.watch.label(each.msg)}, which was "
+                f"{each.carried[wrong[0]]!r}, is {after.get(wrong[0])!r}"
+            )
+
+
+def _course(subject: ComponentUnderTest, check: str) -> Course:
+    return subject.course_for(check)
+
+
+def _hardware(course: Course) -> Hardware:
+    assert course.hardware is not None, "there is one where a drive came to its end"
+    return course.hardware
+
+
+def _say(course: Course, *topics: str) -> None:
+    """Fail with the first thing that the checks at the end of a whole run say of these topics."""
+    sentences: list[str] = [sentence for topic in topics for sentence in course.said.get(topic, ())]
+    if sentences:
+        raise CheckFailed(sentences[0].rstrip("."))
+
+
+def _held(component: ComponentBase) -> Sequence[object]:
+    return [*(msg for msg, _ in component.serving), *component.waiting, *component.awaiting()]
+
+
+def _bytes_at_end(each: Sent) -> int:
+    if each.probed:
+        return each.before.nbytes
+    return each.before.total if isinstance(each.before, Transaction) and each.before.op == "read" else 0
+
+
+def _again(msg: Transaction) -> Transaction:
+    return Transaction(msg.op, msg.regions, msg.total, msg.path, lambda _: None)
+
+
+def _bound(hardware: Hardware, each: Sent) -> float:
+    """Return the least time in ns in which a message that was sent can have come to its end."""
+    if isinstance(each.before, Transaction):
+        return formula_latency(hardware.graph, hardware.components, _again(each.before))
+    before = each.before
+    there = one_way_latency(hardware.graph, hardware.components, before)
+    if each.probed:
+        return there
+    path, nbytes = before.path, before.nbytes
+    before.turn_around()
+    back = one_way_latency(hardware.graph, hardware.components, before)
+    before.path, before.nbytes, before.reply = path, nbytes, False
+    return there + back
+
+
+def _at_once(course: Course, node: str) -> int:
+    """Return the most services that a component had under way at one time; one may begin when another ends."""
+    changes = [
+        change
+        for service in course.watch.services
+        if service.component == node and service.end is not None and service.end > service.start
+        for change in ((service.start, 1), (service.end, -1))
+    ]
+    now = most = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def _check_bandwidth(course: Course, component: ComponentBase) -> None:
+    """Compare the bytes of all transactions with what the declared peak moves in the time that they took."""
+    asked = [(each.before, each.msg) for each in course.sent if each.at_end != component.id]
+    reads = [(one, msg) for one, msg in asked if isinstance(one, Transaction) and one.op == "read"]
+    peak = component.peak_bandwidth
+    if not reads or not peak:
+        return
+    last = max(one.born for one, _ in reads)
+    nbytes = sum(one.total for one, _ in reads if one.born == last)
+    took = max(msg.tail for one, msg in reads if one.born == last) - last
+    if nbytes > peak * took * (1 + _ROUNDING):
+        raise CheckFailed(
+            f"{nbytes} B that were read at once came within {took:g} ns, {nbytes / took:g} B/ns, above its "
+            f"peak_bandwidth of {peak:g} B/ns"
+        )

@@ -1,0 +1,164 @@
+"""The kit for hardware models: those that keep their word pass, and each planted fault is found by one check alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.testing import CheckOutcome, Conformance
+from kernbench_core.testing.components.kit import KIT
+from tests.core.plugin_site import Site
+from tests.core.testing.faulty_models import FAULTS, HONEST
+
+#: The checks that start processes; in the quick tests only for the models that they must find.
+PROCESSES = {"logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process"}
+ALONE = {check.name for check in KIT.checks} - PROCESSES
+SFU = """
+from kernbench_core import ComponentBase, ComponentEntry, KitEntry, MsgBase, Param
+from kernbench_core.testing import Ping, Probe, line
+class Lookup(Ping):
+    def __init__(self, elements):
+        super().__init__()
+        self.elements = elements
+class Sfu(ComponentBase):
+    '''Look elements up.
+
+    Models: a rate.
+    Ignores: Tables.
+    Timing: elements / lanes.
+    Source: none, a test.
+    '''
+    PARAMS = (Param("lanes", "int", 4, "Lanes.", minimum=1),)
+    def run(self, env, msg):
+        yield env.timeout(msg.elements / self.params["lanes"])
+def drive(stand):
+    machine = stand.machine({{"cpu": Probe, "sfu": stand.model}}, line("cpu", "sfu"))
+    for at in (0, 0, 100):
+        machine.send(("cpu", "sfu"), at, msg=Lookup(10))
+def kernbench_components():
+    return [ComponentEntry("acme.sfu", f"{{__name__}}:Sfu", "pe_sfu", "A unit.")]
+def kernbench_kits():
+    return {kits}
+"""
+DRIVEN = "[KitEntry('components.pe_sfu', f'{__name__}:drive', 'Look-ups.')]"
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Plugins:
+    """Load the models of this test."""
+    plugins = load_plugins(["faulty = tests.core.testing.faulty_models"], installed=False)
+    assert not plugins.failures
+    return plugins
+
+
+def outcomes(plugins: Plugins, name: str, checks: set[str]) -> Iterator[tuple[str, CheckOutcome, str]]:
+    """Try checks on a registered model."""
+    subject = KIT.subject(plugins, name)
+    for check in KIT.checks:
+        if check.name in checks:
+            found = check.result("components", name, subject, {})
+            yield found.check, found.outcome, found.reason
+
+
+def failed(plugins: Plugins, cls: type, checks: set[str]) -> dict[str, str]:
+    """Return the checks that fail, with their sentences."""
+    found = outcomes(plugins, f"faulty.{cls.__name__.lower()}", checks)
+    return {check: reason for check, outcome, reason in found if outcome is CheckOutcome.FAILED}
+
+
+@pytest.mark.parametrize("cls", HONEST)
+def test_models_that_keep_their_word_pass(faulty: Plugins, cls: type) -> None:
+    """In each style, and a memory."""
+    assert failed(faulty, cls, ALONE) == {}
+
+
+@pytest.mark.parametrize("cls", [cls for cls, check in FAULTS.items() if check in ALONE])
+def test_a_fault_is_found_by_the_check_named_for_it_alone(faulty: Plugins, cls: type) -> None:
+    """No other check fails: those that cannot look at it any more say so."""
+    assert list(failed(faulty, cls, ALONE)) == [FAULTS[cls]]
+
+
+@pytest.mark.parametrize("cls", [cls for cls, check in FAULTS.items() if check in PROCESSES])
+def test_a_log_that_another_process_does_not_give_is_found(faulty: Plugins, cls: type) -> None:
+    """Whether hashes are the cause or what the process did before."""
+    assert list(failed(faulty, cls, ALONE | PROCESSES)) == [FAULTS[cls]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [*HONEST, *(cls for cls, check in FAULTS.items() if check in ALONE)])
+def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins, cls: type) -> None:
+    """What keeps its word there passes them, and what cannot be driven is left to the check that says why."""
+    assert failed(faulty, cls, PROCESSES) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "told"),
+    [
+        ("loses", "conserves_messages_and_bytes", "Ping4 of 256 B was sent to it, and never came to north"),
+        ("shortens", "conserves_messages_and_bytes", "Ping1 must come to east with 64 B, not 16 B"),
+        ("sendstwice", "conserves_messages_and_bytes",
+         "sip0.cube0.router1 sent Ping5 while it was still on its way; it must go on once"),
+        ("negative", "takes_finite_times",
+         "what overhead returns of Ping2 must be a finite time in ns, at least 0, not -1.0"),
+        ("negative", "drains", "the drive did not come to its end, as takes_finite_times tells"),
+        ("keepsthelast", "drains", "it must hold nothing in the end, and sip0.cube0.router0 holds Ping20 in its queue"),
+        ("earlyprocess", "never_undercuts_its_bound",
+         "sip0.cube0.router0 served Ping1 in 4 ns, and its min_service_ns says 5 ns"),
+        ("notime", "takes_time", "a read of 32 B took 2.0625 ns there and back, as long as the wires alone take; "
+         "memory must take time"),
+        ("undeclared", "uses_declared_parameters_only", "it reads 'penalty', which its PARAMS do not declare"),
+        ("unused", "uses_declared_parameters_only", "it declares 'width' and never reads it; leave it out of PARAMS"),
+        ("undocumented", "documents_itself", "the docstring of Undocumented must have the sections Models, Ignores, "
+         "Timing, Source, and has no Ignores and no Source"),
+        ("hop", "agrees_with_its_other_style", "its plug-in names no other model in kernbench_same_models"),
+    ],
+)  # fmt: skip
+def test_a_verdict_says_what_was_sent_what_came_and_what_must_be(
+    faulty: Plugins, name: str, check: str, told: str
+) -> None:
+    """One sentence."""
+    assert [reason for _, _, reason in outcomes(faulty, f"faulty.{name}", {check})] == [told]
+
+
+def test_a_stranger_brings_the_driver_of_a_kind_of_its_own(site: Site) -> None:
+    """As a kit of its plug-in; a process of its own finds it, too."""
+    site.module("acme_driven", SFU.format(kits=DRIVEN))
+    plugins = load_plugins(["acme = acme_driven"], installed=False)
+    found = {each.check: each.outcome for each in Conformance.of("acme", plugins).results()}
+    assert [check for check, outcome in found.items() if outcome is CheckOutcome.NOT_APPLICABLE] == [
+        "takes_time", "agrees_with_its_other_style",
+    ]  # fmt: skip
+    assert set(found.values()) == {CheckOutcome.PASSED, CheckOutcome.NOT_APPLICABLE}
+
+
+def test_what_nothing_drives_says_so(site: Site) -> None:
+    """Its docstring is looked at all the same."""
+    site.module("acme_still", SFU.format(kits="[]"))
+    plugins = load_plugins(["acme = acme_still"], installed=False)
+    found = {check: (outcome, reason) for check, outcome, reason in outcomes(plugins, "acme.sfu", ALONE | PROCESSES)}
+    assert found.pop("documents_itself") == (CheckOutcome.PASSED, "")
+    assert set(found.values()) == {
+        (CheckOutcome.NOT_APPLICABLE,
+         "nothing drives nodes of kind 'pe_sfu'; a kit 'components.pe_sfu' of a plug-in would")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kits", "cls", "told"),
+    [
+        (DRIVEN.replace("drive'", "__name__'"), "Sfu",
+         "it raised PluginError: kit of checks 'components.pe_sfu' of acme_opens (source tree) must be a function that "
+         "drives a stand, not 'acme_opens'; repair or reinstall acme_opens (source tree)."),
+        ("[]", "drive", "its target must be a ComponentBase class, not <function drive"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked_does_not_open(site: Site, kits: str, cls: str, told: str) -> None:
+    """A driver that is none, and a model that is none."""
+    source = SFU.format(kits=kits).replace('"acme.sfu", f"{__name__}:Sfu"', f'"acme.sfu", f"{{__name__}}:{cls}"')
+    site.module("acme_opens", source)
+    plugins = load_plugins(["acme = acme_opens"], installed=False)
+    opened, *others = Conformance.of("acme", plugins).results()
+    assert (opened.check, opened.outcome, others) == ("opens", CheckOutcome.FAILED, [])
+    assert opened.reason.startswith(told)
