@@ -40,7 +40,8 @@ LONG = [
     "README.md",
     *(f"docs/{name}.md" for name in ("benches", "calibration", "collective_benches", "collectives", "distributed")),
     *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic", "virtual_channels")),
-    *(page for page in PAGES if page.startswith("docs/tutorials/") and not page.endswith("00_ten_minutes.md")),
+    *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
+    "docs/how_to.md",
 ]
 
 
@@ -176,9 +177,9 @@ def test_a_plug_in_of_a_page_is_there_for_its_command_alone(
 
 
 @pytest.mark.slow
-def test_the_pictures_of_the_tutorials_are_those_of_their_runs() -> None:
-    """To draw them anew: python tools/tutorial_pictures.py."""
-    with loaded_tool("tutorial_pictures") as pictures:
+def test_pictures_are_those_of_the_runs_and_machines() -> None:
+    """To draw them anew: python tools/pictures.py."""
+    with loaded_tool("pictures") as pictures:
         kept = {path.stem: path.read_text(encoding="utf-8") for path in pictures.PICTURES.glob("*.svg")}
         assert pictures.draw() == kept
 

@@ -64,7 +64,7 @@ _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
 #: How what is refused begins: an error, or the place of a fault in a configuration.
 _REFUSED = re.compile(r"error:|--set \S+: |[\w./-]+\.yaml:\d+:\d+: ")
-_PROOF_TIME = re.compile(r"(?<= steps)   [\d.]+ m?s$", re.MULTILINE)
+_PROOF_TIME = re.compile(r"(?<= steps) +[\d.]+ m?s$", re.MULTILINE)
 _ROUNDING = re.compile(r"(?<=, largest error )[\d.]+(?:e[+-]?\d+)?")
 #: What is said of wrong data: where its lines break depends on how long the path of the current folder is.
 _WRONG_DATA = re.compile(r"(?<=^DATA IS WRONG: ).*?(?=^\d[\d,]* ops, )", re.MULTILINE | re.DOTALL)

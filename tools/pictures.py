@@ -1,8 +1,8 @@
-"""Draw the pictures of the tutorials from real runs of their own files, the same bytes each time.
+"""Draw the pictures of tutorials and onboarding from real runs and machines, the same bytes each time.
 
-    python tools/tutorial_pictures.py [NAME ...]
+    python tools/pictures.py [NAME ...]
 
-Pictures have no ground of their own and colours that can be read on light and on dark pages.
+Those of runs have no ground of their own, and colours that can be read on light and on dark pages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import check_docs
 
 import kernbench_core as kb
 
-PICTURES = check_docs.REPO / "docs" / "tutorials" / "pictures"
+PICTURES = check_docs.REPO / "docs" / "pictures"
 INK = "#7d8590"
 #: Okabe and Ito's, those that stand out from white and from black.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#999999")
@@ -139,6 +139,18 @@ def _what_if() -> str:
     return lines("kernel time against the clock of the matrix unit, by bandwidth of a channel", clocks, series, "us")
 
 
+def _machine(view: str) -> Callable[[], str]:
+    def draw() -> str:
+        file = Path(f"{view}.svg")
+        shown = check_docs.Command(f"kernbench topology show tiny --svg {file} --view {view}", "")
+        code, told = check_docs.execute(shown, check_docs.load_plugins(check_docs.ENTRY_POINTS[:-1], installed=False))
+        if code != 0:
+            raise SystemExit(told)
+        return file.read_text(encoding="utf-8")
+
+    return draw
+
+
 PICTURE: Mapping[str, Callable[[], str]] = {
     "leaky_512": _timed("leaky", {"block": 512}, 2000),
     "leaky_4096": _timed("leaky", {"block": 4096}, 2000),
@@ -147,6 +159,8 @@ PICTURE: Mapping[str, Callable[[], str]] = {
     "attention_first": _timed("attention", {}, 6000),
     "attention_ahead": _timed("attention", {"BK": 128, "ahead": True}, 6000),
     "what_if": _what_if,
+    "cube": _machine("cube"),
+    "pe": _machine("pe"),
 }
 
 
