@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
+import tarfile
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 REPO = Path(__file__).parents[1]
 OVERRIDE = "plugins_example/kernbench_example/slow_gemm.yaml"
@@ -55,6 +57,15 @@ def test_every_package_says_that_it_is_typed_and_ships_its_data() -> None:
     }
 
 
+def test_the_licence_is_whole_and_the_changelog_leads_on() -> None:
+    """Apache 2.0 to its last paragraph; one changelog, that of the manual, with a page in the root that names it."""
+    licence = (REPO / "LICENSE").read_text(encoding="utf-8")
+    assert "Version 2.0, January 2004" in licence and licence.rstrip().endswith("limitations under the License.")
+    assert project()["project"]["license"] == "Apache-2.0"
+    (page,) = re.findall(r"\]\((.*?)\)", (REPO / "CHANGELOG.md").read_text(encoding="utf-8"))
+    assert (REPO / page).read_text(encoding="utf-8").startswith("# Changelog\n")
+
+
 def test_make_knows_its_targets() -> None:
     """The targets that the documentation names exist, and a dry run of the demo ends in the demo."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
@@ -83,31 +94,76 @@ def test_every_option_of_run_is_documented() -> None:
     assert [option for option in options if f"`{short.get(option, option)}" not in text] == []
 
 
-@pytest.fixture(scope="session")
-def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install copies of kernbench and of the example into a new environment; give its folder of programs.
+#: What lies in the root of a checkout and belongs to the machine that it is on.
+LOCAL = ("__pycache__", "*.egg-info", "build", "dist", "kernbench-out", ".git", ".venv", ".hypothesis", ".*_cache")
 
-    It borrows the libraries of the present environment through a .pth file, so that no registry is asked.
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy what a checkout would hold."""
+    return Path(shutil.copytree(REPO, tmp_path_factory.mktemp("copy") / "tree", ignore=shutil.ignore_patterns(*LOCAL)))
+
+
+@pytest.fixture(scope="session")
+def sdist(tree: Path) -> Path:
+    """Build the source distribution, as `python -m build` does, from what is at hand: no registry is asked."""
+    return built(tree, "sdist")
+
+
+def built(tree: Path, what: str) -> Path:
+    code = f"from setuptools import build_meta; print(build_meta.build_{what}('dist'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tree, env=outside(), capture_output=True, text=True, check=True
+    )
+    return tree / "dist" / done.stdout.splitlines()[-1]
+
+
+def libraries() -> dict[str, metadata.Distribution]:
+    """Return the distributions that the declared dependencies lead to, by their names."""
+    found: dict[str, metadata.Distribution] = {}
+    asked = [Requirement(each) for each in project()["project"]["dependencies"]]
+    while asked:
+        one = asked.pop()
+        if one.name.lower() in found or (one.marker is not None and not one.marker.evaluate({"extra": ""})):
+            continue
+        found[one.name.lower()] = metadata.distribution(one.name)
+        asked += [Requirement(each) for each in found[one.name.lower()].requires or ()]
+    return found
+
+
+def lend(library: metadata.Distribution, folder: Path) -> None:
+    """Link what a distribution has installed into a folder of another environment; its programs stay behind."""
+    for name in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
+        (folder / name).symlink_to(Path(str(library.locate_file(name))))
+
+
+@pytest.fixture(scope="session")
+def clean_environment(tmp_path_factory: pytest.TempPathFactory, sdist: Path) -> Path:
+    """Install kernbench and the example, each as a wheel made of the source distribution; give the programs.
+
+    The environment is new. It borrows the libraries that kernbench declares, and no others, from the present one.
     """
     folder = tmp_path_factory.mktemp("clean")
-    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
-    for name in ("kernbench_core", "kernbench_builtin", "kernbench_ccl", "plugins_example"):
-        shutil.copytree(REPO / name, folder / "tree" / name, ignore=ignore)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(REPO / name, folder / "tree")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    unpacked = folder / sdist.name.removesuffix(".tar.gz")
+    wheels = [built(unpacked, "wheel"), built(unpacked / "plugins_example", "wheel")]
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
     python = folder / "env" / "bin" / "python"
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    purelib = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True).stdout.strip()
-    (Path(purelib) / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-build-isolation"]
-    trees = [str(folder / "tree"), str(folder / "tree" / "plugins_example")]
+    for library in libraries().values():
+        lend(library, site_packages(folder / "env" / "bin"))
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet"]
     done = subprocess.run(
-        [*install, "--ignore-installed", "--quiet", "--disable-pip-version-check", *trees],
-        env=outside(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [*install, "--disable-pip-version-check", *wheels], env=outside(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return folder / "env" / "bin"
+
+
+def site_packages(programs: Path) -> Path:
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([programs / "python", "-c", where], check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
 
 
 def outside() -> dict[str, str]:
@@ -131,6 +187,32 @@ def kernbench(programs: Path, *args: str, warning: str = "") -> Any:
     assert len(done.stderr.splitlines()) == bool(warning), done.stderr
     assert done.stderr.startswith(warning)
     return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_the_source_distribution_is_the_whole_tree(tree: Path, sdist: Path) -> None:
+    """With tests, pages, licence and changelog; what setuptools adds is metadata."""
+    with tarfile.open(sdist) as archive:
+        packed = {"/".join(Path(each.name).parts[1:]) for each in archive.getmembers() if each.isfile()}
+    ours = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file() and "dist" not in path.parts}
+    ours = {name for name in ours if ".egg-info" not in name}
+    assert ours - packed == {".gitignore"}
+    assert {name for name in packed - ours if ".egg-info/" not in name} == {"PKG-INFO", "setup.cfg"}
+
+
+@pytest.mark.slow
+def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path) -> None:
+    """Less than 110 MB with numpy and all libraries; `__pycache__` does not count, pip and setuptools are not there."""
+    folder = site_packages(clean_environment)
+    files = [Path(top) / name for top, _, names in os.walk(folder, followlinks=True) for name in names]
+    assert any("numpy" in file.parts for file in files)
+    assert sum(file.stat().st_size for file in files if "__pycache__" not in file.parts) < 110e6
+    (installed,) = metadata.distributions(name="kernbench", path=[str(folder)])
+    assert (installed.metadata["License-Expression"], installed.version) == ("Apache-2.0", "0.1.0")
+    (licence,) = folder.glob("kernbench-*.dist-info/licenses/LICENSE")
+    assert licence.read_text() == (REPO / "LICENSE").read_text()
+    for package in ("core", "builtin", "ccl"):
+        assert (folder / f"kernbench_{package}" / "py.typed").is_file()
 
 
 @pytest.mark.slow

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import ScaleUpNetwork as ScaleUpNetwork
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
+    from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.routing import PathRouter as PathRouter
     from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
-    from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.specification_reader import read_section as read_section
 
 __getattr__ = door(
