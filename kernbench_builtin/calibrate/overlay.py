@@ -10,7 +10,7 @@ from typing import Any
 from kernbench_builtin.calibrate.calibration import Calibrated, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import folder_above, whole_file
+from kernbench_core.process import folder_above, whole_file
 
 _INDENT = "  "
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kernbench_core.process.supervision import limit_error as limit_error
     from kernbench_core.process.supervision import report_to as report_to
     from kernbench_core.process.terminal import shown as shown
+    from kernbench_core.process.whole_files import folder_above as folder_above
+    from kernbench_core.process.whole_files import whole_file as whole_file
 
 __getattr__ = door(
     __name__,
@@ -32,9 +34,11 @@ __getattr__ = door(
         "WallTimeExceeded": "interrupt",
         "end_with": "lifeline",
         "ended_by_limit": "supervision",
+        "folder_above": "whole_files",
         "idle_place": "supervision",
         "limit_error": "supervision",
         "report_to": "supervision",
         "shown": "terminal",
+        "whole_file": "whole_files",
     },
 )
