@@ -1,4 +1,4 @@
-"""Small plots as SVG text: stacked bars, use over time, what a memory held, and the roofline.
+"""Small plots as SVG text: stacked bars, use and spans over time, what a memory held, blocks, and the roofline.
 
 Colours are CSS variables (`--kb-c0` …, `--kb-ink`, `--kb-soft`), which the page has; every number that a plot shows
 stands as text beside it or in its title.
@@ -15,6 +15,8 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_flops, f
 
 #: Colours that are told apart with any sight; of more things the last is shared.
 COLOURS: Final = 8
+#: Pixels between two spans that are told apart.
+_APART: Final = 4.0
 
 
 def stacked(parts: Sequence[tuple[str, float]], width: float = 640.0, height: float = 22.0) -> str:
@@ -68,6 +70,62 @@ def held(steps: Sequence[tuple[float, float]], total_ns: float, size: float) -> 
         _text(width - 8, height - 5, format_time(total_ns), "end"),
     ]
     return _svg(width, height, f"bytes held over time, at most {format_bytes(most)} of {format_bytes(size)}", rows)
+
+
+def spans(lanes: Sequence[tuple[str, Sequence[tuple[float, float, str]]]], begin: float, end: float) -> str:
+    """Draw what happened from `begin` to `end` ns: lanes with their names and spans (start, end, title).
+
+    Of spans that are no `_APART` pixels apart one is drawn, with the titles of the first and of how many more.
+    """
+    width, left, high, gap = 720.0, 190.0, 18.0, 6.0
+    scale, bottom = (width - left - 8) / ((end - begin) or 1.0), len(lanes) * (high + gap)
+    rows = []
+    for index, (name, found) in enumerate(lanes):
+        top = index * (high + gap)
+        ground = f'x="{left}" y="{top:g}" width="{width - left - 8}" height="{high:g}"'
+        rows.append(f'<rect class="kb-ground" {ground}/>{_text(left - 8, top + 13, _cut(name, 28), "end")}')
+        joined: list[tuple[float, float, list[str]]] = []
+        for start, stop, title in sorted(found):
+            x, until = left + (start - begin) * scale, left + (stop - begin) * scale
+            if joined and x - joined[-1][1] < _APART:
+                joined[-1] = joined[-1][0], max(until, joined[-1][1]), [*joined[-1][2], title]
+            else:
+                joined.append((x, until, [title]))
+        for x, until, titles in joined:
+            told = titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1:,} more"
+            rows.append(
+                f'<rect class="kb-c{min(index, COLOURS - 1)}" x="{x:.1f}" y="{top:g}" '
+                f'width="{max(until - x, 1.5):.1f}" height="{high:g}"><title>{escape(told)}</title></rect>'
+            )
+    rows += [_text(left, bottom + 10, format_time(begin)), _text(width - 8, bottom + 10, format_time(end), "end")]
+    return _svg(width, bottom + 16, f"what happened from {format_time(begin)} to {format_time(end)}", rows)
+
+
+def blocks(
+    extents: tuple[int, int], parts: Sequence[tuple[int, str, str, Sequence[tuple[int, int, int, int]]]]
+) -> str:
+    """Draw what a table of so many rows and columns is made of.
+
+    A part is the number of its colour, a label where there is room, a title, and boxes (rows from, to, columns from,
+    to).
+    """
+    rows, columns = extents
+    width = 360.0
+    height = min(240.0, max(48.0, width * rows / columns))
+    across, down = width / columns, height / rows
+    found = []
+    for colour, label, title, boxes in parts:
+        path = "".join(
+            f"M{across * left:.1f} {down * top:.1f}H{across * right:.1f}V{down * bottom:.1f}H{across * left:.1f}z"
+            for top, bottom, left, right in boxes
+        )
+        found.append(f'<path class="kb-c{colour % COLOURS} kb-cut" d="{path}"><title>{escape(title)}</title></path>')
+        top, bottom, left, right = boxes[0]
+        room = down * (bottom - top) >= 14 and across * (right - left) >= 6.5 * len(label) + 6
+        if label and room and len(boxes) == 1:
+            x, y = across * (left + right) / 2, down * (top + bottom) / 2 + 4
+            found.append(f'<text class="kb-on" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(label)}</text>')
+    return _svg(width, height, "what lies where", found)
 
 
 def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth: float) -> str:
@@ -126,6 +184,10 @@ def _grid(x0: int, x1: int, y0: int, y1: int, low: tuple[float, float], high: tu
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _cut(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def _svg(width: float, height: float, name: str, rows: Sequence[str], *, stretch: bool = False) -> str:

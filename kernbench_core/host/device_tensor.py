@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, UninitializedReadError, UsageError
-from kernbench_core.host.figures.listing import html_facts
 from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.memory.placement import Layout, Placement
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.region import Region, runs
 from kernbench_core.values.value import AssemblyValue, Part, Value
@@ -56,7 +56,7 @@ class Holder(Protocol):
         """Compute what a value needs, and return its data."""
 
 
-class DeviceTensor:
+class DeviceTensor(Pictured):
     """Refer to a tensor in device memory, from the host. `shape` is in elements, `dtype` a name like "f16"."""
 
     def __init__(self, runtime: Holder, allocation: TensorAllocation) -> None:
@@ -280,13 +280,6 @@ class DeviceTensor:
                 f"tensor {name!r} must be written before the host looks at it, and part of it was not; store to "
                 "it in a kernel, or make it with rt.zeros."
             ) from None
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows; every text is escaped."""
-        placed = "rows dealt" if self.placement is None else ", ".join(map(str, self.placement))
-        facts = {"dtype": self.dtype, "shape": str(list(self.shape)), "bytes": f"{self.nbytes:,}", "placed": placed}
-        over = {"over": f"{len(self._allocation.segments)} PEs", "copies": str(self.replicas)}
-        return html_facts({"tensor": self.name, **facts, **over})
 
     def __repr__(self) -> str:
         placed = "rows dealt" if self.placement is None else f"({', '.join(map(str, self.placement))})"

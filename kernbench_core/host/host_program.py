@@ -16,6 +16,7 @@ from kernbench_core.environment import Event, Signal
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.kernel.bridge import Bridge, in_kernel
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
+from kernbench_core.process.notebook import Pictured
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -47,7 +48,7 @@ _MOST_IDLE_POLLS: Final = 10_000
 
 
 @attrs.define(eq=False, repr=False)
-class LaunchHandle:
+class LaunchHandle(Pictured):
     """Refer to a launch that may still be running.
 
     `program` submitted it, at the line `site`; `label` is what reports call it.

@@ -9,6 +9,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from kernbench_core.memory.elements import spell_index
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values.value import OpId
 
@@ -47,7 +48,7 @@ class HazardUse:
 
 
 @frozen(repr=False)
-class Hazard:
+class Hazard(Pictured):
     """Two uses of the same memory that nothing orders; `count` such pairs of these two lines were found.
 
     `name` is the tensor, the scratchpad or the slot. `index` is the first element that both use (None in a scratchpad),

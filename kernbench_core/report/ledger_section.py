@@ -23,7 +23,7 @@ OPENED: Final = 3
 def _html(page: RunPage) -> str:
     explain: Mapping[str, Any] = page.explain or {}
     launches = list(_launches(page))
-    points = _points(launches)
+    points = roof_points(launches)
     longest = sorted(launches, key=lambda each: -each["ns"])[:OPENED]
     return environment().get_template("ledger.html").render(
         explained=page.explain is not None,
@@ -35,7 +35,7 @@ def _html(page: RunPage) -> str:
         opened={each["number"] for each in longest},
         shown={each["number"] for each in (*launches[:FEW], *longest)},
         points=points,
-        roof=_roof(launches, points),
+        roof=roof(launches, points),
         queueing=explain.get("queueing", ()),
         messages=explain.get("ledger", ()),
         usage=[{**use, "plot": over_time(use["utilisation"]), "most": max(use["utilisation"], default=0.0)}
@@ -82,7 +82,7 @@ def _place(use: Mapping[str, Any]) -> Mapping[str, Any]:
             "mean": f"{share(mean)} of {alike}" if alike > 1 and mean is not None else None}  # fmt: skip
 
 
-def _points(launches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def roof_points(launches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return where launches are under the roof; those of a kernel that are at the same place together."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for each in launches:
@@ -103,7 +103,7 @@ def _points(launches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _roof(launches: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]]) -> str:
+def roof(launches: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]]) -> str:
     """Draw the launches under the highest roof of any."""
     peaks = {"GFLOP/s": 0.0, "GB/s": 0.0}
     for launch in launches:

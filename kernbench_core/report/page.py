@@ -43,7 +43,7 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
     texts = [asset("core.js"), asset("format.js"), asset("colour.js")]
     texts += dict.fromkeys(text for part in parts for text in part.section.scripts)
     scripts = [f"(() => {{\n{_closed(text, 'script')}\n}})();" for text in (*texts, asset("start.js"))]
-    style = "\n".join([asset("base.css"), SHAPES, *(part.section.style for part in parts)])
+    style = "\n".join([page_style(), SHAPES, *(part.section.style for part in parts)])
     return environment().get_template("page.html").render(
         title=", ".join(dict.fromkeys(page.name for page in pages)),
         pages=list(enumerate(pages)),
@@ -104,6 +104,20 @@ def environment(package: str = "kernbench_core.report") -> Environment:
 def asset(name: str) -> str:
     """Return the text of a script or of CSS that comes with the page."""
     return (resources.files("kernbench_core.report") / "static" / name).read_text(encoding="utf-8")
+
+
+def page_style() -> str:
+    """Return the CSS of any page, whose root says in `data-theme` whether it is light, dark, or as the system is."""
+    dark = asset("dark.css")
+    return "\n".join(
+        [
+            f":root {{\n{asset('light.css')}}}",
+            f':root[data-theme="dark"] {{\n{dark}}}',
+            f'@media (prefers-color-scheme: dark) {{ :root[data-theme="auto"] {{\n{dark}}} }}',
+            asset("base.css"),
+            asset("plots.css"),
+        ]
+    )
 
 
 def _closed(text: str, element: str) -> str:

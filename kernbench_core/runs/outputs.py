@@ -127,6 +127,12 @@ class Outputs(Mapping[str, "Array"]):
         more = [f"… {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return f"<Outputs {{{', '.join([*told, *more])}}}>"
 
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows: shapes, and what of each lies where."""
+        from kernbench_core.report.cells import tensors_cell
+
+        return tensors_cell(self.tensors)
+
     def _told(self, name: str) -> str:
         array = self._computed.get(name)
         return "not computed yet" if array is None else f"{array.dtype}{list(array.shape)}"
@@ -149,6 +155,9 @@ class NoOutputs(Outputs):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_find": None, "_computed": {}, "_known": None, "_shapes": {}}
+
+    def _repr_html_(self) -> None:
+        """Return nothing, so that the repr is shown."""
 
     def __repr__(self) -> str:
         return "<Outputs: none, as the run keeps shapes only>"

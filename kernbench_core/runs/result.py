@@ -10,7 +10,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
-from kernbench_core.host.figures.listing import Document, Listing, html_facts, html_table
+from kernbench_core.host.figures.listing import Document, Listing
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
-#: Rows of the table that a notebook shows.
-_TABLED = 6
+#: What the head of a run's page reads of a result.
+_TOLD = (
+    "bench", "params", "topology", "device", "total_ns", "events", "wall_s", "interrupted", "verified",
+    "hazards",
+)  # fmt: skip
 
 
 def _listed(found: Iterable[Any]) -> Listing[Any]:
@@ -178,9 +181,7 @@ class RunResult:
             "interrupted": self.interrupted,
             "verified": self.verified,
             "max_abs_error": finite(self.max_abs_error),
-            "checked": 0 if self.verification is None else self.verification.checked,
-            "wrong": 0 if self.verification is None else self.verification.wrong,
-            "failures": [] if self.verification is None else list(self.verification.failures),
+            **self._verdict(),
             "ops_verified": self.ops_verified,
             "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
             "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
@@ -215,14 +216,22 @@ class RunResult:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: times, what was busiest, and the verdict; every text is escaped."""
-        phases = {name.replace("_", " "): format_time(self.phases[name]) for name in PHASES}
-        uses = self.busiest if self.kernels is None else self.kernels.busiest
-        busy = [(use.name, use.kind, f"{use.utilisation:.1%}") for use in uses[:_TABLED]]
-        over = "of the run" if self.kernels is None else "while kernels ran"
-        hint = {} if self.kernels is None or not self.kernels.hint else {"hint": self.kernels.hint}
-        facts = {"total time": format_time(self.total_ns), **phases, "result": repr(self)[1:-1], **hint}
-        return html_facts(facts) + html_table(("busiest of its kind", "kind", over), busy)
+        """Return what a notebook shows: the head of the report, launches over time and under the roof."""
+        from kernbench_core.report.cells import run_cell
+        from kernbench_core.report.run_page import RunPage
+
+        told: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
+        kernels = None if self.kernels is None else self.kernels.to_json()
+        told |= {"phases": {name: self.phases[name] for name in PHASES}, "ops": self.timing.ops, "kernels": kernels}
+        told |= self._verdict()
+        return run_cell(RunPage(self.bench, told), self.launches, self.kernels, self.explain)
+
+    def _verdict(self) -> dict[str, Any]:
+        """Return what was checked, what of it is wrong, and how."""
+        found = self.verification
+        if found is None:
+            return {"checked": 0, "wrong": 0, "failures": []}
+        return {"checked": found.checked, "wrong": found.wrong, "failures": list(found.failures)}
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""

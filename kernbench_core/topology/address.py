@@ -25,6 +25,11 @@ _SPACES = ("", "hbm", "sram", "tcm")
 _UNIT = re.compile(r"(hbm|tcm)(\d+)|(sram)")
 
 
+def place_of(address: int) -> tuple[int, int]:
+    """Return the SIP and the cube of a physical address, of whatever machine."""
+    return address >> _SIP_SHIFT, address >> _CUBE_SHIFT & _CUBE_MASK
+
+
 @frozen
 class Location:
     """A physical address taken apart: the unit is `hbm<i>`, `sram` or `tcm<i>`, the offset is in bytes."""

@@ -7,13 +7,13 @@ from importlib import resources
 from typing import Any
 
 from kernbench_core.package import __version__
-from kernbench_core.report.page import asset, environment, hash_source
+from kernbench_core.report.page import environment, hash_source, page_style
 from kernbench_core.web.loopback import Answer
 
 
 def page(template: str, *, script: str | None = None, status: int = 200, **values: Any) -> Answer:
     """Return a page made of a template, with a script of this room, which may read from this server only."""
-    style = asset("base.css") + _own("web.css")
+    style = page_style() + _own("web.css")
     own = None if script is None else _own(script)
     text = environment(__package__).get_template(template).render(
         style=style, script=own, version=__version__, **values

@@ -10,6 +10,7 @@ import attrs
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.figures.meter import busiest_of, links_of
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.units import format_bandwidth, format_flops, format_time, join_names
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": No
 
 
 @attrs.frozen(repr=False, eq=False, slots=False)
-class LaunchFigures:
+class LaunchFigures(Pictured):
     """Say how one launch went; times in ns.
 
     The host asked for it at `injected_ns` and learned of its end at `completed_ns`; the first program began at

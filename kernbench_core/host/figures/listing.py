@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.process.sentences import brief
 
 T = TypeVar("T")
@@ -12,8 +13,8 @@ T = TypeVar("T")
 _SHOWN, _LETTERS, _TABLED = 5, 300, 20
 
 
-class Listing(tuple[T, ...]):
-    """A tuple whose repr is short, and which is a table in a notebook."""
+class Listing(tuple[T, ...], Pictured):
+    """A tuple whose repr is short, and which is a picture in a notebook, or a table where it has none."""
 
     __slots__ = ()
 
@@ -22,7 +23,10 @@ class Listing(tuple[T, ...]):
         more = [f"… {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
         return f"({', '.join([*told, *more])}{',' if len(self) == 1 else ''})"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        drawn = super()._repr_html_()
+        if drawn is not None or not self:
+            return drawn
         return html_table((), ((_short(each),) for each in self[:_TABLED])) + html_more(len(self) - _TABLED)
 
 
@@ -42,11 +46,6 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def html_more(count: int) -> str:
     """Say how many rows are not shown; "" where that is none."""
     return f"<p>{count:,} more</p>" if count > 0 else ""
-
-
-def html_facts(facts: Mapping[str, str]) -> str:
-    """Return a table of names and what they are."""
-    return html_table((), ([name, told] for name, told in facts.items()))
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.drawing.plots import held, over_time, roofline, stacked
+from kernbench_core.drawing.plots import blocks, held, over_time, roofline, spans, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,3 +73,38 @@ def test_without_a_point_there_is_no_roofline() -> None:
     assert roofline([], 1.0, 1.0) == ""
     assert roofline([("k", math.inf, 3.0), ("l", 0.0, 3.0)], 1.0, 1.0) == ""
     assert roofline([("k", 1.0, 3.0)], 0.0, 1.0) == ""
+
+
+def title_of(element: ElementTree.Element) -> str:
+    found = element.find(f"{SVG}title")
+    return "" if found is None else str(found.text)
+
+
+@given(st.lists(st.tuples(st.floats(0, 900), st.floats(50, 100)), min_size=1, max_size=4))
+def test_spans_lie_where_their_times_are(lanes: list[tuple[float, float]]) -> None:
+    """A span begins and ends on its lane as its times do between begin and end; what is near it is told with it."""
+    told = [(f"<{n}>", [(at, at + long, "<first>"), (at + long, at + long + 0.5, "next")])
+            for n, (at, long) in enumerate(lanes)]  # fmt: skip
+    svg = spans(told, 0.0, 1000.5)
+    grounds = [each for each in drawn(svg, "rect") if each.get("class") == "kb-ground"]
+    bars = [each for each in drawn(svg, "rect") if each.get("class") != "kb-ground"]
+    assert len(grounds) == len(bars) == len(lanes)
+    for ground, bar, (at, long) in zip(grounds, bars, lanes, strict=True):
+        left, width = float(ground.get("x", "")), float(ground.get("width", ""))
+        assert bar.get("y") == ground.get("y")
+        assert (float(bar.get("x", "")) - left) / width == pytest.approx(at / 1000.5, abs=1e-3)
+        assert float(bar.get("width", "")) / width == pytest.approx((long + 0.5) / 1000.5, abs=1e-3)
+        assert title_of(bar) == "<first>, and 1 more"
+    assert {f"<{n}>" for n in range(len(lanes))} < {text.text for text in drawn(svg, "text")}
+
+
+def test_blocks_are_where_their_rows_and_columns_are() -> None:
+    """A table of 4 rows and 8 columns: a box is as large as its part; a label stands where there is room."""
+    wide, thin = (0, "PE 0", "<0>", [(0, 2, 0, 8)]), (9, "PE 1", "<1>", [(2, 3, 0, 1), (3, 4, 0, 1)])
+    svg = blocks((4, 8), [wide, thin])
+    paths = drawn(svg, "path")
+    assert [(path.get("class"), title_of(path)) for path in paths] == [("kb-c0 kb-cut", "<0>"), ("kb-c1 kb-cut", "<1>")]
+    assert [path.get("d") for path in paths] == [
+        "M0.0 0.0H360.0V90.0H0.0z", "M0.0 90.0H45.0V135.0H0.0zM0.0 135.0H45.0V180.0H0.0z"
+    ]  # fmt: skip
+    assert [(text.text, text.get("x"), text.get("y")) for text in drawn(svg, "text")] == [("PE 0", "180.0", "49.0")]
