@@ -302,9 +302,8 @@ class Registry(Generic[E], Mapping[str, E]):
                 )
         or_else = _OR_ELSE.get(self.noun, "")
         message = f"{self.noun} must be a registered name{or_else}, not {name!r}.{did_you_mean(name, self._entries)}"
-        whole = [failure.provider for failure in self.failures if not failure.entry]
-        if vendor is None and whole:
-            left_out = ", ".join(f"{provider.plugin!r} ({provider})" for provider in whole)
+        left_out = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in self.failures if not each.entry)
+        if vendor is None and left_out:
             message += f" It may belong to a plug-in that was left out: {left_out}."
         return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries, n=len(self._entries) or 1)))
 

@@ -65,7 +65,6 @@ def _units(others: Mapping[str, Fraction] = MappingProxyType({}), **factors: str
 
 
 _MICRO = {"µs": Fraction(1000), "\u03bcs": Fraction(1000)}  # micro sign and Greek mu: keyboards differ
-
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BITS = {"kb": 10**3, "Mb": 10**6, "Gb": 10**9, "Tb": 10**12}
@@ -103,7 +102,6 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?"
 """What stands before a unit, as a regular expression."""
 _QUANTITY = re.compile(rf"({NUMBER})\s*([^\s\d].*)?")
-
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])")
 """A number with commas between its thousands, which no quantity has: elsewhere they stand for a decimal point."""
 
