@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kernbench_core.testing.kit import Kit as Kit
     from kernbench_core.testing.kit import NotApplicable as NotApplicable
     from kernbench_core.testing.kit import kit_of as kit_of
+    from kernbench_core.testing.pytest_plugin import parametrize_checks as parametrize_checks
     from kernbench_core.testing.rig import MOST_EVENTS as MOST_EVENTS
     from kernbench_core.testing.rig import Arrival as Arrival
     from kernbench_core.testing.rig import Feed as Feed
@@ -51,6 +52,7 @@ _EXPORTS = {
     **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
     **dict.fromkeys(("Conformance", "conform"), "conformance"),
     "Stand": "components.stand",
+    "parametrize_checks": "pytest_plugin",
 }  # fmt: skip
 
 __getattr__ = door(__name__, _EXPORTS)

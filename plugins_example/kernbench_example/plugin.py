@@ -138,5 +138,8 @@ def kernbench_calibrators() -> list[CalibratorEntry]:
 
 
 def kernbench_kits() -> list[KitEntry]:
-    """Return the kits of checks: this one is for everybody's formats of traces."""
-    return [KitEntry("exporters", "kernbench_example.exporter_kit:KIT", "Formats of traces.")]
+    """Return the kits of checks: one is for everybody's formats of traces, one drives units of our own kind."""
+    return [
+        KitEntry("exporters", "kernbench_example.exporter_kit:KIT", "Formats of traces."),
+        KitEntry("components.pe_sfu", "kernbench_example.sfu_driver:drive", "Look-ups for units of the kind pe_sfu."),
+    ]
