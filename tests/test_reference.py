@@ -1,0 +1,132 @@
+"""The reference: written from the code, whole, and nothing in it without a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from kernbench_core import hookspecs
+from kernbench_core.cli import main
+from kernbench_core.errors import KernbenchError
+from kernbench_core.kernel import TLContext
+from kernbench_core.plugins import Plugins
+from tests.conftest import loaded_tool
+
+REPO = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[ModuleType]:
+    with loaded_tool("reference") as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def pages(reference: ModuleType) -> dict[str, str]:
+    written: dict[str, str] = reference.written()
+    return written
+
+
+def test_pages_are_what_the_code_says(pages: dict[str, str]) -> None:
+    """To write them anew: python tools/reference.py."""
+    kept = {page.stem: page.read_text(encoding="utf-8") for page in (REPO / "docs" / "reference").glob("*.md")}
+    assert kept == pages
+
+
+@pytest.mark.parametrize("command", [("run",), ("ccl", "all_gather"), ("ccl", "reduce"), ("probe",), ("calibrate",)])
+def test_options_are_those_of_the_help(
+    pages: dict[str, str], plugins: Plugins, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """What a user is shown by --help stands in the section of the command."""
+    assert main([*command, "--help"], plugins) == 0
+    shown = set(re.findall(r"^ {2,}.*?(--[a-z][a-z-]+)", capsys.readouterr().out, re.MULTILINE)) - {"--help"}
+    section = pages["commands"].partition(f"## `kernbench {' '.join(command)}`\n")[2].partition("\n## ")[0]
+    assert len(shown) > 3
+    assert {option for option in shown if f"`{option}`" not in section} == set()
+
+
+def test_every_parameter_of_every_model_is_there(pages: dict[str, str], plugins: Plugins) -> None:
+    for name in plugins.components:
+        section = pages["components"].partition(f"## `{name}`\n")[2].partition("\n## ")[0]
+        declared = [param.name for param in plugins.components.load(name).PARAMS]
+        assert [param for param in declared if f"| `{param}` |" not in section] == []
+
+
+def test_keys_are_those_of_the_presets(pages: dict[str, str]) -> None:
+    """Every key of the base that presets lie over is in the table, under the sections that have one."""
+    import yaml
+
+    text = (REPO / "kernbench_builtin/topologies/base.yaml").read_text(encoding="utf-8")
+    found = yaml.safe_load(text)
+
+    def keys(path: str, below: object) -> Iterator[str]:
+        if isinstance(below, dict) and path not in ("system.network.params",):
+            for name, value in below.items():
+                yield from keys(f"{path}.{name}", value)
+        else:
+            yield path
+
+    wanted = [key for name in ("system", "host", "sip", "cube", "pe") for key in keys(name, found.get(name, {}))]
+    assert len(wanted) > 20
+    assert [key for key in wanted if "." in key and f"| `{key}` |" not in pages["configuration"]] == []
+
+
+def test_names_of_the_language_hooks_and_errors_are_there(pages: dict[str, str]) -> None:
+    for name in ("load", "dot", "composite", "recv_any", "float8e5"):
+        assert hasattr(TLContext, name)
+        assert f"`tl.{name}" in pages["language"]
+    hooks = [name for name in vars(hookspecs) if name.startswith("kernbench_")]
+    assert [name for name in hooks if f"| `{name}` |" not in pages["hooks"]] == []
+    import_module("kernbench_core.host")
+
+    def family(root: type) -> Iterator[str]:
+        for each in root.__subclasses__():
+            if each.__module__.startswith("kernbench_"):
+                yield each.__name__
+                yield from family(each)
+
+    assert [name for name in family(KernbenchError) if f"| `{name}` |" not in pages["errors"]] == []
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda tool: tool.said("", "--odd"), "--odd must have a help text; write one."),
+        (lambda tool: tool.said(None, "key.odd"), "key.odd must have a help text; write one."),
+        (
+            lambda tool: tool.sentence(lambda: 0, "tl.odd"),
+            "tl.odd must have a docstring that says what it is; write one.",
+        ),
+        (lambda tool: tool.sentence("f16", "tl.odd"), "tl.odd must have a docstring that says what it is; write one."),
+    ],
+)
+def test_what_has_no_sentence_stops_it(reference: ModuleType, make: object, told: str) -> None:
+    with pytest.raises(reference.Undocumented) as raised:
+        make(reference)  # type: ignore[operator]
+    assert str(raised.value) == told
+
+
+def test_an_option_without_help_stops_it(reference: ModuleType) -> None:
+    command = click.Command("odd", params=[click.Option(["--odd"])], help="Be odd.")
+    with pytest.raises(reference.Undocumented, match="odd must have a help text"):
+        reference._options(click.Context(command, info_name="kernbench odd"), command)
+
+
+def test_stale_pages_are_told(
+    reference: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reference, "PAGES", tmp_path)
+    monkeypatch.setattr(reference, "written", lambda: {"hooks": "new\n", "errors": "same\n"})
+    (tmp_path / "hooks.md").write_text("old\n")
+    (tmp_path / "errors.md").write_text("same\n")
+    assert reference.main(["--check"]) == 1
+    told = "docs/reference/hooks.md is not what the code says; run python tools/reference.py.\n"
+    assert capsys.readouterr().out == told
+    assert reference.main([]) == 0
+    assert reference.main(["--check"]) == 0

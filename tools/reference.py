@@ -1,0 +1,387 @@
+"""Write docs/reference/*.md from the code: what there is, with units, defaults and what it means.
+
+    python tools/reference.py [--check]
+
+Whatever has no sentence of its own is an error, so that nothing can be added without one; `--check` writes nothing, and
+tells which pages are not what the code says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import attrs
+import check_docs
+import click
+
+import kernbench_core as kb
+from kernbench_core import errors, hookspecs, messages, registry
+from kernbench_core.cli.command import kernbench as whole_command
+from kernbench_core.cli.shell import Shell
+from kernbench_core.kernel import TLContext
+from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpRecord
+from kernbench_core.plugins import Plugins, load_plugins
+
+PAGES = check_docs.REPO / "docs" / "reference"
+NOTE = "Written by `python tools/reference.py` from the code; a test fails when it is not what the code says.\n"
+#: What a pattern of the schema names, by a unit that only it has.
+UNITS = {"GB/s": "bandwidth", "ns/mm": "time per length", "KiB": "size", "mm": "length", "MHz": "frequency",
+         "GT/s": "transfer rate", "ns": "time"}  # fmt: skip
+
+
+class Undocumented(Exception):
+    """Something public has no sentence that says what it is."""
+
+
+def sentence(thing: Any, name: str) -> str:
+    """Return the first paragraph of a docstring of its own, on one line."""
+    text = inspect.getdoc(thing) or ""
+    first = " ".join(text.split("\n\n")[0].split())
+    if not first or first.startswith(("str(", "int(")):
+        raise Undocumented(f"{name} must have a docstring that says what it is; write one.")
+    return first
+
+
+def said(text: str | None, name: str) -> str:
+    """Return a help text on one line."""
+    if not text or not text.strip():
+        raise Undocumented(f"{name} must have a help text; write one.")
+    plain = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(part if part.startswith("`") else part.replace("*", "\\*").replace("<", "&lt;") for part in plain)
+
+
+def row(*cells: object) -> str:
+    """Return a row of a table."""
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return a table, or nothing without rows."""
+    body = [row(*cells) for cells in rows]
+    return [row(*heads), row(*("---" for _ in heads)), *body, ""] if body else []
+
+
+def code(text: object) -> str:
+    """Return text in backticks, "" for none."""
+    return f"`{text}`" if str(text) else ""
+
+
+# Commands -----------------------------------------------------------------------------------------------
+
+
+def commands(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every command, with its arguments and options."""
+    yield from ("# Commands", "", NOTE, "What they do at length: [the command line](../cli.md).", "")
+    top = click.Context(whole_command, info_name="kernbench", obj=Shell(plugins))
+    yield from _command(top, whole_command, plugins)
+
+
+def _command(ctx: click.Context, command: click.Command, plugins: Plugins) -> Iterator[str]:
+    yield from (f"## `{ctx.command_path}`", "", said(command.help or command.short_help, ctx.command_path), "")
+    yield from _options(ctx, command)
+    if not isinstance(command, click.Group):
+        return
+    known: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for name in command.list_commands(ctx):
+        found = command.get_command(ctx, name)
+        if ctx.parent is None and name in plugins.commands:
+            found = plugins.commands.load(name)
+        assert found is not None
+        inner = click.Context(found, info_name=name, parent=ctx, obj=ctx.obj)
+        rows = "\n".join(_options(inner, found))
+        if rows and rows in below:
+            known[below[rows][0]].append(f"`{inner.command_path}`: {said(found.help, inner.command_path)}")
+            continue
+        below[rows] = [name]
+        known[name] = list(_command(inner, found, plugins))
+        known[name] = [*known[name], *([] if not rows else ["<!-- alike -->"])]
+    for lines in known.values():
+        at = lines.index("<!-- alike -->") if "<!-- alike -->" in lines else len(lines)
+        yield from lines[:at]
+        if lines[at + 1 :]:
+            yield from ("The same options have:", "", *(f"- {line}" for line in lines[at + 1 :]), "")
+
+
+def _options(ctx: click.Context, command: click.Command) -> list[str]:
+    rows = []
+    for each in command.params:
+        name = f"{ctx.command_path} {each.human_readable_name}"
+        if isinstance(each, click.Argument):
+            rows.append((code(each.make_metavar(ctx)), "", "", "argument, required" if each.required else "argument"))
+            continue
+        assert isinstance(each, click.Option)
+        if each.hidden:
+            continue
+        value = "" if each.is_flag or each.count else each.make_metavar(ctx)
+        default = each.default if isinstance(each.default, str | int | float) and not each.is_flag else ""
+        names = ", ".join(f"`{one}`" for one in (*each.opts, *each.secondary_opts))
+        rows.append((names, code(value), code(default), said(each.help, name)))
+    return table(("option", "value", "default", "meaning"), rows)
+
+
+# Configuration and components ---------------------------------------------------------------------------
+
+
+def configuration(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every key of a configuration."""
+    schema = _printed(plugins, "topology schema")
+    yield from ("# Keys of a configuration", "", NOTE)
+    yield "From `kernbench topology schema`, which editors can use. How files are laid over one another, and what"
+    yield "values look like: [configuration](../configuration.md). Parameters of models: [components](components.md)."
+    for name, section in schema["properties"].items():
+        if name != "components":
+            listed = section.get("items")
+            told = section.get("description") or (listed or {}).get("description")
+            yield from ("", f"## `{name}`", "", said(told, name), "")
+            yield from table(
+                ("key", "value", "default", "meaning"), _keys(f"{name}[]" if listed else name, listed or section)
+            )
+
+
+def _keys(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    for name, below in schema.get("properties", {}).items():
+        key = f"{path}.{name}"
+        if isinstance(below.get("additionalProperties"), Mapping):
+            key, below = f"{key}.NAME", below["additionalProperties"]
+        if below.get("type") == "object" and "properties" in below:
+            yield code(key), "section", "", said(below.get("description"), key)
+            yield from _keys(key, below)
+        else:
+            items = below.get("items", {})
+            told = below.get("description") or items.get("description") or _PARAMS.get(name)
+            value = "[a model](components.md)" if name == "impl" else _value(below)
+            yield code(key), value, code(_default(below)), said(told, key)
+            yield from _keys(f"{key}[]", items)
+
+
+#: Of what every impl has its own, the schema says nothing by itself.
+_PARAMS = {"params": "Parameters of the implementation, or of a plug-in's shape."}
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default", "")
+    return json.dumps(default) if isinstance(default, bool) or default is None else str(default)
+
+
+def _value(schema: Mapping[str, Any]) -> str:
+    """Return what a key takes, in words."""
+    if "anyOf" in schema:
+        told = [_value(each) for each in schema["anyOf"]]
+        return " or ".join(dict.fromkeys(word for word in told if word != "null"))
+    if "enum" in schema:
+        return ", ".join(code(each) for each in schema["enum"] if each is not None)
+    if "pattern" in schema:
+        units = schema["pattern"].rpartition("(?:")[2].rstrip(")\\s*$").split("|")
+        return next((what for unit, what in UNITS.items() if unit in units), "text")
+    kind = schema.get("type", "")
+    words = {"string": "text", "array": "list", "object": "mapping", "boolean": "true or false"}
+    return words.get(kind, kind) if isinstance(kind, str) else " or ".join(words.get(each, each) for each in kind)
+
+
+def components(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every registered model, with parameters, ports and statistics."""
+    yield from ("# Components", "", NOTE)
+    yield "`components.KIND: {impl: NAME, params: {…}}` puts a model there ([configuration](../configuration.md))."
+    shown = {
+        entry["name"]: entry for entry in _printed(plugins, "plugins show builtin")["plugin"]["entries"]["components"]
+    }
+    for name in sorted(plugins.components):
+        told, ports = _printed(plugins, f"components {name}")["component"], shown[name]
+        yield from ("", f"## `{name}`", "", f"{said(told['sentence'], name)} Kind: {told['kind']}.", "")
+        for part in ("models", "ignores", "timing", "source"):
+            yield from (f"*{part.title()}:* {said(told[part], f'{name}, {part}')}", "")
+        rows = [
+            (code(p["name"]), p["type"], code(p["default"]), said(p["sentence"], p["name"])) for p in told["params"]
+        ]
+        yield from table(("parameter", "type", "default", "meaning"), rows)
+        rows = [(code(s["name"]), s["unit"], s["combine"], said(s["sentence"], name)) for s in ports["statistics"]]
+        yield from table(("statistic", "unit", "combined", "meaning"), rows)
+        for port in ports["ports"]:
+            ends = (", ".join(port[side]) or "none" for side in ("sources", "sinks"))
+            yield from ("*Ports of {}:* from {}; to {}.".format(port["kind"], *ends), "")
+
+
+def _printed(plugins: Plugins, command: str) -> Any:
+    """Return the object that a command prints."""
+    json_option = "" if command.endswith("schema") else " --json"
+    status, text = check_docs.execute(check_docs.Command(f"kernbench {command}{json_option}", ""), plugins)
+    if status != 0:
+        raise SystemExit(text)
+    return json.loads(text)
+
+
+# Language, messages, hooks, errors ----------------------------------------------------------------------
+
+
+def signature(function: Any, name: str) -> str:
+    """Return how a function is called, without self and without annotations."""
+    found = inspect.signature(function)
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
+    told = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return name + re.sub(r"<(\w+\.\w+): [^>]*>", r"\1", told)
+
+
+def language(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every name of `tl`."""
+    yield from ("# Names of `tl`", "", NOTE)
+    yield "What differs from Triton, and what is refused: [the table](../language.md#tritons-names)."
+    yield from ("What holds for all: [the kernel language](../language.md).", "")
+    rows, constants = [], []
+    for name in sorted({*SAME, *DIFFERS, *OURS}):
+        found = getattr(TLContext, name)
+        if isinstance(found, str):
+            constants.append(f"`tl.{name}`")
+        else:
+            called = signature(found, f"tl.{name}") if inspect.isroutine(found) else f"tl.{name}"
+            rows.append((code(called), sentence(found, f"tl.{name}")))
+    yield from table(("name", ""), rows)
+    yield f"Dtypes: {', '.join(constants)}."
+
+
+def message_page(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of messages, and of what a record of the op log holds."""
+    yield from ("# Messages and the op log", "", NOTE)
+    yield from ("How they move: [hardware](../hardware.md); what the log is for: [two phases](../two_phases.md).", "")
+    yield from ("## Messages", "")
+    for name, found in _own_classes(messages):
+        base = ", ".join(f"`{b.__name__}`" for b in found.__bases__ if b is not object)
+        slots = [slot for slot in getattr(found, "__slots__", ()) if not slot.startswith("_")]
+        told = [f"*Of:* {base}." if base else "", f"*Fields:* {', '.join(map(code, slots))}." if slots else ""]
+        yield from (f"### `{name}`", "", _whole(found, name), "", " ".join(filter(None, told)), "")
+    yield from ("## Commands of the kernel language", "", "All are `Command`s; `serves` is the kind of unit.", "")
+    yield from table(("command", "serves", ""), _kernel_commands())
+    yield from ("## A record of the op log", "", _whole(OpRecord, "OpRecord"), "")
+    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(OpRecord)))
+    yield from ("### What a message says of itself: `OpDescription`", "", _whole(OpDescription, "OpDescription"), "")
+    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(OpDescription)))
+    yield from ("### What an op reads or writes: `Access`", "", _whole(Access, "Access"), "")
+    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(Access)))
+    yield from (
+        "## Math ops",
+        "",
+        'Their names in the op log (`op_name`, or `params["op"]`); plug-ins register others.',
+        "",
+    )
+    yield from table(("op_name", "form", "operands", "also called"), _math_ops())
+
+
+def _kernel_commands() -> Iterator[tuple[str, str, str]]:
+    for module in ("commands", "composite", "dma_commands", "queue_commands"):
+        for name, found in _own_classes(import_module(f"kernbench_core.kernel.{module}")):
+            if issubclass(found, messages.Command) and found.serves:
+                yield code(name), code(found.serves), sentence(found, name)
+
+
+def _type(field: Any) -> str:
+    return field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+
+
+def _whole(thing: Any, name: str) -> str:
+    """Return a docstring without its examples."""
+    sentence(thing, name)
+    return re.split(r"\n\n>>> ", inspect.getdoc(thing) or "")[0]
+
+
+def _own_classes(module: Any) -> Iterator[tuple[str, type]]:
+    for name, found in vars(module).items():
+        own = inspect.isclass(found) and found.__module__ == module.__name__ and not name.startswith("_")
+        if own and not getattr(found, "_is_protocol", False):
+            yield name, found
+
+
+def _math_ops() -> Iterator[tuple[str, str, object, str]]:
+    from kernbench_core.compute.ops import OPS
+
+    for name, op in sorted(OPS.items()):
+        yield code(name), str(op.form.value), op.arity or "any", ", ".join(map(code, op.aliases))
+
+
+def hooks(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of the hooks, and of the entries that they return."""
+    yield from ("# Hooks", "", NOTE)
+    yield from ("How to write a plug-in, and what happens when something is wrong: [plug-ins](../plugins.md).", "")
+    rows = []
+    for name in sorted(name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX)):
+        found = getattr(hookspecs, name)
+        entry = str(found.__annotations__["return"]).rpartition("registry.")[2].rstrip("]'")
+        rows.append((code(name), code(entry), sentence(found, name)))
+    yield from table(("hook", "returns", ""), rows)
+    for name, found in _own_classes(registry):
+        if name.endswith("Entry") and name != "Entry":
+            fields = ", ".join(field.name for field in attrs.fields(found))
+            yield from (f"## `{name}({fields})`", "", _whole(found, name), "")
+
+
+def error_page(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every exception and its exit code."""
+    yield from ("# Errors", "", NOTE)
+    yield "All are `KernbenchError`s; the command line exits with their code ([exit codes](../cli.md#exit-codes))."
+    yield ""
+    rows = []
+    for name, found in _error_classes():
+        base = found.__bases__[0].__name__
+        rows.append((code(name), getattr(found, "exit_code", ""), code(base), sentence(found, name)))
+    yield from table(("error", "exit code", "is a", ""), rows)
+
+
+def _error_classes() -> Iterator[tuple[str, type]]:
+    yield from _own_classes(errors)
+    for path in sorted(check_docs.REPO.glob("kernbench_*/**/*.py")):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "errors.py" and re.search(r"^class \w+\((\w*Error|UnknownName)\):", text, re.MULTILINE):
+            module = import_module(".".join(path.relative_to(check_docs.REPO).with_suffix("").parts))
+            for name, found in _own_classes(module):
+                if issubclass(found, kb.KernbenchError):
+                    yield name, found
+
+
+PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
+    "commands": commands,
+    "configuration": configuration,
+    "components": components,
+    "language": language,
+    "messages": message_page,
+    "hooks": hooks,
+    "errors": error_page,
+}
+
+
+def written() -> dict[str, str]:
+    """Return the text of every page, by its name."""
+    plugins = load_plugins(check_docs.ENTRY_POINTS[:-1], installed=False)
+    pages = {name: "\n".join(page(plugins)).rstrip() + "\n" for name, page in PAGE.items()}
+    return {name: re.sub(r"\n{3,}", "\n\n", text) for name, text in pages.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the pages, or tell which are not what the code says; return 1 then."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, and tell which pages are stale")
+    options = parser.parse_args(argv)
+    PAGES.mkdir(exist_ok=True)
+    stale = 0
+    for name, text in written().items():
+        page = PAGES / f"{name}.md"
+        if options.check and (not page.exists() or page.read_text(encoding="utf-8") != text):
+            print(f"docs/reference/{name}.md is not what the code says; run python tools/reference.py.")
+            stale += 1
+        elif not options.check:
+            page.write_text(text, encoding="utf-8")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
