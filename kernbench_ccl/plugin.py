@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry, KitEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -109,4 +109,13 @@ def kernbench_calibrators() -> list[CalibratorEntry]:
     return [
         CalibratorEntry("nccl", f"{where}:NcclLog", "The text output of nccl-tests."),
         CalibratorEntry("collectives", f"{where}:CollectiveCsv", "A CSV of collectives."),
+    ]
+
+
+def kernbench_kits() -> list[KitEntry]:
+    """Return the kits of checks for what plug-ins bring to this package."""
+    where = "kernbench_ccl.testing.kits"
+    return [
+        KitEntry("algorithms", f"{where}:ALGORITHMS", "Algorithms of collectives."),
+        KitEntry("collectives", f"{where}:COLLECTIVES", "Collectives, which algorithms do."),
     ]

@@ -107,7 +107,7 @@ def measure(
     Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
     """
     began = time.perf_counter()
-    engine, ran = _simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
+    engine, ran = simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
     assert ran.handle is not None
     ns = elapsed_ns(ran.handle)
     _check_bound(case, machine, ran.algorithm, ns)
@@ -130,7 +130,7 @@ def measure(
     )
 
 
-def _simulated(
+def simulated(
     case: TimedCase, machine: TimedMachine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, TimedRun]:
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
@@ -145,7 +145,7 @@ def _simulated(
 
 def _explained(case: TimedCase, machine: TimedMachine, plugins: Plugins) -> Iterable[str]:
     """Yield the step whose output was wrong first, from a second run that keeps kernel lines."""
-    engine, ran = _simulated(case, machine, plugins, sites=True)
+    engine, ran = simulated(case, machine, plugins, sites=True)
     try:
         found = ran.first_wrong_step(engine)
     except PayloadError as error:

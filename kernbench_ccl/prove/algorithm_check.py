@@ -208,7 +208,7 @@ def _on_network(
         if report is not None:
             report(name)
         anywhere = evolve(case, network=Network("", world, world))
-        home, proof, needed = known.get(anywhere) or (name, *_in_time(algorithm, case, wanted.timeout_s))
+        home, proof, needed = known.get(anywhere) or (name, *prove_in_time(algorithm, case, wanted.timeout_s))
         if proof.any_network:
             known[anywhere] = home, proof, needed
         homes.append(home)
@@ -229,7 +229,7 @@ def _on(fault: Fault, network: Network) -> Fault:
     return evolve(fault, case=evolve(fault.case, network=named))
 
 
-def _in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None) -> tuple[Proof, int]:
+def prove_in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None) -> tuple[Proof, int]:
     """Prove one case within a wall time, in s; a fault where that is over, also where a kernel swallowed it."""
     found = None
     try:

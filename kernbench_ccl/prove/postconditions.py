@@ -8,6 +8,7 @@ from attrs import frozen
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind
 from kernbench_ccl.prove.payloads import Contributor, Payload, Stretch, Terms, aligned, joined, shifted
+from kernbench_ccl.prove.proof_case import LOST, SURPLUS
 from kernbench_core.units import number_runs
 
 BEFORE = "what the output held before"
@@ -61,6 +62,15 @@ def differences(found: Payload, right: Payload) -> list[Difference]:
         else:
             out.append(Difference(is_there.start, is_there.end, must_be, is_there))
     return out
+
+
+def nature(difference: Difference) -> frozenset[str]:
+    """Return whether something is `LOST` from elements, or they hold a `SURPLUS`, or both."""
+    found, right = difference.found.terms, difference.right.terms
+    lost = any(found.get(term, 0) < count for term, count in right.items())
+    more = any(count > right.get(term, 0) for term, count in found.items() if term[0] != BEFORE)
+    scaled = difference.found.scaled != difference.right.scaled
+    return frozenset([LOST] * lost + [SURPLUS] * (more or scaled))
 
 
 def spell_range(start: int, end: int) -> str:

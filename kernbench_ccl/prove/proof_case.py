@@ -10,6 +10,10 @@ from kernbench_ccl.contract import Network
 WRONG, DEADLOCK, RAISED, ENDLESS = "wrong", "deadlock", "raised", "endless"
 """Kinds of faults: wrong data, kernels that wait for ever, one that did what it must not, one without end."""
 
+LOST, SURPLUS, RACE, CHANGED, UNRECEIVED, UNHEARD = "lost", "surplus", "race", "changed", "unreceived", "unheard"
+"""What wrong data is about: an output lacks something, or holds what it must not or too often; two uses of memory that
+nothing orders; an input that was written to; a message that nobody received; a rank that a barrier did not wait for."""
+
 Sides = tuple[int | None, int | None]
 
 
@@ -80,6 +84,8 @@ class Fault:
     end: int | None
     lines: tuple[str, ...]
     sentence: str
+    about: frozenset[str] = frozenset()
+    """What wrong data is about; nothing of other kinds of faults."""
 
 
 @frozen

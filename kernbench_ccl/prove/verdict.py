@@ -8,8 +8,19 @@ from attrs import evolve
 
 from kernbench_ccl.prove.lost_contributions import Loss, Search
 from kernbench_ccl.prove.payloads import PayloadError, contribution
-from kernbench_ccl.prove.postconditions import Admissible, Difference, differences, right_payload
-from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, WRONG, Fault, counted
+from kernbench_ccl.prove.postconditions import Admissible, Difference, differences, nature, right_payload
+from kernbench_ccl.prove.proof_case import (
+    CHANGED,
+    DEADLOCK,
+    ENDLESS,
+    RACE,
+    RAISED,
+    UNHEARD,
+    UNRECEIVED,
+    WRONG,
+    Fault,
+    counted,
+)
 from kernbench_ccl.prove.proof_run import Run, line_at
 from kernbench_ccl.prove.untimed_queues import Wait
 from kernbench_ccl.prove.untimed_run import Outcome, Raised, wait_cycle
@@ -47,9 +58,10 @@ class Verdict:
             faults += [*self._races_found(), *self._unreceived(outcome), *self._wrong(), *self._not_heard()]
         return tuple(faults[:_MOST_FAULTS])
 
-    def _fault(self, kind: str, pe: int, step: int, lines: Iterable[str], told: str) -> Fault:
+    def _fault(self, kind: str, pe: int, step: int, lines: Iterable[str], told: str, *about: str) -> Fault:
         rank, place = self._peers.place_of(pe)
-        return Fault(kind, self._case, rank, place, step, None, None, tuple(dict.fromkeys(lines)), told)
+        each = tuple(dict.fromkeys(lines))
+        return Fault(kind, self._case, rank, place, step, None, None, each, told, frozenset(about))
 
     def _pe(self, pe: int) -> str:
         rank, place = self._peers.place_of(pe)
@@ -110,6 +122,7 @@ class Verdict:
         """Compare what every rank holds at the end with what it must hold."""
         case, faults = self._case, list[Fault]()
         told: dict[tuple[int, int, int, str], list[WrongStep]] = {}
+        about: dict[tuple[int, int, int, str], frozenset[str]] = {}
         places = case.n_pe if case.contributors == "pe" else 1
         right = {
             rank: right_payload(self._run.kind, case.call, rank, places) for rank in range(case.world)
@@ -129,13 +142,17 @@ class Verdict:
                     self._history, wrong, rank, admissible, self._peers.place_of, self._run.where, case.redop, writer,
                     single=case.n_pe == 1, lost=self._lost,
                 )  # fmt: skip
-                told.setdefault((step.step, step.rank, step.pe, step.line), []).append(step)
-        for (number, at_rank, at_pe, line), steps in told.items():
+                where = step.step, step.rank, step.pe, step.line
+                told.setdefault(where, []).append(step)
+                about[where] = about.get(where, frozenset()) | nature(wrong)
+        for where, steps in told.items():
+            number, at_rank, at_pe, line = where
             first, others = steps[0], len(steps) - 1
             more = f" {counted(others, 'more stretch', 'es')} of outputs went wrong there." if others else ""
             sentence = first.sentence + more
             lines = (line,) if line else ()
-            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, lines, sentence))
+            fault = Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, lines, sentence, about[where])
+            faults.append(fault)
         return faults + self._inputs_changed()
 
     def _lost(self, wrong: Difference, rank: int, writer: OpId | None) -> Loss | None:
@@ -163,7 +180,7 @@ class Verdict:
                     f"{elements} of it at {self._run.where(writer)}."
                 )
                 step = self._history.trail.step_of(writer)
-                fault = self._fault(WRONG, writer[0], step, [self._run.where(writer)], told)
+                fault = self._fault(WRONG, writer[0], step, [self._run.where(writer)], told, CHANGED)
                 faults.append(evolve(fault, start=wrong.start, end=wrong.end))
         return faults
 
@@ -178,7 +195,7 @@ class Verdict:
             for other in range(self._case.world):
                 if not heard >> other & 1:
                     told = f"rank {rank} leaves the barrier without having heard of rank {other}."
-                    return [self._fault(WRONG, pes[0], self._step_of(pes[0]), [], told)]
+                    return [self._fault(WRONG, pes[0], self._step_of(pes[0]), [], told, UNHEARD)]
         return []
 
     def _unreceived(self, outcome: Outcome) -> list[Fault]:
@@ -190,7 +207,7 @@ class Verdict:
                 f"{self._pe(send.to)} never received what {self._pe(send.pe)} sent it in step {step} at "
                 f"{line_at(send.site)} ({held})."
             )
-            faults.append(self._fault(WRONG, send.pe, step, [line_at(send.site)], told))
+            faults.append(self._fault(WRONG, send.pe, step, [line_at(send.site)], told, UNRECEIVED))
         return faults
 
     def _races_found(self) -> list[Fault]:
@@ -208,5 +225,5 @@ class Verdict:
                 f"{second.line}, and no message orders the two."
             )
             step = self._history.trail.step_of(second.op_id)
-            faults.append(self._fault(WRONG, second.op_id[0], step, [first.line, second.line], told))
+            faults.append(self._fault(WRONG, second.op_id[0], step, [first.line, second.line], told, RACE))
         return faults

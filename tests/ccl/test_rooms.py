@@ -15,7 +15,7 @@ import pytest
 import kernbench_ccl
 
 REPO = Path(__file__).parents[2]
-ROOMS = ("catalogue", "cli", "collectives", "measure", "plan", "prove")
+ROOMS = ("catalogue", "cli", "collectives", "measure", "plan", "prove", "testing")
 
 
 def files_of(room: str) -> dict[str, str]:

@@ -1,0 +1,210 @@
+"""The checks of an algorithm by proof: its own kernel on symbolic data, for all data at once.
+
+What goes wrong with the plain calls is told by the check for it. A check of other calls, as of those in place, leaves
+out numbers of ranks with which the plain ones go wrong already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from attrs import evolve
+
+from kernbench_ccl.contract import Network
+from kernbench_ccl.prove.algorithm_check import SLOTS, TILE, uneven
+from kernbench_ccl.prove.proof_case import (
+    CHANGED,
+    DEADLOCK,
+    ENDLESS,
+    LOST,
+    RACE,
+    SURPLUS,
+    UNHEARD,
+    UNRECEIVED,
+    Fault,
+    ProofCase,
+)
+from kernbench_ccl.reductions import REDOPS
+from kernbench_ccl.testing.algorithm_under_test import AlgorithmUnderTest
+from kernbench_core.testing import CheckFailed, NotApplicable
+
+#: Up to so many ranks more tiles are sent than a queue has slots.
+_FEW = 4
+#: The numbers of ranks that other than plain calls are tried with, where it takes them.
+_SOME = (2, 3, 4, 7)
+
+
+def refuses_in_words(subject: AlgorithmUnderTest) -> None:
+    """Numbers of ranks and networks that it does not take are refused in a whole sentence that says what must be."""
+    said = [
+        (world, name, found)
+        for world in subject.ranks
+        for name in subject.algorithm.topologies
+        if isinstance(found := subject.network(name, world), str)
+    ]
+    if not said:
+        raise NotApplicable("it takes every number of ranks on each of its networks")
+    for world, name, sentence in said:
+        if "must" not in sentence or not sentence.rstrip().endswith("."):
+            raise CheckFailed(
+                f"what it says of {world} ranks on {name} must be a sentence with 'must' and a full stop, not "
+                f"{sentence!r}"
+            )
+
+
+def never_waits_for_ever(subject: AlgorithmUnderTest) -> None:
+    """With no number of ranks do kernels wait for each other in a cycle, or run without an end."""
+    _fail(subject, (fault for fault in _plain(subject) if fault.kind in (DEADLOCK, ENDLESS)))
+
+
+def does_only_what_it_may(subject: AlgorithmUnderTest) -> None:
+    """Its kernel raises nothing, and neither looks at payload nor computes with it other than the call asks for."""
+    told = (DEADLOCK, ENDLESS)
+    _fail(subject, (fault for fault in _plain(subject) if fault.kind not in told and not fault.about))
+
+
+def loses_no_contribution(subject: AlgorithmUnderTest) -> None:
+    """Every rank ends with everything that it must have."""
+    _fail(subject, (fault for fault in _plain(subject) if LOST in fault.about))
+
+
+def counts_nothing_twice(subject: AlgorithmUnderTest) -> None:
+    """No rank ends with a contribution more often than once, or with one that does not belong there."""
+    _fail(subject, (fault for fault in _plain(subject) if SURPLUS in fault.about))
+
+
+def receives_all_that_is_sent(subject: AlgorithmUnderTest) -> None:
+    """No message is left over in a queue, where the next call would take it for its own."""
+    _fail(subject, (fault for fault in _plain(subject) if UNRECEIVED in fault.about))
+
+
+def orders_its_uses_of_memory(subject: AlgorithmUnderTest) -> None:
+    """Where PEs use the same memory a message orders them: there is no hazard."""
+    _fail(subject, (fault for fault in _plain(subject) if RACE in fault.about))
+
+
+def leaves_inputs_alone(subject: AlgorithmUnderTest) -> None:
+    """Out of place the inputs are in the end what they were."""
+    _fail(subject, (fault for fault in _plain(subject) if CHANGED in fault.about))
+
+
+def waits_for_everyone(subject: AlgorithmUnderTest) -> None:
+    """No rank leaves a barrier before every other has come."""
+    if not subject.algorithm.kind.barrier:
+        raise NotApplicable("it is no barrier")
+    _fail(subject, (fault for fault in _plain(subject) if UNHEARD in fault.about))
+
+
+def takes_any_count(subject: AlgorithmUnderTest) -> None:
+    """Counts that ranks and PEs do not divide, of one element too, come out as right as others."""
+    if subject.algorithm.kind.barrier:
+        raise NotApplicable("it moves no data")
+    _try(subject, (case for world in subject.chosen(*_SOME) for case in _odd_counts(subject, world)))
+
+
+def works_in_place(subject: AlgorithmUnderTest) -> None:
+    """Where input and output share memory every rank ends with the same as elsewhere."""
+    if not subject.algorithm.kind.in_place:
+        raise NotApplicable(f"there is no {subject.algorithm.collective} in place")
+    _try(subject, (evolve(case, in_place=True) for world in subject.chosen(*_SOME) for case in _base(subject, world)))
+
+
+def works_step_by_step(subject: AlgorithmUnderTest) -> None:
+    """Without `pipeline` it does the same, only later."""
+    if subject.algorithm.kind.barrier:
+        raise NotApplicable("it has no steps of data")
+    cases = [case for world in subject.chosen(*_SOME) for case in _base(subject, world) if case.n_pe > 1]
+    _try(subject, (evolve(case, pipeline=False) for case in cases))
+
+
+def does_every_reduction(subject: AlgorithmUnderTest) -> None:
+    """Averages, products, least and greatest elements come out as sums do."""
+    if not subject.algorithm.kind.reduces:
+        raise NotApplicable(f"{subject.algorithm.collective} reduces nothing")
+    cases = [_base(subject, world)[-1] for world in subject.chosen(3, 4)]
+    _try(subject, (evolve(case, redop=redop) for case in cases for redop in REDOPS[1:]))
+
+
+def takes_any_root(subject: AlgorithmUnderTest) -> None:
+    """Whichever rank is the root, it does the same."""
+    if not subject.algorithm.kind.rooted:
+        raise NotApplicable(f"{subject.algorithm.collective} has no root")
+    cases = [_base(subject, world)[-1] for world in subject.chosen(2, 3, 5, 6)]
+    _try(subject, (evolve(case, root=root) for case in cases for root in range(1, case.world)))
+
+
+def takes_uneven_splits(subject: AlgorithmUnderTest) -> None:
+    """Ranks may send each other different numbers of elements, none too."""
+    if not subject.algorithm.kind.takes_counts:
+        raise NotApplicable(f"{subject.algorithm.collective} has no uneven splits")
+    cases = [case for world in subject.chosen(*_SOME) for case in _base(subject, world)]
+    _try(subject, (evolve(case, counts=uneven(case.world), count=6) for case in cases))
+
+
+def runs_on_each_of_its_networks(subject: AlgorithmUnderTest) -> None:
+    """On every network that it names it does the same."""
+    others = [
+        evolve(case, network=network)
+        for world in subject.chosen(4, 6, 9)
+        for name in subject.algorithm.topologies
+        if isinstance(network := subject.network(name, world), Network) and network != subject.homes[world]
+        for case in _base(subject, world)
+    ]
+    if not others:
+        raise NotApplicable("it names one network alone")
+    _try(subject, others)
+
+
+# Calls ----------------------------------------------------------------------------------------------
+
+
+def _base(subject: AlgorithmUnderTest, world: int) -> tuple[ProofCase, ...]:
+    """Return plain calls: whole tiles for every rank, of one PE and of several, out of place, pipelined, root 0."""
+    algorithm = subject.algorithm
+    kind = algorithm.kind
+    case = ProofCase(subject.homes[world], 1, 1, "sum" if kind.reduces else None, tile=TILE)
+    if kind.barrier:
+        return case, evolve(case, n_pe=2)
+    case = evolve(case, contributors=algorithm.contributors[0])
+    parts = 1 if kind.size_count(1, world) > 1 else world
+    tiles = SLOTS + 2 if world <= _FEW else 2
+    return evolve(case, count=parts * tiles * TILE), evolve(case, n_pe=2, count=parts * 2 * TILE)
+
+
+def _odd_counts(subject: AlgorithmUnderTest, world: int) -> Iterator[ProofCase]:
+    """Yield calls of counts that do not divide: one element, one less than one for each PE, and many."""
+    one, more = _base(subject, world)
+    yield evolve(one, count=1)
+    yield evolve(more, count=world * more.n_pe - 1)
+    yield evolve(more, count=more.count // 2 * 3 + 1)
+
+
+def _plain(subject: AlgorithmUnderTest) -> Iterator[Fault]:
+    """Yield the faults of plain calls, by numbers of ranks."""
+    for world in subject.homes:
+        yield from _faults_of(subject, world)
+
+
+def _faults_of(subject: AlgorithmUnderTest, world: int) -> list[Fault]:
+    return [fault for case in _base(subject, world) for fault in subject.proof(case).faults]
+
+
+def _try(subject: AlgorithmUnderTest, cases: Iterable[ProofCase]) -> None:
+    """Prove calls, but for numbers of ranks with which plain ones go wrong already; raise CheckFailed for a fault."""
+    tried = False
+    for case in cases:
+        if not _faults_of(subject, case.world):
+            tried = True
+            _fail(subject, subject.proof(case).faults)
+    if not tried:
+        raise NotApplicable("a plain call goes wrong already")
+
+
+def _fail(subject: AlgorithmUnderTest, faults: Iterable[Fault]) -> None:
+    """Raise CheckFailed for the first of some faults, and say how many there are; files are named without folder."""
+    found, folder = list(faults), f"{Path(subject.algorithm.file).parent}{os.sep}"
+    if found:
+        more = f" There {'is' if len(found) == 2 else 'are'} {len(found) - 1} more like it." if len(found) > 1 else ""
+        raise CheckFailed(f"with {found[0].case}: {found[0].sentence.replace(folder, '')}{more}")

@@ -1,0 +1,27 @@
+"""What comes with kernbench keeps what the kits ask of strangers' algorithms and collectives."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
+from kernbench_ccl.plugin import kernbench_algorithms
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.testing import Conformance
+from tests.conftest import SOURCE_TREE, slow_but
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Plugins:
+    return load_plugins(SOURCE_TREE, installed=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    slow_but(["send_recv", "reduce"], [*SHIPPED, *(entry.name for entry in kernbench_algorithms())]),
+)
+def test_what_comes_with_kernbench_conforms(plugins: Plugins, name: str) -> None:
+    """Every check of every algorithm and collective."""
+    verdicts = list(Conformance.of("ccl", plugins).results([name]))
+    assert len(verdicts) > 5
+    assert not [str(each) for each in verdicts if not each.outcome.right]
