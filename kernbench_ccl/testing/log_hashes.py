@@ -11,6 +11,7 @@ import subprocess
 import sys
 import weakref
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -42,10 +43,11 @@ class _Process:
     """A process with a hash seed, which ends when this one does."""
 
     def __init__(self, seed: int, sources: tuple[PluginSource, ...]) -> None:
+        places = [str(Path(place).absolute()) for place in sys.path]
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {_OURS} import answer; answer()"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(places)},
         )  # fmt: skip
         weakref.finalize(self, _end, self._process)
         self.ask(json.dumps([attrs.asdict(source) for source in sources]))
