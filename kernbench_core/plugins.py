@@ -24,12 +24,13 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registration.chosen import WITHOUT, Chosen
 from kernbench_core.registration.entries import OFFERS, HookRaised
 from kernbench_core.registration.hooks import collect
+from kernbench_core.registration.own_commands import CommandRegistry
 from kernbench_core.registration.plugin_file import import_file, vendor_of
 from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
-    "machines": registry.MachineRegistry, "kits": registry.KitRegistry,
+    "machines": registry.MachineRegistry, "kits": registry.KitRegistry, "commands": CommandRegistry,
 }  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def load_plugins(
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            failures.append(PluginFailure(source.provider, _one_line(error)))
+            failures.append(PluginFailure(source.provider, in_words(error).partition("\n")[0].rstrip(": ")))
             continue
         failures += wrong
         sources.append(source)
@@ -184,7 +185,3 @@ def _frozen(
         registries[kind] = _REGISTRIES.get(kind, Registry)(noun, offers[kind], failures + blocked)
     taken = tuple(failure for kind in OFFERS for failure in registries[kind].taken.values())
     return Plugins(**registries, sources=sources, failures=failures + taken, blocked=blocked)
-
-
-def _one_line(error: BaseException) -> str:
-    return in_words(error).partition("\n")[0].rstrip(": ")

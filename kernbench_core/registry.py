@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import keyword
 import operator
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -102,22 +100,12 @@ class NetworkEntry(_Described):
     NOUN = "network"
 
 
-_TAKEN = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title")
-
-
 @attrs.frozen
 class MachineEntry(_Described):
     """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
 
     >>> kernbench_machines = lambda: [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree.")]
     """
-
-    def __attrs_post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name) or self.name in _TAKEN:
-            raise PluginError(
-                f"machine {self.name!r} must be named as a section of a configuration, in lower-case letters, digits "
-                f"and '_', and none of {', '.join(_TAKEN)}; rename it."
-            )
 
 
 @attrs.frozen
@@ -211,8 +199,8 @@ class PluginFailure:
 
 
 E = TypeVar("E", bound=Entry)
-#: Sorts with bare names: of two that have one, `VENDOR:name` is either.
-_PICKED = frozenset({"bench", "topology preset", "command"})
+#: Sorts whose entries are found otherwise than by what somebody writes: of others `VENDOR:name` is one of two.
+_UNPICKED = frozenset({"collective", "kit of checks", "section of the report"})
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
 
@@ -222,7 +210,8 @@ class Registry(Generic[E], Mapping[str, E]):
 
     `noun` is the word for one entry in messages; `OWN` are entries of core. `failures` are the plug-ins that were left
     out, or entries of them: a name that is missing because of one is reported as that failure. `taken` are the names
-    that were given twice, which raise PluginError; where names are bare, `VENDOR:name` is each of the two.
+    that were given twice, which raise PluginError. `VENDOR:name` is one of them, and may be written for any name: the
+    vendor is the name of a plug-in or of its distribution.
     """
 
     NOUN: ClassVar[str] = "entry"
@@ -233,8 +222,9 @@ class Registry(Generic[E], Mapping[str, E]):
     ) -> None:
         self.noun = noun or self.NOUN
         self.failures = failures
-        given = [*((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN), *entries]
-        unique, taken = _unique(self.noun, given)
+        own = ((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN)
+        self._given = (*own, *entries)
+        unique, taken = _unique(self.noun, self._given)
         self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(unique)
         self.taken: Mapping[str, PluginFailure] = MappingProxyType(taken)
 
@@ -248,7 +238,7 @@ class Registry(Generic[E], Mapping[str, E]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self.taken
+        return name in self._entries or name in self.taken or self._picked(str(name)) is not None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} {self.noun} entries>"
@@ -284,16 +274,24 @@ class Registry(Generic[E], Mapping[str, E]):
         return PluginError(f"{told}\n{user_traceback(error)}".rstrip())
 
     def _found(self, name: str) -> tuple[E, Provider]:
-        if name not in self._entries:
+        found = self._entries.get(name) or self._picked(name)
+        if found is None:
             raise self._missing(name)
-        return self._entries[name]
+        return found
+
+    def _picked(self, name: str) -> tuple[E, Provider] | None:
+        """Return what `VENDOR:name` is; None for what is nothing of the kind."""
+        vendor, _, bare = name.partition(":")
+        of_vendor = [pair for pair in self._given if vendor in (pair[1].plugin, pair[1].distribution)]
+        found = [pair for pair in of_vendor if pair[0].name in (bare, f"{vendor}.{bare}")]
+        return found[0] if len(found) == 1 and self.noun not in _UNPICKED else None
 
     def _missing(self, name: str) -> Exception:
         """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
         for failure in (*self.taken.values(), *self.failures):
             if failure.entry == f"{self.noun} {name!r}":
                 return PluginError(f"{failure}.")
-        vendor = name.partition(".")[0] if "." in name else None
+        vendor = next((name.partition(mark)[0] for mark in ":." if mark in name), None)
         for failure in self.failures:
             if vendor is not None and failure.provider.plugin == vendor and not failure.entry:
                 return PluginError(
@@ -379,8 +377,10 @@ def _unique(
         own = next((pair for pair in given if pair[1].plugin == "core"), None)
         if own is not None or len(given) == 1:
             found[name] = own or given[0]
-        elif noun in _PICKED and len({provider.plugin for _, provider in given}) == len(given):
-            found.update((f"{provider.plugin}:{name}", (entry, provider)) for entry, provider in given)
+        elif noun not in _UNPICKED:
+            plugins, distributions = ([getattr(pair[1], part) for pair in given] for part in ("plugin", "distribution"))
+            vendors = next((each for each in (plugins, distributions) if len(set(each)) == len(given)), [])
+            found.update(zip((f"{vendor}:{name}" for vendor in vendors), given, strict=False))
         if len(given) > 1:
             others = [pair for pair in given if pair is not own]
             picks = [pick for pick in found if pick.endswith(f":{name}")]

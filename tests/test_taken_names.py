@@ -115,7 +115,8 @@ def test_names_that_two_have_stop_nothing_else(run: Run) -> None:
     for noun, name, picks in (
         ("bench", "idle", ", or write 'one:idle' or 'two:idle'"),
         ("command", "zap", ", or write 'one:zap' or 'two:zap'"),
-        ("topology preset", "toy", ", or write 'one:toy' or 'two:toy'"), ("op", "wobble", ""),
+        ("topology preset", "toy", ", or write 'one:toy' or 'two:toy'"),
+        ("op", "wobble", ", or write 'one:wobble' or 'two:wobble'"),
     ):  # fmt: skip
         assert f"warning: {left_out(noun, name, picks)}" in told
     for name, source in (("one", ONE), ("two", TWO)):
@@ -132,7 +133,8 @@ def test_a_name_that_two_have_is_an_error_where_it_is_used(run: Run, tmp_path: P
         (("run", "idle", "--topology", "tiny"), "bench", "idle", ", or write 'one:idle' or 'two:idle'"),
         (("zap",), "command", "zap", ", or write 'one:zap' or 'two:zap'"),
         (("run", "vector-add", "--topology", "toy"), "topology preset", "toy", ", or write 'one:toy' or 'two:toy'"),
-        (("run", str(tmp_path / "kernel.py"), "--topology", "tiny"), "op", "wobble", ""),
+        (("run", str(tmp_path / "kernel.py"), "--topology", "tiny"), "op", "wobble",
+         ", or write 'one:wobble' or 'two:wobble'"),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (6, "")

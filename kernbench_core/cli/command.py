@@ -66,14 +66,6 @@ class PluginGroup(click.RichGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name our commands in their given order, then the plug-ins'."""
         offered = shell_of(ctx).plugins.commands
-        for name in offered:
-            if name in self.commands:
-                warnings.warn(
-                    f"command {name!r} of {offered.provider(name)} is left out: it must have another name than "
-                    "kernbench's own commands.",
-                    KernbenchWarning,
-                    stacklevel=2,
-                )
         return [*self.commands, *(name for name in offered if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -88,7 +80,7 @@ class PluginGroup(click.RichGroup):
         known, offered = self.list_commands(ctx), shell_of(ctx).plugins.commands
         if args and args[0] in offered and args[0] not in self.commands:
             offered.provider(args[0])  # of a name that two plug-ins have
-        if args and not args[0].startswith("-") and args[0] not in known:
+        if args and not args[0].startswith("-") and args[0] not in known and args[0] not in offered:
             hint = did_you_mean(args[0], known)
             raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")
         name, command, rest = super().resolve_command(ctx, args)

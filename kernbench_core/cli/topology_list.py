@@ -22,7 +22,7 @@ def list_presets(shell: Shell, name: str | None, as_json: bool) -> None:
     from kernbench_core.runs.result import json_text
 
     presets = shell.plugins.topologies
-    found = tuple(presets) if name is None else matching(name, presets)
+    found = tuple(presets) if name is None else (name,) if name in presets else matching(name, presets)
     if not found:
         assert name is not None
         raise nothing_found("topology preset", name, presets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from typing import Final
 
@@ -28,6 +29,8 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
 }
 """The class of entry that each hook returns a list of, and the word for one."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_SECTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_SECTIONS: Final = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title")
 _VENDOR_NAMED: Final = frozenset({"components", "networks", "algorithms"})
 
 
@@ -55,6 +58,11 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
         raise PluginError(
             f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."
         )
+    if isinstance(entry, registry.MachineEntry) and not _is_section(entry.name):
+        raise PluginError(
+            f"{where} must name its machines as a section of a configuration, in lower-case letters, digits and '_', "
+            f"and none of {', '.join(_SECTIONS)}, not {entry.name!r}; rename it."
+        )
     if kind in _VENDOR_NAMED and not (entry.name.startswith(f"{provider.plugin}.") and _named(entry.name)):
         raise PluginError(
             f"{where} must name its {kind} '{provider.plugin}.<thing>', not {entry.name!r}; "
@@ -66,6 +74,10 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
         )
     return entry
+
+
+def _is_section(name: str) -> bool:
+    return bool(_SECTION.fullmatch(name)) and not keyword.iskeyword(name) and name not in _SECTIONS
 
 
 def _named(name: str) -> bool:

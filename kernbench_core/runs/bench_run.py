@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import attrs
 
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.interrupt import INTERRUPTS, WallTime, run_is_complete
+from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.runs.manifest import (
@@ -124,21 +123,11 @@ def configure(
 
     Parameters given for another implementation, and that the one that holds lacks, are dropped, with a warning.
     """
+    from kernbench_core.runs.preset_files import PresetFiles
     from kernbench_core.topology.configuration import load_config
     from kernbench_core.topology.implementations import settle
 
-    if not isinstance(topology, Mapping) and str(topology) in plugins.topologies:
-        plugins.topologies.provider(str(topology))  # of a name that two plug-ins have
-    presets = {}
-    for name, entry in plugins.topologies.items():
-        try:
-            package, _, resource = entry.target.partition(":")
-            presets[name] = Path(str(resources.files(package) / resource))
-        except (*INTERRUPTS, MemoryError):
-            raise
-        except BaseException as error:
-            if name == topology:
-                raise plugins.topologies.raised(name, error) from error
+    presets = PresetFiles(plugins.topologies)
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
     for name in map(str, (*(() if isinstance(topology, Mapping) else (topology,)), *overlays)):
         if name in presets and not presets[name].is_file():

@@ -72,7 +72,10 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         raise UsageError(f"trace file must end in {accepted}, not {path.name or str(path)!r}.")
     if len(fitting) > 1:
         several = " and ".join(f"{name} of {exporters.provider(name)}" for name in fitting)
-        raise UsageError(f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix.")
+        raise UsageError(
+            f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix, "
+            "or leave a plug-in out with --no-plugin."
+        )
     takes = exporters[fitting[0]].takes
     others = (entry.suffixes for name, entry in exporters.items() if name != fitting[0] and entry.takes == takes)
     return TraceFile(

@@ -53,7 +53,7 @@ def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind
     Raises:
         PluginError: the kind cannot be loaded, or breaks its contract.
     """
-    name = next((name for name in machines if name != DEFAULT and name in config.data), DEFAULT)
+    name = next((name for name in sorted(map(str, config.data)) if name != DEFAULT and name in machines), DEFAULT)
     return name, open_kind(machines, name)
 
 

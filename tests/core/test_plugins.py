@@ -22,7 +22,7 @@ def kernbench_components():
 def test_no_plugins_give_empty_registries() -> None:
     """Core alone loads nothing, and says so by empty registries."""
     plugins = load_plugins(installed=False)
-    assert [len(registry) for registry in (plugins.components, plugins.benches, plugins.commands)] == [0, 0, 0]
+    assert [len(registry) for registry in (plugins.components, plugins.benches, plugins.exporters)] == [0, 0, 0]
     assert plugins.providers == ()
     assert plugins.failures == ()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+import attrs
+
 from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, keywords_of
 from kernbench_core.compute.ops.record import MathOp
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
@@ -72,7 +74,7 @@ class OpsOfPlugins:
         return blame_of(name, self._functions[name]) if fault is None else lambda what: fault(name, what)
 
     def _checked(self, name: str, op: MathOp) -> MathOp:
-        if op.name != name:
+        if op.name != name.rpartition(":")[2]:  # of two that are called alike, the one of a vendor
             raise PluginError(
                 f"op {name!r} must be the record of an op of that name, and {self._functions[name]!r} is that of "
                 f"{op.name!r}; register it under its own name."
@@ -80,7 +82,7 @@ class OpsOfPlugins:
         wrong = next(record_faults(op), None)
         if wrong is not None:
             raise self._blame(name)(wrong)
-        return with_rules_checked(op, self._blame(name))
+        return attrs.evolve(with_rules_checked(op, self._blame(name)), name=name)
 
     def _imported(self, name: str) -> object:
         module, _, attribute = self._functions[name].partition(":")

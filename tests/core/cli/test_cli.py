@@ -13,7 +13,9 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.cli import main
+from kernbench_core.cli.command import kernbench
 from kernbench_core.plugins import load_plugins
+from kernbench_core.registration.own_commands import CommandRegistry
 
 REPO = Path(__file__).parents[3]
 HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.host.session")
@@ -288,10 +290,17 @@ def test_a_plugins_command_with_the_name_of_ours_is_left_out_with_a_warning(
     assert main([*args], plugins) == 0
     out, err = capsys.readouterr()
     assert err == (
-        "warning: command 'run' of greedy_plugin (source tree) is left out: it must have another name than kernbench's "
-        "own commands.\n"
+        "warning: command 'run' is left out: greedy_plugin (source tree) must not call it as kernbench calls its own; "
+        "rename it.\n"
     )
     assert args != ("--help",) or " A." not in out
+
+
+def test_no_plugin_takes_a_name_of_ours() -> None:
+    """The registry keeps those of all our commands, each with the command itself behind it."""
+    registry = CommandRegistry()
+    assert sorted(registry) == sorted(kernbench.commands)
+    assert all(registry.load(name) is command for name, command in kernbench.commands.items())
 
 
 def test_what_a_plugin_prints_is_no_result(

@@ -7,6 +7,7 @@ import pytest
 from kernbench_core.cli.topology_view import show
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
+from kernbench_core.registration.entries import checked
 from kernbench_core.registry import MachineEntry, MachineRegistry, Provider
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
@@ -131,10 +132,11 @@ def test_what_a_kind_raises_is_the_fault_of_its_distribution(kind: str, raised: 
 @pytest.mark.parametrize("name", ["components", "cube", "title", "class", "Cable", "a-b", ""])
 def test_a_name_that_cannot_be_a_section_of_its_own_is_refused(name: str) -> None:
     with pytest.raises(PluginError) as caught:
-        MachineEntry(name, "acme:KIND", "A cable.")
+        checked(ACME, "machines", MachineEntry(name, "acme:KIND", "A cable."))
     assert str(caught.value) == (
-        f"machine {name!r} must be named as a section of a configuration, in lower-case letters, digits and '_', and "
-        "none of base, components, cube, host, overrides, pe, sip, title; rename it."
+        f"plug-in {ACME.plugin!r} (acme-beds 1.2) must name its machines as a section of a configuration, in "
+        "lower-case letters, digits and '_', and none of base, components, cube, host, overrides, pe, sip, title, "
+        f"not {name!r}; rename it."
     )
 
 
