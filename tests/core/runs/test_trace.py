@@ -60,7 +60,8 @@ def test_an_exporter_that_never_ends_meets_its_limit(tmp_path: Path, monkeypatch
         (
             "t.json",
             (".json", "json"),
-            f"trace file 't.json' must fit one exporter, not e0 of {HERE} and e1 of {HERE}; choose another suffix.",
+            f"trace file 't.json' must fit one exporter, not e0 of {HERE} and e1 of {HERE}; choose another suffix, or "
+            "leave a plug-in out with --no-plugin.",
         ),
     ],
 )
