@@ -174,12 +174,16 @@ def _grid(x0: int, x1: int, y0: int, y1: int, low: tuple[float, float], high: tu
     for power in range(x0, x1 + 1):
         x = low[0] + (high[0] - low[0]) * (power - x0) / (x1 - x0)
         rows.append(f'<line class="kb-axis" x1="{x:.1f}" y1="{low[1]:.1f}" x2="{x:.1f}" y2="{high[1]:.1f}"/>')
-        rows.append(_text(x, low[1] + 15, f"{10.0**power:g}", "middle"))
+        rows.append(_text(x, low[1] + 15, _power(power), "middle"))
     for power in range(y0, y1 + 1):
         y = low[1] + (high[1] - low[1]) * (power - y0) / (y1 - y0)
         rows.append(f'<line class="kb-axis" x1="{low[0]:.1f}" y1="{y:.1f}" x2="{high[0]:.1f}" y2="{y:.1f}"/>')
-        rows.append(_text(low[0] - 6, y + 4, f"{10.0**power:g}", "end"))
+        rows.append(_text(low[0] - 6, y + 4, _power(power), "end"))
     return rows
+
+
+def _power(power: int) -> str:
+    return f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

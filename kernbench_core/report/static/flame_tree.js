@@ -1,8 +1,9 @@
 // What kernels spent their time at in a window, over all PEs, as a tree: launches, programs, lines by who called, ops.
 "use strict";
 
-// Time in ticks: `total` with what is within, `own` without; `waits` for how many ops. Lines have their number as key.
-const node = (key, label, kind, line, up) => ({ key, label, kind, line, up, total: 0, own: 0, waits: 0, below: new Map() });
+// Time in ticks: `total` with what is within, `own` without, of which `loose` was for no op of its own; `waits` for how
+// many ops. Lines have their number as key.
+const node = (key, label, kind, line, up) => ({ key, label, kind, line, up, total: 0, own: 0, loose: 0, waits: 0, below: new Map() });
 
 function child(up, key, label, kind, line = -1) {
   const found = up.below.get(key);
@@ -51,8 +52,9 @@ kernbench.FlameTree = class {
       while (open.length && end > open[open.length - 1].end) open.pop();
       const around = open.length ? open[open.length - 1] : null;
       const at = this.place(root, around, i, track, by);
-      if (around !== null && around.at !== at) around.at.own -= inside;
+      if (around !== null && around.at !== at) { around.at.own -= inside; around.at.loose -= inside; }
       if (around === null || around.at !== at) at.own += inside;
+      if (spans.line[i] >= 0 && spans.issue[i] < 0) at.loose += inside;
       open.push({ at, end });
       if (spans.issue[i] >= 0) at.waits++;
       const op = spans.line[i] >= 0 ? this.op(i) : -1;
@@ -83,8 +85,13 @@ kernbench.FlameTree = class {
     if (launch < 0) return child(root, `kernel ${name}`, name, "kernel");
     return child(root, `launch ${launch}`, `${launch + 1}: ${spans.name(this.launches[launch])}`, "kernel");
   }
-  // Add up from the leaves, and leave out what took no time.
+  // Add up from the leaves, and leave out what took no time. A line that waits without an op of its own does so for
+  // what was asked for before.
   close(at) {
+    if (at.loose > 0) {
+      child(at, "earlier", "waiting for earlier ops", "op").own = at.loose;
+      at.own -= at.loose;
+    }
     at.own = Math.max(0, at.own);
     at.total = at.own;
     for (const [key, each] of at.below) {

@@ -39,10 +39,10 @@ def twice(x: Any, n: int, tl: Any) -> Any:
 def kernel(x: Any, y: Any, n: int, tl: Any) -> None:
     """Exponentials of doubled rows, some of them waited for together."""
     me = tl.program_id(0)
-    first = tl.load(x + me * n, shape=(n,), wait=False)
     for _ in range(2):
         tl.store(y + me * n, tl.exp(twice(x + me * n, n, tl)))
-    tl.store(y + me * n, first)
+    last = tl.load(x + me * n, shape=(n,), wait=False)
+    tl.store(y + me * n, last)
 
 
 def bench(rt: Any) -> None:
@@ -67,6 +67,7 @@ def expected(timeline: Timeline, low: float, high: float) -> dict[tuple[str, ...
     launches = [i for i, track in enumerate(spans.track.tolist()) if timeline.tracks[track].kind == "launch"]
     flows = timeline.flows
     issued = dict(zip(flows.from_span[flows.kind == 0].tolist(), flows.to_span[flows.kind == 0].tolist(), strict=True))
+    around = set(spans.parent.tolist())
     inside = np.clip(np.minimum(spans.end_ns, high) - np.maximum(spans.start_ns, low), 0.0, None)
     for i, track in enumerate(spans.track.tolist()):
         if timeline.tracks[track].kind != "kernel":
@@ -83,6 +84,8 @@ def expected(timeline: Timeline, low: float, high: float) -> dict[tuple[str, ...
         if i in issued:
             op = issued[i]
             path = (*path, f"{timeline.tracks[spans.track[op]].name}: {timeline.names[spans.name[op]]}")
+        elif spans.line[i] >= 0 and i not in around:
+            path = (*path, "waiting for earlier ops")
         sums[path] += inside[i]
         if len(chain) > 2:
             sums[path[: len(chain) - 2]] -= inside[i]
@@ -102,6 +105,7 @@ def test_the_flame_has_the_time_of_each_stack(
     page, timeline = opened(run[0]), run[1]
     whole = expected(timeline, 0.0, timeline.total_ns)
     assert max(map(len, whole)) == 4  # launch, line, line that it calls, op
+    assert any(path[-1] == "waiting for earlier ops" for path in whole)
     assert set(told(page)) == set(whole)
     assert told(page) == pytest.approx(whole, abs=1.0)
     last = int(np.flatnonzero([timeline.tracks[track].kind == "launch" for track in timeline.spans.track])[-1])
