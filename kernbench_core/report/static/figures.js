@@ -12,9 +12,9 @@ kernbench.Figures = class {
     this.launches = data.launches.map((launch) => new Map(launch.exact));
     this.activity = data.activity;
     this.rows = new Map((this.activity ? this.activity.places : []).map((place, i) => [place, i]));
-    this.below = new Map(); // all places of a node and of a part: it, its channels, its units
+    this.below = new Map(); // all places of a node and of a part: it, its channels, its units, the wires between these
     for (const place of new Set([...this.whole.keys(), ...this.counted.keys(), ...this.rows.keys()])) {
-      if (place.includes("->")) continue;
+      if (place.includes("->")) { this.between(place); continue; }
       const words = place.split(/[.#]/);
       const marks = place.match(/[.#]/g) || [];
       let name = "";
@@ -23,6 +23,15 @@ kernbench.Figures = class {
         if (!this.below.has(name)) this.below.set(name, []);
         this.below.get(name).push(place);
       });
+    }
+  }
+  // A wire is in all parts that both of its ends are in.
+  between(wire) {
+    const [source, destination] = wire.split("->").map((end) => end.split("."));
+    for (let i = 0; i < source.length && source[i] === destination[i]; i++) {
+      const part = source.slice(0, i + 1).join(".");
+      if (!this.below.has(part)) this.below.set(part, []);
+      this.below.get(part).push(wire);
     }
   }
   // The share of a window that a place was busy; null where nothing is known.

@@ -7,6 +7,9 @@ const spelled = (part, name) => (name[0] === "~" ? part + name.slice(1)
   : name[0] === "^" ? part.split(".").slice(0, -1).join(".") + name.slice(1)
     : name[0] === "=" ? name.slice(1) : name);
 
+// A name with places where its line may break.
+const broken = (name) => name.split("_").flatMap((word, i) => (i ? ["_", make("wbr"), word] : [word]));
+
 class Machine {
   constructor(element, data, run) {
     Object.assign(this, { element, data, run, part: "", chosen: null });
@@ -286,7 +289,7 @@ class Machine {
   modelOf(model) {
     const rows = [this.list([["kind", model.kind], ["model", model.impl || "none"]])];
     if (!model.params.length) return rows;
-    const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, name),
+    const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, ...broken(name)),
       make("td", { class: "value" }, String(value)), make("td", { class: "small", title: source }, source.split(/[\\/]/).pop()))));
     const head = make("thead", {}, make("tr", {}, ...["parameter", "value", "from"].map((each) => make("th", { scope: "col" }, each))));
     rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, kernbench.stacked(make("table", {}, head, body))));

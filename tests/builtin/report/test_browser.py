@@ -56,6 +56,19 @@ def test_every_view_is_there_and_descends(opened: Callable[..., Any], runs: tupl
     assert page.locator(f"{MACHINE} [aria-label^='sip0, ']").count() == 1
 
 
+def test_a_part_is_as_busy_as_what_is_busiest_in_it(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Units, channels, and wires both ends of which are in it: an IO chiplet's units only pass things on."""
+    page = opened(runs[0])
+    use = page.evaluate("kernbench.run(0).machine.data.use")
+    page.evaluate("kernbench.run(0).machine.show('sip0')")
+    for part in ("sip0.io0", "sip0.cube0"):
+        busy = [share for place, share in zip(use["places"], use["utilisation"], strict=True)
+                if all(end.startswith(f"{part}.") for end in place.split("->"))]  # fmt: skip
+        label = page.locator(f"{MACHINE} [aria-label^='{part}, ']").get_attribute("aria-label")
+        assert label == f"{part}, {100 * max(busy):.1f} % busy"
+        assert max(busy) > 0
+
+
 def test_a_click_tells_parameters_with_their_source(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """Of a box its model and parameters, of a line its bandwidth; how busy each was."""
     page = opened(runs[0])
