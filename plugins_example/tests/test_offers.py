@@ -22,7 +22,13 @@ from kernbench_example.units import units
 HERE = Path(__file__).parents[1] / "kernbench_example"
 
 
-@pytest.mark.parametrize("sort", ["exporters", "networks", "ops"])
+@pytest.mark.parametrize(
+    "sort",
+    [
+        "exporters", "networks", "ops",
+        *(pytest.param(sort, marks=pytest.mark.slow) for sort in ("algorithms", "collectives", "components")),
+    ],
+)  # fmt: skip
 def test_it_keeps_its_word(sort: str, plugins: Plugins) -> None:
     """As kernbench's own checks have it, and the kit of this plug-in: `kernbench plugins check example`."""
     conformance = Conformance.of("example", plugins)
