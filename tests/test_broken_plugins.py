@@ -1,0 +1,138 @@
+"""Plug-ins that are broken in every way: a line each, runs go on, and who names something of theirs is told why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, distributions
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.errors import PluginError
+from kernbench_core.plugins import load_plugins
+from tests.core.plugin_site import Site
+
+API = "kernbench_api = 1\n"
+IMPORT = "from kernbench_core import ComponentEntry, OpEntry\n"
+ENTRY = "ComponentEntry('broken.sfu', 'm:Sfu', 'pe_math', 'A unit.')"
+HOOK = f"{API}{IMPORT}def kernbench_components():\n    return [{ENTRY}]\n"
+MUST_BE = "a function without arguments that returns a list of OpEntry objects"
+VERSION = "kernbench_api of module 'broken_plugin', the version of the hooks that it is written for, must be 1"
+HOOKS = (
+    "kernbench_components, kernbench_benches, kernbench_topologies, kernbench_networks, kernbench_machines, "
+    "kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
+    "kernbench_calibrators, kernbench_report_sections, kernbench_kits"
+)
+#: The text of a plug-in's module, and why it is left out.
+FAULTS = {
+    "an import that fails": (f"{HOOK}import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+    "no Python": (f"{HOOK}def (:\n", "SyntaxError: invalid syntax (broken_plugin.py, line 5)"),
+    "an exit at import": (f"{HOOK}raise SystemExit('gone')\n", "SystemExit: gone"),
+    "a wrong signature": (f"{HOOK}def kernbench_ops(plugins): return []\n",
+                          f"kernbench_ops must be {MUST_BE}, not kernbench_ops(plugins)"),
+    "a hook that is none": (f"{HOOK}kernbench_ops = []\n", f"kernbench_ops must be {MUST_BE}, not []"),
+    "a misspelt hook": (f"{HOOK}def kernbench_op(): return []\n",
+                        f"its hooks must be among {HOOKS}, not 'kernbench_op'; did you mean 'kernbench_ops'?"),
+    "no version": (HOOK.removeprefix(API), f"{VERSION}, and is missing; write 'kernbench_api = 1' into it"),
+    "a newer version": (HOOK.replace(API, "kernbench_api = 2\n"),
+                        f"{VERSION}, which kernbench 0.1.0 has, not 2; use a newer kernbench"),
+    "a hook that raises": (f"{HOOK}def kernbench_ops(): raise ValueError('no')\n", "ValueError: no"),
+    "a hook that exits": (f"{HOOK}import sys\ndef kernbench_ops(): sys.exit(0)\n", "SystemExit: 0"),
+    "a hook that raises when it is asked": (
+        f"{HOOK}def kernbench_ops():\n    yield OpEntry('silu', 'm:silu')\n    1 / 0\n",
+        "ZeroDivisionError: division by zero"),
+    "a hook that returns nothing": (f"{HOOK}def kernbench_ops(): pass\n",
+                                    "kernbench_ops must return a list of OpEntry objects, not None"),
+    "a hook that returns rubbish": (f"{HOOK}def kernbench_ops(): return [len]\n",
+                                    "kernbench_ops must return OpEntry objects, not <built-in function len>"),
+    "an entry of another sort": (
+        f"{HOOK}def kernbench_ops(): return [ComponentEntry('broken.a', 'm:A', '', 'A.')]\n",
+        "kernbench_ops must return OpEntry objects, not ComponentEntry(name='broken.a', target='m:A', kind='', "
+        "sentence='A.')"),
+    "an entry with a number": (f"{HOOK}def kernbench_ops(): return [OpEntry('silu', 5)]\n",
+                               "target of op 'silu' must be a text, not 5"),
+}  # fmt: skip
+
+
+@pytest.fixture(params=FAULTS)
+def broken(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Install kernbench's own plug-ins and one that is broken, nothing else; give why that one is left out."""
+    text, reason = FAULTS[request.param]
+    site = Site(tmp_path / "site")
+    site.folder.mkdir()
+    site.distribution("broken", "0.3", "broken", "")
+    (site.folder / "broken_plugin.py").write_text(text)
+    monkeypatch.syspath_prepend(site.folder)
+    own = [EntryPoint(name, f"kernbench_{name}.plugin", "kernbench") for name in ("builtin", "ccl")]
+    theirs = [point for each in distributions(path=[str(site.folder)]) for point in each.entry_points]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [*own, *theirs])
+    yield reason
+    sys.modules.pop("broken_plugin", None)
+
+
+def test_a_line_names_it_and_all_else_goes_on(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its distribution and version; what is kernbench's own is there, and the list has the reason."""
+    told = f"plug-in 'broken' (broken 0.3) is left out: {broken}"
+    assert main(["plugins", "list", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"warning: {told}.\n"
+    found = {each["name"]: each for each in json.loads(out)["plugins"]}
+    assert (found["broken"]["state"], found["broken"]["reasons"]) == ("left out", [broken])
+    assert found["builtin"]["state"] == "loaded" and found["builtin"]["reasons"] == []
+
+
+def test_naming_something_of_it_fails_with_its_reason(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether or not it would have had a thing of that name."""
+    plugins = load_plugins()
+    for name in ("broken.sfu", "broken:sfu"):
+        with pytest.raises(PluginError) as caught:
+            plugins.components.load(name)
+        assert str(caught.value) == (
+            f"component {name!r} belongs to plug-in 'broken' (broken 0.3), which could not be loaded: {broken}"
+        )
+    assert main(["--strict-plugins", "list"]) == 6
+    assert capsys.readouterr() == ("", f"error: plug-in 'broken' (broken 0.3) is left out: {broken}.\n")
+
+
+@pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)
+def test_a_run_goes_on_unless_its_configuration_names_it(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same run, the same result; a bare name may be of the one that is left out."""
+    run = ["run", "vector-add", "--topology", "tiny", "-p", "n=64", "-q"]
+    warning = f"warning: plug-in 'broken' (broken 0.3) is left out: {broken}.\n"
+    assert main(run) == 0
+    assert capsys.readouterr().err == warning
+    assert main([*run, "--set", "components.pe_math.impl=broken.sfu"]) == 3
+    told = f"'broken.sfu' belongs to plug-in 'broken' (broken 0.3), which could not be loaded: {broken}"
+    assert f"components.pe_math.impl must be usable, not 'broken.sfu': component {told}" in capsys.readouterr().err
+    assert main(["run", "their-bench", "--topology", "tiny"]) == 2
+    assert "It may belong to a plug-in that was left out: 'broken' (broken 0.3).\n" in capsys.readouterr().err
+    assert main([*run, "--no-plugin", "broken"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("OpEntry('silu', 'nowhere')", "op 'silu' is left out: plug-in 'broken' (broken 0.3) must write the target of "
+         "op 'silu' as 'module:attr', not 'nowhere'"),
+        ("OpEntry('silu', 'm:a'), OpEntry('silu', 'm:b')", "op 'silu' is left out: it must be registered once, and "
+         "broken 0.3 registers it twice; rename one of the two"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)
+def test_an_entry_that_is_wrong_is_left_out_alone(
+    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, reason: str
+) -> None:
+    """All else of its plug-in is there; strictly, it is fatal too."""
+    (tmp_path / "site" / "broken_plugin.py").write_text(f"{HOOK}def kernbench_ops(): return [{entry}]\n")
+    plugins = load_plugins()
+    assert [str(failure) for failure in plugins.failures] == [reason]
+    assert plugins.components["broken.sfu"].target == "m:Sfu"
+    with pytest.raises(PluginError) as caught:
+        plugins.ops.load("silu")
+    assert str(caught.value) == f"{reason}."
+    assert main(["--strict-plugins", "list"]) == 6
+    assert capsys.readouterr().err == f"error: {reason}.\n"
