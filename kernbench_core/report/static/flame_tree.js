@@ -72,7 +72,7 @@ kernbench.FlameTree = class {
     const line = spans.line[i];
     if (line >= 0) return child(around === null ? root : around.at, line, data.lines[line].text, "line", line);
     if (around === null) return this.kernel(root, i, by);
-    if (!spans.name(i).startsWith("program ")) return child(around.at, spans.name(i), spans.name(i), "end");
+    if (!spans.name(i).startsWith("program ")) return child(around.at, spans.name(i), `waiting at the ${spans.name(i)}`, "end");
     if (by !== "program") return around.at;
     const where = data.tracks[track][3];
     return child(around.at, `${spans.name(i)} ${where}`, `${spans.name(i)} on ${where}`, "program");

@@ -63,6 +63,10 @@ kernbench.source = (element, data, spans, choose) => {
     },
     mark(index) {
       for (const [each, row] of rows) row.classList.toggle("chosen", each === index);
+      const row = rows.get(index);
+      if (row === undefined) return;
+      const [box, line] = [element.getBoundingClientRect(), row.getBoundingClientRect()];
+      if (line.top < box.top || line.bottom > box.bottom) element.scrollTop += line.top - box.top - box.height / 3;
     },
   };
 };

@@ -13,6 +13,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
 from kernbench_core.timeline import Timeline
+from kernbench_core.timeline.lines import AT_THE_END
 from tests.builtin.report.conftest import CHROMIUM
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
@@ -80,6 +81,7 @@ def expected(timeline: Timeline, low: float, high: float) -> dict[tuple[str, ...
         (launch,) = [n for n, each in enumerate(launches)
                      if spans.start_ns[each] <= spans.start_ns[chain[0]] <= spans.end_ns[each]]  # fmt: skip
         names = [timeline.names[spans.name[each]] for each in chain[2:]]
+        names = [f"waiting at the {name}" if name == AT_THE_END else name for name in names]
         path = (f"{launch + 1}: {timeline.names[spans.name[launches[launch]]]}", *names)
         if i in issued:
             op = issued[i]
@@ -130,6 +132,9 @@ def test_a_click_shows_a_part_alone_and_lights_its_line(
     assert lines.first.bounding_box()["width"] == pytest.approx(wide, abs=1)
     assert page.locator(f"{FLAME} .above").count() == 2
     line = page.evaluate("kernbench.run(0).timeline.line")
+    source = page.locator("article[data-section=timeline] .source")
+    frame, row = source.bounding_box(), source.locator(".chosen").bounding_box()
+    assert frame["y"] < row["y"] < frame["y"] + frame["height"]
     assert page.evaluate(f"kernbench.run(0).timeline.data.lines[{line}].text") == label
     lines.first.click()
     assert page.evaluate("kernbench.run(0).timeline.line") == -1
