@@ -28,6 +28,9 @@ def field_faults(kind: CollectiveKind) -> Iterator[str]:
     spelling: object = kind.spelling
     if spelling != "" and not (isinstance(spelling, str) and _SPELLING.fullmatch(spelling)):
         yield f"must have letters, digits, '_' and '-' as spelling, or \"\" for none, not {spelling!r}"
+    named: object = kind.function
+    if named != "" and not (isinstance(named, str) and named.isidentifier() and named[0] != "_"):
+        yield f"must have the name of a function as function, or \"\" for none, not {named!r}"
     template: object = kind.template
     if not isinstance(template, str):
         yield f"must have text as template, or \"\" for none, not {template!r}"

@@ -105,6 +105,8 @@ class CollectiveKind:
     barrier: bool = False
     spelling: str = ""
     """What nccl-tests calls it, where that is another name."""
+    function: str = ""
+    """What ranks of a bench call it by, as a function of `dist`; without it they have `dist.collective` alone."""
     template: str = ""
     """Where the text of a new algorithm lies, as "package:file.py"; without it none can be begun."""
 

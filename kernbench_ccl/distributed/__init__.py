@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.distributed.calls import (
@@ -26,9 +26,9 @@ from kernbench_ccl.distributed.calls import (
 )
 from kernbench_ccl.distributed.checks import is_index
 from kernbench_ccl.distributed.list_calls import all_gather, all_to_all, gather, reduce_scatter, scatter
-from kernbench_ccl.distributed.plugin_calls import collective
+from kernbench_ccl.distributed.plugin_calls import collective, plugin_function
 from kernbench_ccl.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from kernbench_ccl.distributed.torch_names import REFUSED
+from kernbench_ccl.distributed.torch_names import BACKENDS, REFUSED, UnsupportedName
 from kernbench_ccl.distributed.world import Here, ProcessGroup, bench_runtime, here, start_world
 from kernbench_core.errors import DeadlockError, UnsupportedError, UsageError
 from kernbench_core.host import pick_pes
@@ -110,6 +110,7 @@ def init_process_group(
 
     `config` is a ccl.yaml, merged over the built-in one, and `set` holds `key.path=value` texts merged over that; they
     choose algorithms and queues. `pes` are positions among the PEs of a SIP: those that move data, by default all.
+    `backend` may be one of torch's: it is taken for kernbench's, and `warnings` of the result say so.
     What torch needs beside these to find the other processes must be left out.
     """
     call = "dist.init_process_group"
@@ -121,8 +122,7 @@ def init_process_group(
     for name, value in given.items():
         if value is not None:
             raise UnsupportedError(f"{call}: {name} must be left out: dist.spawn has started the ranks already.")
-    if backend not in (None, _BACKEND):
-        raise UnsupportedError(f"{call}: backend must be left out or {_BACKEND!r}, not {backend!r}; there is no other.")
+    _take_backend(own, call, backend)
     for name, value, right in (("world_size", world_size, len(own.world.sips)), ("rank", rank, own.rank)):
         if value not in (-1, right):
             raise UsageError(f"{call}: {name} must be left out or {right}, as dist.spawn has it, not {value!r}.")
@@ -130,6 +130,21 @@ def init_process_group(
         raise UsageError(f"{call} must be called once by each rank, and rank {own.rank} has called it before.")
     _configure(own, call, config, tuple(set), _positions(own, call, pes))
     own.world.joined.add(own.rank)
+
+
+def _take_backend(own: Here, call: str, backend: object) -> None:
+    """Take one of torch's backends for kernbench's, and note it in the result; UnsupportedError for another."""
+    if backend in (None, _BACKEND):
+        return
+    named = [part.rpartition(":")[2] for part in str(backend).lower().split(",")]  # "cpu:gloo,cuda:nccl"
+    if any(name not in (*BACKENDS, _BACKEND) for name in named):
+        raise UnsupportedError(
+            f"{call}: backend must be left out, {_BACKEND!r}, or one of torch's ({', '.join(BACKENDS)}), which are "
+            f"taken for it, not {backend!r}; leave it out."
+        )
+    own.rt.shared.notes[
+        f"{call}: backend {backend!r} was taken for {_BACKEND!r}, the only one: collectives run on the simulated PEs."
+    ] = None
 
 
 def _configure(
@@ -196,7 +211,8 @@ def new_group(
     call = "dist.new_group"
     own = here(call)
     everyone = own.group(None, call)
-    for name, value in (("timeout", timeout), ("backend", backend), ("pg_options", pg_options)):
+    _take_backend(own, call, backend)
+    for name, value in (("timeout", timeout), ("pg_options", pg_options)):
         if value is not None:
             raise UnsupportedError(f"{call}: {name} must be left out; settings are in ccl.yaml.")
     listed: Any = list(everyone.ranks) if ranks is None else ranks
@@ -287,8 +303,12 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
     return Call(own, found, call, "all_reduce", 1, "int32", token, token, "max", details=details).run(async_op)
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
     if name in REFUSED:
-        raise UnsupportedError(f"torch.distributed.{name} is not there in kernbench; {REFUSED[name]}.")
+        raise UnsupportedName(f"torch.distributed.{name} is not there in kernbench; {REFUSED[name]}.")
+    if not name.startswith("_"):
+        found = plugin_function(name)
+        if found is not None:
+            return found
     hint = "" if name.startswith("_") else f".{did_you_mean(name, __all__)}"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -21,7 +21,7 @@ from kernbench_ccl.distributed.checks import (
     sized,
     split_sizes,
 )
-from kernbench_ccl.distributed.torch_names import REFUSED_OPS
+from kernbench_ccl.distributed.torch_names import REFUSED_OPS, UnsupportedName
 from kernbench_ccl.distributed.world import Here, ProcessGroup, here
 from kernbench_ccl.plan import choose_algorithm, plan_collective
 from kernbench_ccl.plan.selection import make_collective
@@ -44,7 +44,7 @@ class _OpNames(type):
 
     def __getattr__(cls, name: str) -> NoReturn:
         if name in REFUSED_OPS:
-            raise UnsupportedError(f"ReduceOp.{name} is not there in kernbench; {REFUSED_OPS[name]}.")
+            raise UnsupportedName(f"ReduceOp.{name} is not there in kernbench; {REFUSED_OPS[name]}.")
         raise AttributeError(f"type object 'ReduceOp' has no attribute {name!r}.{did_you_mean(name, _OPS)}")
 
 

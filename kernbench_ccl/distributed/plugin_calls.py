@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from kernbench_ccl.catalogue import Collectives
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind
 from kernbench_ccl.distributed.calls import Call, Work
 from kernbench_ccl.distributed.checks import (
@@ -17,8 +19,10 @@ from kernbench_ccl.distributed.checks import (
     sized,
 )
 from kernbench_ccl.distributed.world import Here, ProcessGroup, here
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.host import Runtime, current_program
 from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import load_plugins
 
 __tracebackhide__ = True
 
@@ -55,6 +59,35 @@ def collective(
     words = {"op": redop, "root": f"root {found.ranks[place]}" if kind.rooted else None}
     details = {what: word for what, word in words.items() if word is not None}
     return Call(own, found, call, name, int(count), dtype, input, output, redop, place, details=details).run(async_op)
+
+
+def plugin_function(name: str) -> Callable[..., Work | None] | None:
+    """Return the function of a plug-in's collective whose record names it so; None where none does.
+
+    It is `collective` without the name. In a run the plug-ins are that run's, elsewhere those that are installed.
+    AttributeError where several have it.
+    """
+    program = current_program()
+    try:
+        plugins = program.plugins if isinstance(program, Runtime) else load_plugins()
+    except KernbenchError:  # told where somebody wants them
+        return None
+    usable, _ = Collectives(plugins.collectives).usable()
+    found = [kind for kind in usable.values() if kind.function == name]
+    if not found:
+        return None
+    if len(found) > 1:
+        several = " and ".join(repr(kind.name) for kind in found)
+        must = f"dist.{name} must be the function of one collective, not of {several}"
+        raise AttributeError(f"{must}; use dist.collective.")
+    called = found[0].name
+
+    def function(count: int, *args: Any, **named: Any) -> Work | None:
+        return collective(called, count, *args, **named)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Call {called}: `collective({called!r}, count, …)`, which has the other arguments."
+    return function
 
 
 def _kind(own: Here, name: str) -> CollectiveKind:

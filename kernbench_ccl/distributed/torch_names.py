@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kernbench_core.errors import UnsupportedError
+
+__tracebackhide__ = True
+
+
+class UnsupportedName(UnsupportedError, AttributeError):
+    """A name of torch.distributed that kernbench refuses; for `hasattr` it is not there."""
+
+
 _OBJECTS = "Python objects are host data, which costs no simulated time: share them through the args of dist.spawn"
 _STORES = "ranks find each other inside one simulation: dist.spawn starts them, and no store is needed"
 _COALESCED = "call the collective once for each tensor, with async_op=True to let them overlap"
@@ -74,6 +83,9 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Name -> what to use, as the end of a sentence."""
+
+BACKENDS: Final = ("nccl", "gloo", "mpi", "ucc", "xccl")
+"""torch's backends: what names one is taken for the simulated PEs, as there is nothing else to take."""
 
 REFUSED_OPS: Final[Mapping[str, str]] = MappingProxyType(
     {

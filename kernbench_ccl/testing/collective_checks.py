@@ -9,12 +9,14 @@ import click
 import numpy as np
 from attrs import evolve, frozen
 
+import kernbench_ccl.distributed as dist
 from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.catalogue.checked_answers import checked
 from kernbench_ccl.catalogue.record_faults import call_faults, field_faults
 from kernbench_ccl.cli import ccl
 from kernbench_ccl.collectives import CallShape, CollectiveKind, right_outputs
 from kernbench_ccl.contract import Network
+from kernbench_ccl.distributed.torch_names import REFUSED
 from kernbench_ccl.measure.bounds import Link, RankLinks, lower_bound
 from kernbench_ccl.measure.machine import Setup
 from kernbench_ccl.prove.algorithm_check import TILE, network_or_refusal, prove_in_time
@@ -80,6 +82,8 @@ def states_itself_completely(subject: CollectiveUnderTest) -> None:
         raise CheckFailed(f"its record {fault}")
     if not subject.sentence.endswith("."):
         raise CheckFailed(f"its entry must say in a sentence what it does, not {subject.sentence!r}")
+    if kind.function in (*dist.__all__, *REFUSED):
+        raise CheckFailed(f"its function must have a name that torch.distributed has not, not {kind.function!r}")
     for world in RANKS:
         factor = kind.factor(world)
         if not 0 < factor <= 2 * world:

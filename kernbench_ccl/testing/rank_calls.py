@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -106,7 +107,8 @@ def _named(call: RankCall) -> Any:
     kind, out = call.kind, call.made()
     root = dist.get_global_rank(call.group, 0) if kind.rooted else None
     op = "sum" if kind.reduces else None
-    dist.collective(kind.name, COUNT, out, call.given(), op, root, group=call.group)
+    function = getattr(dist, kind.function) if kind.function else partial(dist.collective, kind.name)
+    function(COUNT, out, call.given(), op, root, group=call.group)
     return out
 
 

@@ -119,6 +119,8 @@ class Shared:
     running: list[LaunchHandle] = attrs.field(factory=list)
     expectations: list[Expectation] = attrs.field(factory=list)
     rows: list[dict[str, Scalar]] = attrs.field(factory=list)
+    #: What programs were told that a reader of the result is to know, a sentence each.
+    notes: dict[str, None] = attrs.field(factory=dict)
     #: The tensors that were made and not freed, with the names that they were given.
     tensors: dict[TensorAllocation, str | None] = attrs.field(factory=dict)
     #: Programs that sleep between two polls.

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.engine.engine import Engine
 from kernbench_core.engine.faults import host_error, models_blamed
@@ -275,7 +277,8 @@ class GraphEngine:
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""
         with models_blamed(self.hardware):
-            return timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
+            timing = timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
+            return evolve(timing, warnings=(*timing.warnings, *self.shared.notes))
 
 
 def _clock_of(observers: Sequence[RunObserver]) -> Environment:

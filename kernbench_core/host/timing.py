@@ -72,7 +72,8 @@ class TimingResult:
 
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
     of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
-    `warnings` are those of the compiler, and name what of the machine is beyond the hardware of today (`ceilings`).
+    `warnings` are those of the compiler, name what of the machine is beyond the hardware of today (`ceilings`), and say
+    what programs asked for and were given something else.
     `statistics` are what models counted.
     """
 

@@ -140,7 +140,7 @@ class RunResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of the machine is beyond the hardware of today, a sentence each."""
+        """What of the machine is beyond the hardware of today, or was taken for something else: a sentence each."""
         return self.timing.warnings
 
     @property

@@ -186,8 +186,9 @@ def test_same_program_same_log() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"backend": "nccl"},
-         "dist.init_process_group: backend must be left out or 'kernbench', not 'nccl'; there is no other."),
+        ({"backend": "cuda"},
+         "dist.init_process_group: backend must be left out, 'kernbench', or one of torch's (nccl, gloo, mpi, ucc, "
+         "xccl), which are taken for it, not 'cuda'; leave it out."),
         ({"init_method": "env://"},
          "dist.init_process_group: init_method must be left out: dist.spawn has started the ranks already."),
         ({"world_size": 8},

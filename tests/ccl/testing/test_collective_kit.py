@@ -127,6 +127,15 @@ def test_a_fault_of_a_record_fails_its_check_and_those_that_must(plugins: Plugin
     assert found[check].startswith(told)
 
 
+@pytest.mark.parametrize("function", ["all_reduce", "monitored_barrier"])
+def test_a_function_that_torch_has_is_never_reached(plugins: Plugins, function: str) -> None:
+    """Whether dist has it, too, or refuses it."""
+    kind = evolve(SHIPPED["send_recv"], function=function)
+    found = failed(CollectiveUnderTest(kind, SENTENCE, plugins), "is_called_by_ranks", "has_its_command")
+    told = f"its function must have a name that torch.distributed has not, not {function!r}"
+    assert found == {"states_itself_completely": told}
+
+
 @pytest.mark.parametrize(
     ("check", "wrong", "told"),
     [
