@@ -72,6 +72,14 @@ def test_links_lead_somewhere(page: str) -> None:
     assert [target for target in targets if not (REPO / page).parent.joinpath(target).exists()] == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *(page for page in BELOW if page.startswith("docs/ko/"))])
+def test_what_is_not_run_says_why(page: str) -> None:
+    """Blocks of a shell are for the reader's machine; a comment before each says why no test runs it as it stands."""
+    text = (REPO / page).read_text(encoding="utf-8")
+    before = re.findall(r"^(.*)\n```(?:sh|bash|shell|zsh|fish)\n", text, re.MULTILINE)
+    assert [line for line in before if not re.fullmatch(r"<!-- not run: \S.* -->", line)] == []
+
+
 def test_the_index_names_every_page() -> None:
     text = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"\]\(([\w./]+\.md)\)", text)

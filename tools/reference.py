@@ -184,7 +184,7 @@ def _value(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(code(each) for each in schema["enum"] if each is not None)
     if "pattern" in schema:
-        units = schema["pattern"].rpartition("(?:")[2].rstrip(")\\s*$").split("|")
+        units = schema["pattern"].rpartition("(?:")[2].removesuffix(r")\s*$").split("|")
         return next((what for unit, what in UNITS.items() if unit in units), "text")
     kind = schema.get("type", "")
     words = {"string": "text", "array": "list", "object": "mapping", "boolean": "true or false"}
@@ -221,6 +221,19 @@ def _printed(plugins: Plugins, command: str) -> Any:
     if status != 0:
         raise SystemExit(text)
     return json.loads(text)
+
+
+def not_modelled(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of what every model ignores, sentence by sentence."""
+    from kernbench_core.host.timing import ignored_by
+
+    yield from ("# What is not modelled", "", NOTE)
+    yield "Each run lists the sentences of those models that its own messages crossed, with how many (`-v`, and"
+    yield "`not_modelled` of `--json`). Which way it errs: [in short](../timing_model.md#in-short); by how much:"
+    yield from ("[accuracy](../accuracy.md).", "")
+    for name in sorted(plugins.components):
+        ignored = ignored_by(plugins.components.load(name))
+        yield from (f"## `{name}`", "", *(f"- {said(told, name)}" for told in ignored or (None,)), "")
 
 
 # Language, messages, hooks, errors ----------------------------------------------------------------------
@@ -263,18 +276,15 @@ def message_page(plugins: Plugins) -> Iterator[str]:
         yield from (f"### `{name}`", "", _whole(found, name), "", " ".join(filter(None, told)), "")
     yield from ("## Commands of the kernel language", "", "All are `Command`s; `serves` is the kind of unit.", "")
     yield from table(("command", "serves", ""), _kernel_commands())
-    yield from ("## A record of the op log", "", _whole(OpRecord, "OpRecord"), "")
-    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(OpRecord)))
-    yield from ("### What a message says of itself: `OpDescription`", "", _whole(OpDescription, "OpDescription"), "")
-    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(OpDescription)))
-    yield from ("### What an op reads or writes: `Access`", "", _whole(Access, "Access"), "")
-    yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(Access)))
-    yield from (
-        "## Math ops",
-        "",
-        'Their names in the op log (`op_name`, or `params["op"]`); plug-ins register others.',
-        "",
-    )
+    for head, found in (
+        ("## A record of the op log", OpRecord),
+        ("### What a message says of itself: `OpDescription`", OpDescription),
+        ("### What an op reads or writes: `Access`", Access),
+    ):
+        yield from (head, "", _whole(found, found.__name__), "")
+        yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(found)))
+    told = "Their names in the op log: `op_name`, or the parameter `op`; plug-ins register others."
+    yield from ("## Math ops", "", told, "")
     yield from table(("op_name", "form", "operands", "also called"), _math_ops())
 
 
@@ -352,6 +362,7 @@ PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
     "commands": commands,
     "configuration": configuration,
     "components": components,
+    "not_modelled": not_modelled,
     "language": language,
     "messages": message_page,
     "hooks": hooks,
