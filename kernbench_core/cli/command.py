@@ -131,6 +131,11 @@ def kernbench() -> None:
 for _command in (run, rerun, report, trace, web, list_benches, components, topology, plugin_group):
     kernbench.add_command(_command)
 kernbench.params += OPTIONS
+for _title, _commands in (
+    ("Run, and look at runs", ["run", "rerun", "report", "trace", "web"]),
+    ("See what there is", ["list", "components", "topology", "plugins"]),
+):
+    kernbench.add_panel(click.RichCommandPanel(_title, commands=_commands))
 
 
 def run_process(plugins: Plugins | None) -> int:

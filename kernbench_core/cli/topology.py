@@ -26,7 +26,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def topology() -> None:
-    """Look at a machine, or check its configuration."""
+    """Look at a machine, check its configuration, or print the JSON Schema of one."""
 
 
 @topology.command()

@@ -257,9 +257,12 @@ def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.Captu
 
 
 def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is listed by its sentence without being imported, and called like ours."""
+    """It is listed behind ours, by its sentence, without being imported, and called like them."""
     assert call(toy, "--help") == 0
-    assert "hello       Say hello." in capsys.readouterr().out
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    heads = [line for line in lines if line.endswith(":") and line[0] != " "]
+    assert heads == ["Options:", "Run, and look at runs:", "See what there is:", "Commands:"]
+    assert lines[lines.index("Commands:") + 1] == "  hello  Say hello."
     assert "toy_parts" not in sys.modules
     assert call(toy, "hello", "you") == 0
     assert capsys.readouterr().out == "hello you\n"
