@@ -24,7 +24,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("kernbench")
 #: For `make test`: fewer examples than `make test-all` tries.
-hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=40)
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=24)
 #: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
 hypothesis.settings.register_profile(
     "mutants",
@@ -87,7 +87,7 @@ def plugins() -> Plugins:
 
 def examples(number: int, **more: Any) -> hypothesis.settings:
     """Try `number` examples in `make test-all`, and as many less in `make test` as of the usual 100."""
-    return hypothesis.settings(max_examples=number * hypothesis.settings().max_examples // 100, **more)
+    return hypothesis.settings(max_examples=max(1, number * hypothesis.settings().max_examples // 100), **more)
 
 
 def slow_but(quick: Iterable[object], values: Iterable[object]) -> list[object]:

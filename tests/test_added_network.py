@@ -73,8 +73,8 @@ def test_every_route_is_as_long_as_the_shortest_of_networkx(plugins: Plugins, si
 @pytest.mark.parametrize(
     ("sips", "others"),
     [
-        (2, (0,)),
         (8, (6,)),
+        pytest.param(2, (0,), marks=pytest.mark.slow),
         *(pytest.param(n, tuple(range(n)), marks=pytest.mark.slow) for n in (4, 8, 16)),
     ],
 )

@@ -35,7 +35,7 @@ def tool() -> Iterator[ModuleType]:
         ("ccl.ring_broadcast", "ring", 4096),
     ],
 )
-@pytest.mark.sample(5)
+@pytest.mark.slow
 def test_sixty_four_ranks_take_their_form(tool: ModuleType, name: str, network: str, size: int) -> None:
     """Those of few messages, step by step."""
     row = tool.check(tool.Case(name, network, 64, size, False))

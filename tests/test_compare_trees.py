@@ -17,13 +17,12 @@ def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_tree_is_compared_with_itself() -> None:
-    """Nothing passes a limit of zero, and nothing is a thousand times as slow as itself."""
+    """Nothing passes a limit of zero; that nothing is a thousand times as slow as itself has the test after next."""
     found = compare(str(REPO), "help", "--pairs", "1", "--json", "--most", "0")
     assert found.returncode == 1
     told = json.loads(found.stdout)
     assert told["job"] == "help"
     assert told["own_s"] > 0 and told["other_s"] > 0 and told["ratio"] == told["own_s"] / told["other_s"]
-    assert compare(str(REPO), "help", "--pairs", "1", "--most", "1000").returncode == 0
 
 
 def test_what_is_no_tree_is_refused(tmp_path: Path) -> None:

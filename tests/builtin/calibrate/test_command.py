@@ -195,7 +195,7 @@ def test_what_the_fitted_machine_warns_of_is_told_once(
 ) -> None:
     """Not what those did that were tried on the way."""
     (log := tmp_path / "a.csv").write_text(
-        "collective,ranks,bytes,time\nall_reduce,2,1024,1.7 us\nall_reduce,2,65536,5.1 us\nall_reduce,2,1 MiB,57 us\n"
+        "collective,ranks,bytes,time\nall_reduce,2,1024,1.7 us\nall_reduce,2,16384,2.5 us\nall_reduce,2,65536,5.1 us\n"
     )
     narrow = ("--set", "sip.noc.bandwidth=20 GB/s", "--set", "cube.pes=1", "--fit", "link-latency")
     _, err = told(plugins, capsys, 0, log, "--topology", "tiny", "--algo", "ring", *narrow)

@@ -47,7 +47,7 @@ def test_copies_give_both_overheads_pcie_and_hbm(
         f"components.host.params.overhead={dma} ns", f"host.pcie.bandwidth={pcie} GB/s",
         f"components.io_cpu.params.overhead={launch} ns", f"components.hbm_ctrl.params.efficiency={hbm}",
     ))  # fmt: skip
-    cases = [f"{kind},{nbytes}" for kind in ("h2d", "d2h", "d2d") for nbytes in (64, 65536, 1 << 20, 1 << 23)]
+    cases = [f"{kind},{nbytes}" for kind in ("h2d", "d2h", "d2d") for nbytes in (64, 65536, 1 << 20, 1 << 22)]
     text = measured(plugins, "copies", "kind,bytes", cases, machine)
     found = fitted(plugins, tmp_path_factory.mktemp("log") / "copies.csv", text)
     assert values(found) == {

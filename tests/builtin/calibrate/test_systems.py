@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kernbench_builtin.calibrate import SYSTEMS, SystemRow, compare_system, systems
+from kernbench_builtin.calibrate.calibration import Logs
 from kernbench_builtin.calibrate.systems import SystemComparison, known_errors, published_logs
-from kernbench_core.calibration import MachineChoice
+from kernbench_core.calibration import MachineChoice, SimulatedRow
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 
 BY_NAME = {system.name: system for system in SYSTEMS}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def simulated_once() -> Iterator[None]:
+    """Simulate the rows of a system once, however many tests ask what they take."""
+    took: dict[tuple[str, ...], list[SimulatedRow]] = {}
+    simulate = Logs.simulate
+
+    def remembered(logs: Logs, machine: MachineChoice) -> list[SimulatedRow]:
+        key = (machine.topology, *machine.sets, *(row.label for row in logs.rows))
+        if key not in took:
+            took[key] = simulate(logs, machine)
+        return took[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Logs, "simulate", remembered)
+        yield
 
 
 def errors(rows: tuple[SystemRow, ...]) -> dict[str, float]:

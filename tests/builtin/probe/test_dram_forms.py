@@ -74,7 +74,7 @@ CASES: list[tuple[DramCase, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most", "params"), CASES)
-@pytest.mark.sample(10)
+@pytest.mark.sample(19)
 def test_patterns_of_every_standard_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
 ) -> None:
@@ -83,7 +83,7 @@ def test_patterns_of_every_standard_are_as_expected(
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, (8, 8), (2, 6)])
-@pytest.mark.sample(5)
+@pytest.mark.sample(7)
 def test_mixed_streams_are_as_expected(plugins: Plugins, standard: str, ratio: Any) -> None:
     case = DramCase("sequential", 4096, 400, turns=ratio) if isinstance(ratio, tuple) else DramCase(
         "sequential", 4096, 400, ratio
@@ -122,7 +122,7 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "load", "most", "params"), CHAINS)
-@pytest.mark.sample(16)
+@pytest.mark.sample(25)
 def test_latencies_under_load_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
 ) -> None:

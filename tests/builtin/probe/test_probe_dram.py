@@ -139,7 +139,7 @@ SETS = {"hbm2_2000": (14, 14, 5, 160), "hbm3_6400": (19.375, 16.25, 5.625, 260),
 
 
 @pytest.mark.parametrize("standard", SETS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 def test_refresh_of_all_banks_costs_a_stream_what_the_form_says_and_that_of_one_bank_less(
     probe: MakeProbe, standard: str
 ) -> None:

@@ -17,6 +17,7 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
+from tests.conftest import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
 
@@ -49,7 +50,7 @@ def test_each_packet_is_as_late_as_in_a_simulator_of_another_make(
     st.integers(2, 5), st.integers(2, 5), st.booleans(), st.integers(2, 5), st.integers(1, 6), st.integers(0, 3),
     st.integers(1, 4), st.integers(1, 5), st.integers(0, 9),
 )  # fmt: skip
-@pytest.mark.sample(8)
+@examples(60)
 def test_any_network_with_any_packets_is_as_late_and_drains(
     rows: int, columns: int, wrap: bool, vcs: int, buffer: int, routing: int, credit: int, longest: int, seed: int
 ) -> None:
@@ -78,7 +79,7 @@ def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool
 
 
 @given(st.sets(st.sampled_from([f"mesh.r{row}c{column}" for row in range(4) for column in range(4)]), max_size=8))
-@pytest.mark.sample(6)
+@examples(30)
 def test_networks_of_both_models_drain_and_interfaces_may_have_channels(cheap: set[str]) -> None:
     """Wherever a router without buffers stands between: each lone packet takes the closed form but for its flits."""
     overrides = "".join(

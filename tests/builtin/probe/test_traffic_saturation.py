@@ -78,7 +78,7 @@ def test_a_network_that_is_held_up_everywhere_accepts_less_than_one_that_is_not(
     accepted = {}
     for impl in ("builtin.forwarding", "builtin.router_vc"):
         mesh = make_mesh(4, 4, impl=impl, overhead="2 ns")
-        point = TrafficSetup(mesh, CATALOGUE, make_pattern("hotspot", mesh), 1, Window(500, 1500, 0)).measure(0.8)
+        point = TrafficSetup(mesh, CATALOGUE, make_pattern("hotspot", mesh), 1, Window(300, 600, 0)).measure(0.8)
         accepted[impl] = point.delivered
     assert accepted["builtin.router_vc"] < 0.7 * accepted["builtin.forwarding"]
 

@@ -24,7 +24,7 @@ def made(load: float, flits: int, burst: float | None, cycles: int, blocks: int 
 
 @pytest.mark.parametrize("burst", [None, 1.0, 6.0, 40.0])
 @pytest.mark.parametrize(("load", "flits"), [(0.1, 1), (0.4, 1), (0.4, 5)])
-@pytest.mark.sample(4)
+@pytest.mark.sample(5)
 def test_as_many_packets_are_made_as_the_load_says(load: float, flits: int, burst: float | None) -> None:
     cycles = 60_000
     packets = made(load, flits, burst, cycles)
@@ -101,7 +101,7 @@ def test_bursts_wait_longer_than_single_packets() -> None:
     mesh = make_mesh(4, 4)
     waits = []
     for burst in (None, 4.0, 16.0):
-        point = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(300, 3000, 2000), 1, burst).measure(
+        point = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(200, 1500, 1200), 1, burst).measure(
             0.5
         )
         assert point.state == "stable" and point.queued is not None
