@@ -7,7 +7,7 @@ from typing import Any
 
 from kernbench_core.params import Param
 from kernbench_core.topology.specification import Quantity
-from kernbench_core.units import DIMENSIONS, LARGEST, NUMBER, Dimension
+from kernbench_core.units import DIMENSIONS, LARGEST, NUMBER, Dimension, format_bytes, parse_quantity
 
 Schema = dict[str, Any]
 
@@ -64,6 +64,8 @@ def quantity_text(quantity: Quantity, value: Any) -> object:
     kind = DIMENSIONS[quantity.dimension]
     if value is None:
         return "auto"
+    if quantity.dimension == "size" and parse_quantity(format_bytes(value), "size") == value:
+        return format_bytes(value)
     return kind.text(value) if kind.units else value
 
 

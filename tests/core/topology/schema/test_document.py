@@ -145,7 +145,7 @@ def test_a_section_stands_for_itself() -> None:
 def test_keys_say_what_they_are_and_what_they_are_without_being_given() -> None:
     told = schema()["properties"]
     assert told["system"]["properties"]["chunk_bytes"]["description"] == "Largest fabric transaction of a DMA."
-    assert told["system"]["properties"]["chunk_bytes"]["default"] == "4096 B"
+    assert told["system"]["properties"]["chunk_bytes"]["default"] == "4 KiB"
     assert told["cube"]["properties"]["mesh"]["properties"]["rows"]["default"] == "auto"
     assert told["system"]["properties"]["network"]["properties"]["topology"]["default"] == "ring"
     assert "default" not in told["host"]["properties"]["pcie"]["properties"]["bandwidth"]
