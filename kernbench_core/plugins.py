@@ -149,14 +149,14 @@ def _wanted(
     found: set[PluginSource], without: tuple[str, ...]
 ) -> tuple[set[PluginSource], tuple[PluginFailure, ...]]:
     """Return the plug-ins that are wanted, and who the others are; raise UsageError for a name that none has."""
-    names = {source.name for source in found}
+    names = {name for source in found for name in (source.name, source.distribution)}
     for name in without:
         if name not in names:
             raise UsageError(
                 f"plug-in to be left out (--no-plugin, {WITHOUT}) must be one that is installed, not {name!r}."
                 f"{did_you_mean(name, names)}"
             )
-    blocked = sorted(source for source in found if source.name in without)
+    blocked = sorted(source for source in found if source.name in without or source.distribution in without)
     reason = f"--no-plugin or {WITHOUT} names it"
     return found.difference(blocked), tuple(PluginFailure(source.provider, reason) for source in blocked)
 

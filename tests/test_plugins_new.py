@@ -121,8 +121,8 @@ def test_a_model_that_lost_its_time_fails_its_own_tests(acme: Plugins, written: 
 
 
 NAMED = (
-    "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', and begin with a letter, "
-    "not {!r}; call it acme, say."
+    "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', begin with a letter and "
+    "not end with '_', not {!r}; call it acme, say."
 )
 
 
@@ -132,6 +132,7 @@ NAMED = (
         ("Acme", NAMED.format("Acme")),
         ("2nd", NAMED.format("2nd")),
         ("../up", NAMED.format("../up")),
+        ("acme_", NAMED.format("acme_")),
         ("a-b", NAMED.format("a-b")),
         ("", NAMED.format("")),
         ("kernbench_x", "the name of a new plug-in, its vendor, must not begin with 'kernbench', which its "

@@ -238,3 +238,18 @@ def test_a_vendor_that_has_no_such_name_is_refused(
     found = run(capsys, *arguments)
     assert found[0] == code
     assert f"error: {told}" in found[2]
+
+
+def test_a_plugin_is_told_from_its_namesake_by_its_distribution(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it is shown, and where it is checked."""
+    told = "error: plug-in 'acme' must be one, not 2; give the distribution: 'acme-one' or 'acme-two'.\n"
+    for command in ("show", "check"):
+        code, _, err = run(capsys, "plugins", command, "acme")
+        assert (code, err.endswith(told)) == (2, True)
+    shown = result(run(capsys, "plugins", "show", "acme-two", "--json"))["plugin"]
+    assert (shown["distribution"], shown["version"]) == ("acme-two", "1.0")
+    assert [each["name"] for each in shown["entries"]["components"]] == ["acme-two:acme.unit"]
+    checked = result(run(capsys, "plugins", "check", "acme-two", "acme-two:scaled", "--json"))["results"]
+    assert {each["entry"] for each in checked} == {"acme-two:scaled"}
+    code, _, err = run(capsys, "plugins", "show", "kernbench_buildin (source tree)")
+    assert code == 2 and "plug-in must be a registered name" in err

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Final, Self
 
 import attrs
@@ -56,3 +57,13 @@ class Chosen:
 def names(text: str) -> tuple[str, ...]:
     """Return the names in a text, which commas or blanks stand between."""
     return tuple(name for name in re.split(r"[,\s]+", text) if name)
+
+
+def several_plugins(name: str, found: Iterable[tuple[str, str]]) -> UsageError:
+    """Return the error for a name that several plug-ins have, each given with its distribution."""
+    each = list(found)
+    plugins, distributions = ({pair[part] for pair in each} for part in (0, 1))
+    kind, tell = ("distribution", distributions) if len(distributions) == len(each) else ("plug-in", plugins)
+    return UsageError(
+        f"plug-in {name!r} must be one, not {len(each)}; give the {kind}: {' or '.join(map(repr, sorted(tell)))}."
+    )

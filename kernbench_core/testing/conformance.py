@@ -15,6 +15,7 @@ from attrs import frozen
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
+from kernbench_core.registration.chosen import several_plugins
 from kernbench_core.testing.kit import Check, CheckResult, Kit
 
 _EXPECTED: Final = "kernbench_expected_failures"
@@ -42,14 +43,17 @@ class Conformance:
         """Find the checks of a plug-in, of the installed ones unless others are given.
 
         Raises:
-            UsageError: it is not loaded.
+            UsageError: it is not loaded, or there are several.
             PluginError: a kit cannot be loaded, or what it says of expected failures names nothing that there is.
         """
         plugins = plugins or load_plugins()
-        source = next((each for each in plugins.sources if each.name == plugin), None)
-        if source is None:
+        found = [each for each in plugins.sources if plugin in (each.name, each.distribution)]
+        if not found:
             names = [each.name for each in plugins.sources]
             raise UsageError(f"plug-in must be one that is loaded, not {plugin!r}.{did_you_mean(plugin, names)}")
+        if len(found) > 1:
+            raise several_plugins(plugin, [(each.name, each.distribution) for each in found])
+        source = found[0]
         kits = {sort: plugins.kits.load(sort) for sort in plugins.kits if _PART not in sort}
         for sort, kit in kits.items():
             if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):

@@ -10,6 +10,7 @@ from attrs import asdict, frozen
 
 from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.plugins import Plugins
+from kernbench_core.registration.chosen import several_plugins
 from kernbench_core.registration.entries import OFFERS
 from kernbench_core.registry import PluginFailure, Provider, Registry
 
@@ -58,7 +59,7 @@ def inventory(plugins: Plugins) -> tuple[FoundPlugin, ...]:
 
 
 def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
-    """Return the plug-in of this name, or of a distribution of this name; raise UsageError for one nobody has."""
+    """Return the plug-in of this name, or of a distribution of this name; UsageError for none, and for several."""
     found = inventory(plugins)
     named = [each for each in found if name in (each.name, each.distribution)]
     if not named:
@@ -66,6 +67,8 @@ def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
         named = [each for each in found if names == (each.name,)]
     if not named:
         raise nothing_found("plug-in", name, [each.name for each in found])
+    if len(named) > 1:
+        raise several_plugins(name, [(each.name, each.distribution) for each in named])
     return named[0]
 
 

@@ -17,7 +17,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.package import API
 from kernbench_core.plugins import Plugins
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
 _PREFIX: Final = "kernbench"
 #: What of its files is called after the plug-in, by the names of their templates.
 _FILES: Final = {
@@ -77,7 +77,7 @@ class NewPlugin:
             folder.mkdir(parents=True, exist_ok=True)
             there.mkdir()
         except FileExistsError as error:
-            if error.filename != str(there):
+            if str(error.filename) != str(there):
                 raise UsageError(f"{str(folder)!r} must be a folder; choose another --dir.") from None
             raise UsageError(
                 f"{str(there)!r} must not be there yet; choose another name or --dir, or move it away."
@@ -107,8 +107,8 @@ class NewPlugin:
 def _refuse_name(name: str, plugins: Plugins) -> None:
     if not _NAME.fullmatch(name):
         raise UsageError(
-            "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', and begin with a "
-            f"letter, not {name!r}; call it acme, say."
+            "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', begin with a letter "
+            f"and not end with '_', not {name!r}; call it acme, say."
         )
     if name.startswith(_PREFIX):
         raise UsageError(

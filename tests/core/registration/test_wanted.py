@@ -56,6 +56,13 @@ def test_the_environment_blocks_too(two: Site, monkeypatch: pytest.MonkeyPatch) 
     assert load_plugins(installed=False).blocked == ()
 
 
+def test_of_two_with_one_name_either_is_left_out_by_its_distribution(two: Site) -> None:
+    """And its name leaves out both."""
+    two.distribution("other", "2", "acme", BENCH.format(name="daxpy"))
+    assert set(load_plugins(without=["other"]).benches) == {"saxpy"}
+    assert set(load_plugins(without=["acme", "broken"]).benches) == set()
+
+
 def test_a_name_that_none_has_is_refused(two: Site) -> None:
     """A run with the plug-in would look like one without."""
     with pytest.raises(UsageError) as caught:
