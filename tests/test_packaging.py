@@ -69,7 +69,7 @@ def test_the_licence_is_whole_and_the_changelog_leads_on() -> None:
 def test_make_knows_its_targets() -> None:
     """The targets that the documentation names exist, and a dry run of the demo ends in the demo."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    for target in ("test", "test-all", "lint", "demo"):
+    for target in ("test", "test-all", "golden", "docs", "lint", "demo"):
         make = ["make", "--no-print-directory", "-n", target]
         done = subprocess.run(make, cwd=REPO, env=environment, check=True, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == ".venv/bin/kernbench run gemm --verify-data"

@@ -52,6 +52,28 @@ def test_links_of_pages_in_folders_are_relative_to_them() -> None:
         )
 
 
+def test_files_of_a_page_can_be_downloaded() -> None:
+    """They are those that the tests of the page save and run; other blocks are none."""
+    block = "```python\n# one.py: a file\nx = 1\n```"
+    page = f"Words.\n\n{block}\n\n```python\ny = 2\n```\n"
+    with loaded_tool("site_hooks") as hooks:
+        assert hooks.files_of(page) == {"one.py": "# one.py: a file\nx = 1\n"}
+        link = '<a href="one.py" download>one.py</a>'
+        assert hooks.with_downloads(page) == page.replace(block, f"{block}\n\n{link}")
+
+
+@pytest.mark.parametrize("tutorial", sorted(path.name for path in (REPO / "docs/tutorials").glob("*.md")))
+def test_each_tutorial_is_a_file(tutorial: str) -> None:
+    """Its files are those that its commands name, so that one download is enough to follow it."""
+    text = (REPO / "docs/tutorials" / tutorial).read_text(encoding="utf-8")
+    with loaded_tool("site_hooks") as hooks:
+        files = set(hooks.files_of(text))
+    made = set(re.findall(r'Path\("([\w.]+)"\)\.write_text', text))
+    asked = set(re.findall(r"(?<![\w/])(\w+\.(?:py|yaml))\b", " ".join(re.findall(r"^\$ (.*)$", text, re.MULTILINE))))
+    assert files
+    assert asked <= files | made
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if importlib.util.find_spec("material") is None:
@@ -60,6 +82,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(build, cwd=REPO, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     return folder
+
+
+@pytest.mark.slow
+def test_files_lie_beside_the_page_that_links_to_them(site: Path) -> None:
+    for folder in (site / "tutorials", site / "ko/tutorials"):
+        linked = [
+            name
+            for page in folder.glob("*.html")
+            for name in re.findall('href="([^"]+)" download', page.read_text("utf-8"))
+        ]
+        assert "leaky.py" in linked and len(linked) >= 9
+        assert [name for name in linked if not (folder / name).is_file()] == []
 
 
 @pytest.mark.slow

@@ -1,13 +1,26 @@
-"""Hooks of mkdocs.yml: links to what the site does not have become words, those to folders lead to their pages."""
+"""Hooks of mkdocs.yml: links to what the site does not have become words, and files of tutorials can be downloaded."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from pathlib import Path
 from typing import Any
 
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+#: A block that is a file, as tools/check_docs.py saves it: its name, and its text.
+_FILE = re.compile(r"^```\w+\n(# ([\w.-]+\.(?:py|yaml))\b.*?^)```$", re.DOTALL | re.MULTILINE)
+
+
+def files_of(markdown: str) -> dict[str, str]:
+    """Return the files that a page consists of, by name."""
+    return {name: text for text, name in _FILE.findall(markdown)}
+
+
+def with_downloads(markdown: str) -> str:
+    """Return a page with a link behind each of its files, which lie beside it."""
+    return _FILE.sub(r'\g<0>\n\n<a href="\g<2>" download>\g<2></a>', markdown)
 
 
 def rewritten(markdown: str, page: str, pages: set[str]) -> str:
@@ -28,6 +41,13 @@ def rewritten(markdown: str, page: str, pages: set[str]) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Give mkdocs a page whose links it can follow."""
+    """Give mkdocs a page whose links it can follow; write the files of a tutorial beside it."""
     pages = {file.src_uri for file in files if not file.inclusion.is_excluded()}
-    return rewritten(markdown, page.file.src_uri, pages)
+    text = rewritten(markdown, page.file.src_uri, pages)
+    if "tutorials/" not in page.file.src_uri:
+        return text
+    beside = Path(config.site_dir, page.file.src_uri).parent
+    beside.mkdir(parents=True, exist_ok=True)
+    for name, content in files_of(markdown).items():
+        (beside / name).write_text(content, encoding="utf-8")
+    return with_downloads(text)
