@@ -84,16 +84,6 @@ def test_every_hook_is_documented() -> None:
     assert [name for name in hooks if f"| `{name}` |" not in text] == []
 
 
-def test_every_option_of_run_is_documented() -> None:
-    """docs/cli.md names every option that `kernbench run` has."""
-    from kernbench_core.cli.run import run
-
-    text = (REPO / "docs/cli.md").read_text(encoding="utf-8")
-    options = [option for param in run.params for option in param.opts if option.startswith("-")]
-    short = {"--quiet": "-q", "--verbose": "-v"}
-    assert [option for option in options if f"`{short.get(option, option)}" not in text] == []
-
-
 #: What lies in the root of a checkout and belongs to the machine that it is on.
 LOCAL = ("__pycache__", "*.egg-info", "build", "dist", "kernbench-out", ".git", ".venv", ".hypothesis", ".*_cache")
 
