@@ -120,6 +120,9 @@ class MsgBase:
         return f"<{type(self).__name__} {self.nbytes} B at {where}, head {self.head:.3f} ns, tail {self.tail:.3f} ns>"
 
 
+ISSUED = "tl.issue"  # the call by which kernels send commands of plug-ins
+
+
 class Command(MsgBase):
     """Ask a unit of the PE to do something: `tl.issue` has it sent, the unit of kind `serves` answers it.
 
@@ -152,8 +155,6 @@ class Command(MsgBase):
 
 
 _ADDRESS_BYTES = 8  # payload of a request for each range after its first
-
-
 class Transaction(MsgBase):
     """Move bytes between the node that made it and a memory, there and back.
 
@@ -274,8 +275,7 @@ class MmuMapMsg(HostRequest):
 
     def __init__(self, targets: tuple[int, ...], update: MapUpdate) -> None:
         super().__init__()
-        self.targets = targets
-        self.update = update
+        self.targets, self.update = targets, update
         self.nbytes = update.nbytes
 
 

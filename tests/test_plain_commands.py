@@ -48,6 +48,10 @@ class Nowhere(Command):
     pass
 
 
+class Elsewhere(Command):
+    serves = "pe_math"
+
+
 class Table(ComponentBase):
     PARAMS = (Param("load", "time", "100 ns", "Time to load."), Param("loses", "int", 0, "Whether it loses all."))
 
@@ -93,6 +97,10 @@ def twice(x, tl):
 
 def nowhere(x, tl):
     tl.issue(Nowhere())
+
+
+def elsewhere(x, tl):
+    tl.issue(Elsewhere())
 
 
 def not_issued(x, tl):
@@ -202,6 +210,21 @@ def test_a_command_is_sent_once(loaded: Plugins, capsys: pytest.CaptureFixture[s
         f"error: tl.issue at acme_table.py:{begin + 3} must be given a command that was not sent before, not the "
         f"LoadTable of acme_table.py:{begin + 2}; make another one."
     )
+
+
+def test_a_unit_that_does_not_know_it_is_told_what_it_was_given(
+    loaded: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the model raises; the line of the kernel says where it came from."""
+    arguments = ["run", "tables", "-p", "kernel=elsewhere", "--topology", "tiny", "--set", UNIT % (100, 0), "-q"]
+    assert main(arguments, loaded) == 6
+    err = re.sub(r"\S*acme_table\.py", "acme_table.py", capsys.readouterr().err)
+    assert "pe_math.PeMath raised AttributeError: 'Elsewhere' object has no attribute 'op'" in err
+    assert err.splitlines()[-2:] == [
+        f"It was given the Elsewhere that tl.issue at acme_table.py:{line_of('tl.issue(Elsewhere')} sent to the "
+        "pe_math of its PE: choose a model that takes it, or send another command.",
+        "The model is of kernbench_builtin (source tree).",
+    ]
 
 
 def test_a_unit_that_keeps_it_is_told_of_in_the_deadlock(loaded: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceb
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware, of_provider
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
+from kernbench_core.messages import ISSUED, Command
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.units import format_time
 
@@ -82,10 +83,18 @@ def _model_error(component: ComponentBase, error: BaseException, now: float) -> 
             f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
             "write `yield env.timeout(ns)` to wait."
         )
-    return blamed(error, ComponentError)(
+    made = blamed(error, ComponentError)(
         f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
+    command = _issued_in(error.__traceback__)
+    if command is not None and command.site is not None:
+        sent = f"{type(command).__name__} that {command.call} at {describe_site(command.site)} sent"
+        made.add_note(
+            f"It was given the {sent} to the {command.serves} of its PE: choose a model that takes it, or send another "
+            "command."
+        )
+    return made
 
 
 def _last_module(traceback: TracebackType | None) -> str | None:
@@ -111,6 +120,16 @@ def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
             found = owner
         traceback = traceback.tb_next
     return found
+
+
+def _issued_in(traceback: TracebackType | None) -> Command | None:
+    """Return the command of a plug-in's own, which a kernel issued, that a function in `traceback` was given."""
+    while traceback is not None:
+        for value in traceback.tb_frame.f_locals.values():
+            if isinstance(value, Command) and value.call == ISSUED:
+                return value
+        traceback = traceback.tb_next
+    return None
 
 
 def _yielded(traceback: TracebackType | None) -> object:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.messages import Command
+from kernbench_core.messages import ISSUED, Command
 from kernbench_core.values.value import OpId
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.pe_state import PeState
-
-_CALL = "tl.issue"
 
 
 class PlainCommand(KernelCommand):
@@ -25,9 +23,9 @@ class PlainCommand(KernelCommand):
     __slots__ = ("_kind", "_message")
 
     def __init__(self, message: Command, op_id: OpId, site: CallSite) -> None:
-        super().__init__(op_id, _CALL, site, (), message.nbytes)
+        super().__init__(op_id, ISSUED, site, (), message.nbytes)
         self._message, self.serves = message, message.serves
-        message.op_id, message.call, message.site = op_id, _CALL, site
+        message.op_id, message.call, message.site = op_id, ISSUED, site
         self.done = message.done
 
     @property
@@ -61,7 +59,7 @@ class PlainCommand(KernelCommand):
 
 def refuse_other_commands(command: object, site: CallSite) -> None:
     """Raise KernelError for what is no `Command` that can be sent, and for one that was sent before."""
-    here = f"{_CALL} at {describe_site(site)} must be given"
+    here = f"{ISSUED} at {describe_site(site)} must be given"
     if not isinstance(command, Command):
         what = f"the class {command.__name__}" if isinstance(command, type) else type(command).__name__
         raise KernelError(f"{here} a command, a kernbench_core.Command, not {what}; make one.")
