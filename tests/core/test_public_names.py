@@ -53,6 +53,7 @@ PUBLIC = [
     "rerun",
     "run",
     "sizes_from",
+    "triton",
 ]
 #: Those whose examples run a bench on a preset, which core itself does not have: tests/test_public_names.py tries them.
 RUN_A_BENCH = {
@@ -72,6 +73,7 @@ RUN_A_BENCH = {
     "rerun",
     "run",
     "sizes_from",
+    "triton",
 }
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
 ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]
