@@ -66,6 +66,6 @@ def shown_at(trace: Path, port: int = 0) -> Iterator[str]:
 
 def show(address: str) -> None:
     """Open the user's browser at an address, and serve it until Ctrl-C."""
-    browse(address)
     click.echo(f"Perfetto shows the trace at {address} until Ctrl-C.", err=True)
+    browse(address)
     wait()

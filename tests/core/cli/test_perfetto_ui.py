@@ -108,5 +108,5 @@ def test_ctrl_c_ends_it(trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         monkeypatch.undo()
     assert capsys.readouterr() == (
         "",
-        f"no browser was found; open the address in one.\nPerfetto shows the trace at {address} until Ctrl-C.\n",
+        f"Perfetto shows the trace at {address} until Ctrl-C.\nno browser was found; open the address in one.\n",
     )
