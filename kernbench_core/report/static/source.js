@@ -48,14 +48,15 @@ kernbench.source = (element, data, spans, choose) => {
 
   return {
     show(from, to) {
-      const { time, ops } = spans.lines(from, to);
+      const { time, called, ops } = spans.lines(from, to);
       const most = Math.max(...time, 1e-12);
       const longest = Math.max(...onPath.values(), 1e-12);
       for (const [index, row] of rows) {
         const line = data.lines[index];
         const path = onPath.get(`${line.file}:${line.number}`) || 0;
         const made = ops[index] ? `, ${ops[index].toLocaleString("en")} ${ops[index] === 1 ? "op" : "ops"}` : "";
-        const spent = `${kernbench.time(time[index])} over all PEs${made}`;
+        const calls = called[index] > 0 ? `, and ${kernbench.time(called[index])} in lines that it calls` : "";
+        const spent = `${kernbench.time(time[index])} over all PEs${made}${calls}`;
         row.children[0].replaceChildren(bar(time[index] / most, spent, "kb-c0"));
         row.children[1].replaceChildren(bar(path / longest, `${kernbench.time(path)} on the critical path`, "crit"));
         row.setAttribute("aria-label", `line ${line.number}: ${spent}, ${kernbench.time(path)} on the critical path`);

@@ -144,9 +144,11 @@ kernbench.Spans = class {
     }
     return this.outward.get(i) || [];
   }
-  // Time of each kernel line in a window of ns, and how many ops it made: what else it spends is waiting for others.
+  // Time of each kernel line in a window of ns, that in lines that it called, and how many ops it made: what else it
+  // spends is waiting for others.
   lines(from, to) {
     const time = new Float64Array(this.data.lines.length);
+    const called = new Float64Array(this.data.lines.length);
     const ops = new Int32Array(this.data.lines.length);
     this.data.tracks.forEach(([, , kind], track) => {
       if (kind !== "kernel") return;
@@ -155,10 +157,12 @@ kernbench.Spans = class {
         const long = this.to(i) - this.from(i);
         const inside = Math.min(this.to(i), to) - Math.max(this.from(i), from);
         if (inside <= 0 || long <= 0) return;
-        time[this.line[i]] += (Math.max(0, long - this.inner[i] * this.tick) * inside) / long; // without lines within it
+        const within = Math.min(long, this.inner[i] * this.tick);
+        time[this.line[i]] += ((long - within) * inside) / long;
+        called[this.line[i]] += (within * inside) / long;
         if (this.issue[i] >= 0) ops[this.line[i]]++;
       });
     });
-    return { time, ops };
+    return { time, called, ops };
   }
 };

@@ -165,3 +165,33 @@ def test_the_flame_by_keyboard(opened: Callable[..., Any], run: tuple[Path, Time
     page.keyboard.press("Escape")
     assert page.evaluate(now).startswith("all kernels, over all PEs, ")
     assert page.locator(f"{FLAME} .above").count() == 0
+
+
+@pytest.mark.slow
+def test_a_line_that_calls_tells_the_time_of_what_it_calls(
+    opened: Callable[..., Any], run: tuple[Path, Timeline]
+) -> None:  # fmt: skip
+    """Apart from its own, as the spans within its spans have it."""
+    page, timeline = opened(run[0]), run[1]
+    spans = timeline.spans
+    (line,) = [i for i, text in enumerate(timeline.sources) if "twice(" in text]
+    lines, parents = spans.line.tolist(), spans.parent.tolist()
+    within = [i for i, up in enumerate(parents) if up >= 0 and lines[i] >= 0 and lines[up] == line]
+    time, called = page.evaluate(
+        "((found) => [found.time, found.called].map((each) => each["
+        f"{line}]))(kernbench.run(0).timeline.spans.lines(0, {timeline.total_ns}))"
+    )
+    inside = float((spans.end_ns - spans.start_ns)[within].sum())
+    assert called == pytest.approx(inside, abs=1.0) and inside > 0
+    own = float((spans.end_ns - spans.start_ns)[(spans.line == line) & (spans.op >= 0) & on_kernels(timeline)].sum())
+    assert time == pytest.approx(own, abs=1.0) and own > 0
+    page.wait_for_timeout(250)
+    number = timeline.lines[line].rpartition(":")[2]
+    row = page.locator(f"article[data-section=timeline] tr[aria-label^='line {number}:']")
+    assert " in lines that it calls, " in row.get_attribute("aria-label")
+
+
+def on_kernels(timeline: Timeline) -> np.ndarray[Any, Any]:
+    """Return which spans are on a kernel's track."""
+    kinds = np.array([track.kind == "kernel" for track in timeline.tracks])
+    return kinds[timeline.spans.track]
