@@ -13,6 +13,7 @@ import kernbench_core as kb
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
 from kernbench_core.report import RunPage
+from kernbench_core.report.saved_runs import read_run
 from kernbench_core.web import LiveRun, SavedSite, served
 from tests.builtin.report.conftest import CHROMIUM, QUIET
 from tests.core.report.test_page import result
@@ -94,6 +95,24 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
         page.get_by_role("status").get_by_text("building the machine").wait_for()
         page.goto("about:blank")
         assert kb.run("vector-add", "tiny", params, plugins=plugins, watcher=again).total_ns > 0
+
+
+@pytest.mark.slow
+def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_path: Path, page: Any) -> None:
+    """The window, and the part of the machine."""
+    kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / "run")
+    live, made = LiveRun("vector-add on tiny", plugins.report_sections), read_run(tmp_path / "run")
+    run = "document.querySelector('iframe').contentWindow.kernbench.run(0)"
+    with served(live) as address:
+        live.show(made, complete=False)
+        page.goto(address)
+        page.locator("iframe[src$='n=1']:not(.coming)").wait_for()
+        page.evaluate(f"{run}.set('window', [100, 900])")
+        page.evaluate(f"{run}.machine.show('sip0.cube0.pe1')")
+        live.show(made, complete=True)
+        page.locator("iframe[src$='n=2']:not(.coming)").wait_for()
+        page.locator("iframe[src$='n=1']").wait_for(state="detached")
+        assert page.evaluate(f"[{run}.window, {run}.machine.part]") == [[100, 900], "sip0.cube0.pe1"]
 
 
 def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
