@@ -155,10 +155,14 @@ def kernbench_calibrators() -> list[CalibratorEntry]:
 def kernbench_kits() -> list[KitEntry]:
     """Return what drives models of our kinds of nodes where they are checked."""
     kinds = (
-        "host", "io_cpu", "m_cpu", "pe_cpu", "pe_dma", "pe_fetch_store", "pe_gemm", "pe_ipcq", "pe_math", "pe_mmu",
-        "pe_scheduler", "pe_tcm",
+        "hbm_ctrl", "host", "io_cpu", "io_noc", "io_ucie", "m_cpu", "pcie_ep", "pe_cpu", "pe_dma", "pe_fetch_store",
+        "pe_gemm", "pe_ipcq", "pe_math", "pe_mmu", "pe_scheduler", "pe_tcm", "router", "ucie",
     )  # fmt: skip
-    return [KitEntry(f"components.{kind}", f"{HERE}.driving:run_kernels", "Kernels on tiny.") for kind in kinds]
+    return [
+        *(KitEntry(f"components.{kind}", f"{HERE}.driving:run_kernels", "Kernels on tiny.") for kind in kinds),
+        KitEntry("components.link", f"{HERE}.driving:run_kernels_on_two", "Kernels on two packages."),
+        KitEntry("components.sram", f"{HERE}.driving:run_kernels_with_sram", "Kernels whose queues are in the SRAM."),
+    ]
 
 
 def kernbench_report_sections() -> list[ReportSectionEntry]:

@@ -7,7 +7,7 @@ name of an entry to a mapping from the name of a check to the reason. A check th
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -85,19 +85,32 @@ class Conformance:
                     f"what is checked must be an entry of plug-in {self.plugin!r} or a check, not {name!r}."
                     f"{did_you_mean(name, known)}"
                 )
+        chosen = []
         for sort, name in self.entries:
             whole = not names or name in names
             checks = [each for each in self.kits[sort].checks if whole or each.name in names]
             if checks or whole or _OPENS in names:
-                yield from self._of_entry(sort, name, checks, whole or _OPENS in names)
+                chosen.append((sort, name, checks, whole or _OPENS in names))
+        openers = self.openers((sort, name) for sort, name, _, _ in chosen)
+        for sort, name, checks, told in chosen:
+            yield from self._of_entry(sort, name, openers[sort], checks, told)
 
-    def _of_entry(self, sort: str, name: str, checks: list[Check[Any]], told: bool) -> Iterator[CheckResult]:
+    def openers(self, entries: Iterable[tuple[str, str]]) -> Mapping[str, Callable[[str], Any]]:
+        """Return what opens entries that are checked together, by their sort."""
+        names: dict[str, list[str]] = {}
+        for sort, name in entries:
+            names.setdefault(sort, []).append(name)
+        return {sort: self.kits[sort].opener(self.plugins, found) for sort, found in names.items()}
+
+    def _of_entry(
+        self, sort: str, name: str, opener: Callable[[str], Any], checks: list[Check[Any]], told: bool
+    ) -> Iterator[CheckResult]:
         """Open an entry, and carry out its checks; whether it opens is `told` where somebody asked, or it does not."""
         expected = self.expected.get(name, {})
         found: list[Any] = []
 
         def opens(_: None) -> None:
-            found.append(self.kits[sort].subject(self.plugins, name))
+            found.append(opener(name))
 
         opening = Check(opens).result(sort, name, None, expected)
         if told or not found:

@@ -8,8 +8,9 @@ comes out of it counts as a failure too.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Generic, TypeVar
 
 from attrs import asdict, frozen
@@ -107,13 +108,23 @@ class Check(Generic[S]):
 class Kit(Generic[S]):
     """The checks of one sort of thing, and how a registered one becomes what they are given.
 
-    `subject(plugins, name)` opens an entry; what it raises fails the check `opens`, which every entry has.
+    `subject(plugins, name)` opens an entry; what it raises fails the check `opens`, which every entry has. Where
+    entries share something that is dear, `together(plugins, names)` returns what opens one of those by its name.
     """
 
     subject: Callable[[Plugins, str], S]
     checks: tuple[Check[S], ...]
+    together: Callable[[Plugins, Sequence[str]], Callable[[str], S]] | None = None
+
+    def opener(self, plugins: Plugins, names: Sequence[str]) -> Callable[[str], S]:
+        """Return what opens entries that are checked together, by their names."""
+        return partial(self.subject, plugins) if self.together is None else self.together(plugins, names)
 
 
-def kit_of(subject: Callable[[Plugins, str], S], *functions: Callable[[S], None]) -> Kit[S]:
+def kit_of(
+    subject: Callable[[Plugins, str], S],
+    *functions: Callable[[S], None],
+    together: Callable[[Plugins, Sequence[str]], Callable[[str], S]] | None = None,
+) -> Kit[S]:
     """Make a kit of the functions that check, in their order."""
-    return Kit(subject, tuple(Check(each) for each in functions))
+    return Kit(subject, tuple(Check(each) for each in functions), together)

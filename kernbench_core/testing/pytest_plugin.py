@@ -11,7 +11,7 @@ PYTEST_DONT_REWRITE: test modules import it, too, and there is no assertion in i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.testing.conformance import Conformance
 from kernbench_core.testing.hand_made import Model
-from kernbench_core.testing.kit import CheckOutcome
+from kernbench_core.testing.kit import CheckOutcome, Kit
 from kernbench_core.testing.rig import Rig
 
 _OPENS = "opens"
@@ -47,11 +47,11 @@ def parametrize_checks(
     for what it says of checks that there are not.
     """
     conformance = Conformance.of(plugin, plugins)
-    opened = {(sort, name): _Opened(conformance, sort, name) for sort, name in conformance.entries}
+    chosen = [each for each in conformance if not only or not {each[1], each[2]}.isdisjoint(only)]
+    openers = conformance.openers(dict.fromkeys((sort, name) for sort, name, _ in chosen))
+    opened = {(sort, name): _Opened(conformance.kits[sort], openers[sort], sort, name) for sort, name, _ in chosen}
     cases = []
-    for sort, name, check in conformance:
-        if only and name not in only and check not in only:
-            continue
+    for sort, name, check in chosen:
         reason = conformance.expected.get(name, {}).get(check)
         marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
         cases.append(pytest.param(_Case(opened[sort, name], check), id=f"{name}-{check}", marks=marks))
@@ -85,10 +85,9 @@ def component_rig() -> Iterator[RigMaker]:
 class _Opened:
     """An entry, opened by the first check that needs it."""
 
-    def __init__(self, conformance: Conformance, sort: str, name: str) -> None:
-        self.sort, self.name = sort, name
-        self.kit = conformance.kits[sort]
-        self._plugins = conformance.plugins
+    def __init__(self, kit: Kit[Any], opener: Callable[[str], Any], sort: str, name: str) -> None:
+        self.kit, self.sort, self.name = kit, sort, name
+        self._opener = opener
 
         self.subject: Any = None
 
@@ -96,7 +95,7 @@ class _Opened:
     def fault(self) -> str:
         """Open it; say what that raised, "" where it raised nothing and `subject` is what its kit checks."""
         try:
-            self.subject = self.kit.subject(self._plugins, self.name)
+            self.subject = self._opener(self.name)
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:

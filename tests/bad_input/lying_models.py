@@ -237,6 +237,6 @@ def kernbench_components() -> list[ComponentEntry]:
         "AtPeakMath": "pe_math",
     }  # fmt: skip
     return [
-        ComponentEntry(f"lying.{name.lower()}", f"lying_models:{name}", kind=kind, sentence="Tell lies.")
+        ComponentEntry(f"lying.{name.lower()}", f"{__name__}:{name}", kind=kind, sentence="Tell lies.")
         for name, kind in kinds.items()
     ]

@@ -6,30 +6,49 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.testing import CheckOutcome
 from kernbench_core.testing.components.kit import KIT
 
 pytest_plugins = ["pytester"]
 PAGE = Path(__file__).parents[2] / "docs/plugins.md"
-PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+ENTRY_POINTS = ["builtin = kernbench_builtin.plugin"]
+PLUGINS = load_plugins(ENTRY_POINTS, installed=False)
 #: The checks that start processes, and the one that drives a model with parameters at their ends.
 LONG = {"logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "refuses_wrong_parameters"}
-#: What passes messages on.
-HOPS = {"builtin.forwarding", "builtin.pcie_ep", "builtin.router_vc"}
+#: What neither answers reads and writes nor serves what is logged.
+UNTIMED = {
+    f"builtin.{name}"
+    for name in ("forwarding", "host", "io_cpu", "m_cpu", "pcie_ep", "pe_cpu", "pe_mmu", "router_vc")
+}
+#: The lying models of the run's own checks, by the checks that must find each; no others may.
+_CONSERVES, _BOUND, _PEAK, _TIME = (
+    "conserves_messages_and_bytes", "never_undercuts_its_bound", "never_exceeds_its_peak", "takes_time",
+)  # fmt: skip
+LIES = {
+    "atpeak": set(), "atpeakmath": set(), "busy": {_PEAK}, "busyscratchpad": {_PEAK}, "deaf": {"drains"},
+    "halves": {_CONSERVES, _BOUND},  # half of the bytes are there sooner
+    "hasty": {_BOUND, _PEAK}, "hastybanks": {_BOUND, _PEAK},  # what answers at once is above any bandwidth, too
+    "hurried": {"serves_without_errors"}, "impatient": {"serves_without_errors"},
+    "instant": {_TIME}, "lossy": {_CONSERVES}, "lossyanswers": {_CONSERVES}, "lossycredits": {_CONSERVES},
+    "lossypayload": {_CONSERVES}, "nought": {_BOUND, _PEAK, _TIME}, "noughtsram": {_BOUND, _PEAK, _TIME},
+    "prophet": {"counts_what_it_served"}, "racing": {_PEAK}, "racingmath": {_PEAK}, "swallow": {_CONSERVES},
+    "twicememory": {_CONSERVES}, "twicemmu": {_CONSERVES},
+}  # fmt: skip
+QUICK_LIES = {"lossycredits", "twicemmu"}
 QUICK = {"builtin.hbm_ctrl_bank", "builtin.pe_dma", "builtin.router_vc"}
 
 
-def outcomes(name: str, checks: set[str]) -> dict[str, str]:
+def outcomes(name: str, checks: set[str], plugins: Plugins = PLUGINS) -> dict[str, str]:
     """Return the outcomes of checks of a model that are not a pass, with their reasons."""
-    subject = KIT.subject(PLUGINS, name)
+    subject = KIT.subject(plugins, name)
     found = [check.result("components", name, subject, {}) for check in KIT.checks if check.name in checks]
     return {each.check: f"{each.outcome}: {each.reason}" for each in found if each.outcome is not CheckOutcome.PASSED}
 
 
 def expected(name: str) -> set[str]:
     """Return the checks that have nothing to look at."""
-    return {"agrees_with_its_other_style", *(("takes_time",) if name in HOPS else ())}
+    return {"agrees_with_its_other_style", *(("takes_time",) if name in UNTIMED else ())}
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
@@ -46,6 +65,16 @@ def test_a_model_keeps_its_word(name: str) -> None:
 def test_a_model_keeps_its_word_in_every_process(name: str) -> None:
     """Under every hash seed, built anew; and at the ends of what its parameters allow."""
     assert outcomes(name, LONG) == {}
+
+
+@pytest.mark.parametrize("lie", [lie if lie in QUICK_LIES else pytest.param(lie, marks=pytest.mark.slow)
+                                 for lie in LIES])  # fmt: skip
+def test_a_lie_is_found(lie: str) -> None:
+    """On a machine that runs kernels, by the check that is named for it."""
+    plugins = load_plugins([*ENTRY_POINTS, "lying = tests.bad_input.lying_models"], installed=False)
+    checks = {check.name for check in KIT.checks} - LONG - {"documents_itself"}
+    found = outcomes(f"lying.{lie}", checks, plugins)
+    assert {check for check, told in found.items() if told.startswith("failed")} == LIES[lie], found
 
 
 def test_the_page_has_an_example_that_runs(pytester: pytest.Pytester) -> None:

@@ -20,6 +20,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 _WRONG = 1
+#: Entries with one and the same verdict that are told by name.
+_FEW = 3
 
 
 @click.group("plugins", context_settings={"help_option_names": ["-h", "--help"]})
@@ -114,9 +116,13 @@ def _print_results(name: str, results: Sequence[CheckResult]) -> None:
             reasons.setdefault((each.entry, str(each.outcome), each.reason), []).append(each.check)
     rows = [(*which, ", ".join(f"{count} {outcome}" for outcome, count in of.items())) for which, of in counts.items()]
     table(("entry", "sort", "checks"), rows)
+    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (entry, outcome, reason), checks in reasons.items():
-        which = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
-        paragraph(f"{entry}, {which} {outcome}: {reason}.", "    ", "  ", min(width(), 100))
+        alike.setdefault((outcome, reason, tuple(checks)), []).append(entry)
+    for (outcome, reason, of), entries in alike.items():
+        which = of[0] if len(of) == 1 else f"{len(of)} checks"
+        who = ", ".join(entries if len(entries) <= _FEW else [*entries[:_FEW], f"and {len(entries) - _FEW} more"])
+        paragraph(f"{who}, {which} {outcome}: {reason}.", "    ", "  ", min(width(), 100))
     wrong = sum(not each.outcome.right for each in results)
     told = f"{wrong} of {len(results)} checks did not end" if wrong else f"all {len(results)} checks ended"
     click.secho(f"{told} as they must.", fg="red" if wrong else "green")

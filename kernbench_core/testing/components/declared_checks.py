@@ -34,10 +34,10 @@ def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
     _, told = resolve_params(subject.cls.PARAMS, {_UNKNOWN: 1}, lambda *names: ".".join(names))
     if not any(sentence.startswith(f"{_UNKNOWN} must be a declared parameter") for sentence in told):
         raise CheckFailed(f"parameter {_UNKNOWN!r} must be refused in a sentence, not by {told!r}")
-    subject.course_for("refuses_wrong_parameters")
+    subject.courses_for("refuses_wrong_parameters")
     for param in subject.cls.PARAMS:
         for value in _edges(param):
-            error = subject.built_with({param.name: value})
+            error = subject.drive(subject.drivers[0], {param.name: value}).error
             if error is not None and not isinstance(error, ConfigError | SanityError):
                 raise CheckFailed(
                     f"with {param.name}={value!r}, which its PARAMS allow, it must serve, or refuse that by a "
@@ -47,8 +47,8 @@ def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
 
 def has_a_short_repr(subject: ComponentUnderTest) -> None:
     """Its repr is shorter than 2 kB, before and after it has served, and has no address of memory in it."""
-    course = subject.course_for("has_a_short_repr")
-    for component in course.watch.components:
+    courses = subject.courses_for("has_a_short_repr")
+    for component in [each for course in courses for each in course.watch.components]:
         told = repr(component)
         if len(told) > _LONGEST_REPR:
             raise CheckFailed(f"its repr must have at most {_LONGEST_REPR} characters, not {len(told)}: {told[:60]}…")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.components.declared_checks import (
     documents_itself,
     has_a_short_repr,
     refuses_wrong_parameters,
 )
+from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.process_checks import (
     logs_the_same_in_another_process,
     logs_the_same_under_every_hash_seed,
@@ -34,9 +37,16 @@ def subject_of(plugins: Plugins, name: str) -> ComponentUnderTest:
     return ComponentUnderTest(name, plugins)
 
 
+def subjects_of(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
+    """Return what opens models of which other processes are asked together: to start one takes longest."""
+    elsewhere = Elsewhere(plugins, names)
+    return lambda name: ComponentUnderTest(name, plugins, elsewhere=elsewhere)
+
+
 KIT = kit_of(
     subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
     takes_finite_times, conserves_messages_and_bytes, drains, never_undercuts_its_bound, never_exceeds_its_peak,
     takes_time, counts_what_it_served, leaves_messages_and_parameters_alone, has_a_short_repr,
     agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
+    together=subjects_of,
 )  # fmt: skip

@@ -12,7 +12,7 @@ import attrs
 
 from kernbench_core.environment import Environment, GridTimeout
 from kernbench_core.graph import Node
-from kernbench_core.messages import HostRequest, MsgBase
+from kernbench_core.messages import HostRequest, MsgBase, Transaction
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 
@@ -47,7 +47,8 @@ class Observation:
     """Look on at a run or a rig (a `RunObserver`), at the components on nodes for which `stands(node)` is true.
 
     `no_times` are sentences on what was given as a time and is none, `twice` on messages that were sent while they were
-    still on their way, `lines` the log: what passed on the wires of the components, and what they served.
+    still on their way, `lines` the log: what passed on the wires of the components, and what they served. `accesses` is
+    how many reads and writes ended at them, `in_no_time` those of which the answer left when the request had come.
     """
 
     def __init__(self, stands: Callable[[Node], bool]) -> None:
@@ -58,7 +59,10 @@ class Observation:
         self.services: list[Service] = []
         self.params: dict[str, NotingParams] = {}
         self.components: tuple[ComponentBase, ...] = ()
+        self.accesses = 0
+        self.in_no_time: list[str] = []
         self.env: Environment | None = NotingEnvironment(self)
+        self._asked_at: dict[MsgBase, float] = {}
         self._labels: dict[MsgBase, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -113,10 +117,18 @@ class Observation:
             self.check_time(tail, what.format("last"), self.env.now)
             if msg.callbacks is not None:
                 self.twice.append(f"{source} sent {self.label(msg)} while it was still on its way; it must go on once")
+            came = self._asked_at.pop(msg, tail)
+            if isinstance(msg, Transaction) and msg.reply and msg.path[0] == source:
+                self.accesses += 1
+                if msg.total and tail <= came:
+                    told = f"{source} answered {self.label(msg)}, a {msg.op} of {msg.total} B, in 0 ns"
+                    self.in_no_time.append(f"{told}; memory must take time")
 
     def passed(self, wire: Wire, msg: MsgBase) -> None:
         """Write down when a message will be at the other end of a wire."""
         source, _, destination = wire.name.partition("->")
+        if destination in self.params and not msg.reply and msg.path[-1] == destination:
+            self._asked_at[msg] = msg.tail
         if source in self.params or destination in self.params or source.partition("#")[0] in self.params:
             self.lines.append(f"{wire.name} {self.label(msg)} {msg.nbytes} B {msg.head!r} {msg.tail!r}")
 

@@ -13,10 +13,11 @@ import attrs
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import DeadlockError, KernbenchWarning, LimitError, SanityError, in_words
 from kernbench_core.graph import Edge
+from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.statistics import statistics
 from kernbench_core.messages import MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.testing.components.observation import Observation, contents
+from kernbench_core.testing.components.observation import NotingParams, Observation, contents
 from kernbench_core.testing.hand_made import Model, Placed
 from kernbench_core.testing.rig import Harness, Probe
 
@@ -76,6 +77,11 @@ class Course:
     said: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
 
     @property
+    def params(self) -> tuple[NotingParams, ...]:
+        """The parameters of the components, and what was done with them."""
+        return tuple(self.watch.params.values())
+
+    @property
     def log(self) -> list[str]:
         """All that was seen, a line each: passages and services in their order, then what was counted."""
         assert self.hardware is not None, "asked of a drive that came to its end"
@@ -106,14 +112,15 @@ class Course:
             return "conserves_messages_and_bytes", watch.twice[0]
         if error is None or isinstance(error, SanityError):
             return None
-        if undeclared := sorted(name for params in watch.params.values() for name in params.asked):
+        if undeclared := sorted(name for params in self.params for name in params.asked):
             return "uses_declared_parameters_only", f"it reads {undeclared[0]!r}, which its PARAMS do not declare"
         if isinstance(error, LimitError):
             return "drains", f"it must come to rest when all is served, and goes on: {in_words(error)}"
         if isinstance(error, DeadlockError):
             if held := self.held:
                 return "drains", f"nothing can happen any more, and {held[0]}"
-            return "conserves_messages_and_bytes", f"somebody waits for a message that is nowhere: {first_line(error)}"
+            lost = lost_messages(self.hardware) if self.hardware is not None else []
+            return "conserves_messages_and_bytes", " ".join(lost[:1]) or first_line(error)
         return "serves_without_errors", f"it raised {first_line(error)}"
 
 

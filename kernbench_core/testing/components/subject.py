@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.components.drivers import BY_KIND
+from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.stand import Course, Driver, Stand
 from kernbench_core.testing.hand_made import Placed
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
@@ -21,12 +22,14 @@ SAME = "kernbench_same_models"
 
 
 class ComponentUnderTest:
-    """A registered model, its class, the kind of node that it is tried as, and its driver.
+    """A registered model, its class, the kind of node that it is tried as, and what drives it: nothing or more.
 
-    `why` says why there is no driver, where there is none.
+    `why` says why nothing does, where that is so.
     """
 
-    def __init__(self, name: str, plugins: Plugins, kind: str | None = None) -> None:
+    def __init__(
+        self, name: str, plugins: Plugins, kind: str | None = None, elsewhere: Elsewhere | None = None
+    ) -> None:
         cls = plugins.components.load(name)
         if not isinstance(cls, type) or not issubclass(cls, ComponentBase):
             raise CheckFailed(f"its target must be a ComponentBase class, not {cls!r}")
@@ -34,27 +37,11 @@ class ComponentUnderTest:
         self.name = name
         self.cls: type[ComponentBase] = cls
         self.plugins = plugins
-        self.driver: Driver | None = None
-        self.kind = kind
-        #: The logs that processes of their own gave, once they have been asked.
-        self.elsewhere: list[list[str]] | None = None
-        kinds = plugins.components.made_for(name) or ("",)
-        for each in kinds if kind is None else (kind,):
-            self._choose(each)
-            if self.driver is not None:
-                break
+        self.elsewhere = elsewhere or Elsewhere(plugins, (name,))
+        kinds = (plugins.components.made_for(name) or ("",)) if kind is None else (kind,)
+        found = ((each, tuple(_drivers(plugins, each))) for each in kinds)
+        self.kind, self.drivers = next((pair for pair in found if pair[1]), (kinds[0], ()))
         self.why = f"nothing drives nodes of kind {kinds[0]!r}; a kit '{DRIVES}{kinds[0]}' of a plug-in would"
-
-    def _choose(self, kind: str) -> None:
-        """Take the driver of a kind: that of a plug-in, or one of core's."""
-        kits = self.plugins.kits
-        self.kind = kind
-        if f"{DRIVES}{kind}" in kits:
-            self.driver = kits.load(f"{DRIVES}{kind}")
-            if not callable(self.driver):
-                raise kits.fault(f"{DRIVES}{kind}", f"must be a function that drives a stand, not {self.driver!r}")
-        elif kind in BY_KIND:
-            self.driver = BY_KIND[kind]
 
     @property
     def other(self) -> str | None:
@@ -71,36 +58,52 @@ class ComponentUnderTest:
             raise CheckFailed(f"{SAME} of its plug-in must map names of models to those of others, not {said!r}")
         return other
 
-    def drive(self, params: Mapping[str, object] | None = None) -> Course:
+    def drive(self, driver: Driver, params: Mapping[str, object] | None = None) -> Course:
         """Build it anew from its name and parameters, drive it, and return what came of it."""
-        if self.driver is None:
-            raise NotApplicable(self.why)
-        placed = Placed(self.name, params or {}, self.kind or "under_test")
-        return Stand(placed, self.plugins).drive(self.driver)
+        return Stand(Placed(self.name, params or {}, self.kind or "under_test"), self.plugins).drive(driver)
 
-    def built_with(self, params: Mapping[str, object]) -> BaseException | None:
-        """Return what a model with these parameters raises when it is built, None where it raises nothing."""
-        return self.drive(params).error
+    def driven(self) -> tuple[Course, ...]:
+        """Build and drive it anew, with each of its drivers; NotApplicable where there is none."""
+        if not self.drivers:
+            raise NotApplicable(self.why)
+        return tuple(map(self.drive, self.drivers))
 
     @cached_property
-    def course(self) -> Course:
-        """What came of driving it once; all checks look at that."""
-        return self.drive()
+    def courses(self) -> tuple[Course, ...]:
+        """What came of driving it, with each driver once; all checks look at that."""
+        return self.driven()
 
-    def course_for(self, check: str) -> Course:
-        """Return what came of the drive, for a check of this name.
+    def courses_for(self, check: str) -> tuple[Course, ...]:
+        """Return what came of the drives, for a check of this name.
 
         Raises:
-            CheckFailed: the drive did not come to its end, and the check is the one that says why.
+            CheckFailed: a drive did not come to its end, and the check is the one that says why.
             NotApplicable: another one is, or there is no driver.
         """
-        course = self.course
-        if course.blame is not None:
-            blamed, sentence = course.blame
-            if blamed == check:
-                raise CheckFailed(sentence)
-            raise NotApplicable(f"the drive did not come to its end, as {blamed} tells")
-        return course
+        for course in self.courses:
+            if course.blame is not None:
+                blamed, sentence = course.blame
+                if blamed == check:
+                    raise CheckFailed(sentence)
+                raise NotApplicable(f"the drive did not come to its end, as {blamed} tells")
+        return self.courses
+
+
+def log_of(courses: Iterable[Course]) -> list[str]:
+    """Return the logs of several drives, one after another."""
+    return [line for course in courses for line in course.log]
+
+
+def _drivers(plugins: Plugins, kind: str) -> Iterator[Driver]:
+    """Yield what drives nodes of a kind: by hand, and as a plug-in does."""
+    if kind in BY_KIND:
+        yield BY_KIND[kind]
+    name = f"{DRIVES}{kind}"
+    if name in plugins.kits:
+        driver: Driver = plugins.kits.load(name)
+        if not callable(driver):
+            raise plugins.kits.fault(name, f"must be a function that drives a stand, not {driver!r}")
+        yield driver
 
 
 def first_difference(one: Sequence[str], other: Sequence[str]) -> str:
