@@ -96,7 +96,7 @@ class Flame {
     return `${where}${at.label}, ${kernbench.time(at.total * this.tick)}, ${kernbench.share(at.total / all)}${waits}${own}`;
   }
   tell(at) {
-    this.told.textContent = this.root.total > 0 ? this.words(at) : "No kernel ran in this window.";
+    this.told.textContent = this.root.total > 0 ? this.words(at) : "Nothing is known of a kernel in this window.";
   }
   focus(at) {
     const found = this.drawn.get(at);

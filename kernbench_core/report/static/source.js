@@ -44,7 +44,7 @@ kernbench.source = (element, data, spans, choose) => {
     const head = make("thead", {}, make("tr", {}, ...["time", "critical", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
     element.append(make("table", {}, make("caption", {}, file), head, body));
   }
-  if (!files.size) element.append(make("p", { class: "note" }, " No kernel ran."));
+  if (!files.size) element.append(make("p", { class: "note" }, "No kernel line is on the timeline."));
 
   return {
     show(from, to) {

@@ -25,7 +25,8 @@ class Timeline {
     this.box = element.querySelector(".rows");
     this.painter = new kernbench.Painter(this.canvas, this.spans, data);
     this.source = kernbench.source(element.querySelector(".source"), data, this.spans, (line) => this.chooseLine(line));
-    this.flame = kernbench.flame(element.querySelector(".icicle"), data, this.spans, (line) => this.light(line));
+    const icicle = element.querySelector(".icicle");
+    this.flame = icicle === null ? null : kernbench.flame(icicle, data, this.spans, (line) => this.light(line));
     this.detail = element.querySelector(".span-detail");
     this.lay();
     kernbench.brush(element.querySelector(".window"), run, this.total, run.profile || this.profile());
@@ -376,7 +377,7 @@ class Timeline {
     this.later = setTimeout(() => {
       const window = this.run.window || [0, this.total];
       this.source.show(...window);
-      this.flame.show(...window);
+      if (this.flame !== null) this.flame.show(...window);
     }, 80);
   }
 }

@@ -81,3 +81,5 @@ def test_of_a_cut_timeline_only_its_window_is_told(
     inside, wide, outside = (page.evaluate(f"{figures}.mean('busy', '{wire}', {window})") for window in windows)
     assert inside == wide > 0 and outside is None
     assert page.locator(f"{MACHINE} .scale").inner_text().endswith("It is known from 4 us to 5 us only.")
+    assert page.locator(f"{TIMELINE} p.note", has_text="It is known from 4 us to 5 us only.").count() == 1
+    page.locator(f"{TIMELINE} .icicle output", has_text="Nothing is known of a kernel in this window.").wait_for()

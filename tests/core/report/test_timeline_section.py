@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from kernbench_core.report import timeline_section
 from kernbench_core.report.busy_bins import busy_bins, shares
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.span_lanes import MOST, lanes
-from kernbench_core.timeline import Timeline, Track
+from kernbench_core.timeline import Activity, Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
 from tests.core.report.test_page import result
 
@@ -82,6 +83,20 @@ def test_the_time_of_a_line_is_without_that_of_lines_within_it() -> None:
     assert (data["spans"]["inner"] * data["tick"]).tolist() == [0.0, 10.0, 0.0, 0.0]
     assert data["lines"][1] == {"file": "/a/b.py", "number": 4, "text": "y = 2"}
     assert (data["spans"]["start"] * data["tick"]).tolist() == [0.0, 10.0, 10.0, 0.0]  # from the one before
+
+
+def test_a_timeline_says_what_is_not_in_it() -> None:
+    """Lines of kernels at a coarse level; all but a window that it was cut to."""
+    rows = [(0, 0.0, 90.0, -1, -1)]
+    whole = timeline(rows, ["host"])
+    coarse = timeline_section.TIMELINE.html(RunPage("r", result(), timeline=whole.level("launch")))
+    assert "It does not go down to the lines of kernels" in coarse and "icicle" not in coarse
+    edges, none = np.array([20.0, 60.0]), np.zeros((0, 1), np.float32)
+    for cut, told in ((edges, "It is known from 20 ns to 60 ns only."), (np.array([0.0, 100.0]), None)):
+        activity = Activity(cut, (), np.zeros(0, np.int32), none, none)
+        page = timeline_section.TIMELINE.html(RunPage("r", result(), timeline=attrs.evolve(whole, activity=activity)))
+        assert ("It is known" in page) == (told is not None) and (told or "") in page
+        assert "icicle" in page
 
 
 def test_more_spans_than_a_page_holds_leave_the_finest_levels_out(monkeypatch: pytest.MonkeyPatch) -> None:
