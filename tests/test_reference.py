@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,12 @@ REPO = Path(__file__).parents[1]
 def reference() -> Iterator[ModuleType]:
     with loaded_tool("reference") as module:
         yield module
+
+
+@pytest.fixture(scope="module")
+def text(reference: ModuleType) -> ModuleType:
+    """Return what refuses things without a sentence; the tool imports it from its own folder."""
+    return sys.modules["reference_text"]
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +113,38 @@ def test_names_of_the_language_hooks_and_errors_are_there(pages: dict[str, str])
         (lambda tool: tool.sentence("f16", "tl.odd"), "tl.odd must have a docstring that says what it is; write one."),
     ],
 )
-def test_what_has_no_sentence_stops_it(reference: ModuleType, make: object, told: str) -> None:
-    with pytest.raises(reference.Undocumented) as raised:
-        make(reference)  # type: ignore[operator]
+def test_what_has_no_sentence_stops_it(text: ModuleType, make: object, told: str) -> None:
+    with pytest.raises(text.Undocumented) as raised:
+        make(text)  # type: ignore[operator]
     assert str(raised.value) == told
 
 
-def test_an_option_without_help_stops_it(reference: ModuleType) -> None:
+def test_an_option_without_help_stops_it(reference: ModuleType, text: ModuleType) -> None:
     command = click.Command("odd", params=[click.Option(["--odd"])], help="Be odd.")
-    with pytest.raises(reference.Undocumented, match="odd must have a help text"):
+    with pytest.raises(text.Undocumented, match="odd must have a help text"):
         reference._options(click.Context(command, info_name="kernbench odd"), command)
+
+
+def test_every_exported_name_is_there(pages: dict[str, str]) -> None:
+    import kernbench_core as kb
+
+    names = [name for name in kb.__all__ if not name.startswith("_")]
+    assert [n for n in names if f"## `kb.{n}`" not in pages["python"] and f"## `{n}(" not in pages["hooks"]] == []
+
+
+def test_arguments_become_a_list(text: ModuleType) -> None:
+    def odd() -> None:
+        """Be odd.
+
+        Args:
+            a: One.
+            b: Two
+                and more.
+
+        >>> odd()
+        """
+
+    assert text.whole(odd, "odd") == "Be odd.\n\n- `a`: One.\n- `b`: Two\n        and more."
 
 
 def test_stale_pages_are_told(

@@ -13,7 +13,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import attrs
 import check_docs
 import click
+from reference_text import NOTE, code, said, sentence, signature, table, whole
 
 import kernbench_core as kb
 from kernbench_core import errors, hookspecs, messages, registry
@@ -35,47 +36,9 @@ from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
 
 PAGES = check_docs.REPO / "docs" / "reference"
-NOTE = "Written by `python tools/reference.py` from the code; a test fails when it is not what the code says.\n"
 #: What a pattern of the schema names, by a unit that only it has.
 UNITS = {"GB/s": "bandwidth", "ns/mm": "time per length", "KiB": "size", "mm": "length", "MHz": "frequency",
          "GT/s": "transfer rate", "ns": "time"}  # fmt: skip
-
-
-class Undocumented(Exception):
-    """Something public has no sentence that says what it is."""
-
-
-def sentence(thing: Any, name: str) -> str:
-    """Return the first paragraph of a docstring of its own, on one line."""
-    text = inspect.getdoc(thing) or ""
-    first = " ".join(text.split("\n\n")[0].split())
-    if not first or first.startswith(("str(", "int(")):
-        raise Undocumented(f"{name} must have a docstring that says what it is; write one.")
-    return first
-
-
-def said(text: str | None, name: str) -> str:
-    """Return a help text on one line."""
-    if not text or not text.strip():
-        raise Undocumented(f"{name} must have a help text; write one.")
-    plain = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(part if part.startswith("`") else part.replace("*", "\\*").replace("<", "&lt;") for part in plain)
-
-
-def row(*cells: object) -> str:
-    """Return a row of a table."""
-    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return a table, or nothing without rows."""
-    body = [row(*cells) for cells in rows]
-    return [row(*heads), row(*("---" for _ in heads)), *body, ""] if body else []
-
-
-def code(text: object) -> str:
-    """Return text in backticks, "" for none."""
-    return f"`{text}`" if str(text) else ""
 
 
 # Commands -----------------------------------------------------------------------------------------------
@@ -93,26 +56,22 @@ def _command(ctx: click.Context, command: click.Command, plugins: Plugins) -> It
     yield from _options(ctx, command)
     if not isinstance(command, click.Group):
         return
-    known: dict[str, list[str]] = {}
-    below: dict[str, list[str]] = {}
+    alike: dict[str, tuple[list[str], list[str]]] = {}
     for name in command.list_commands(ctx):
         found = command.get_command(ctx, name)
         if ctx.parent is None and name in plugins.commands:
             found = plugins.commands.load(name)
         assert found is not None
         inner = click.Context(found, info_name=name, parent=ctx, obj=ctx.obj)
-        rows = "\n".join(_options(inner, found))
-        if rows and rows in below:
-            known[below[rows][0]].append(f"`{inner.command_path}`: {said(found.help, inner.command_path)}")
-            continue
-        below[rows] = [name]
-        known[name] = list(_command(inner, found, plugins))
-        known[name] = [*known[name], *([] if not rows else ["<!-- alike -->"])]
-    for lines in known.values():
-        at = lines.index("<!-- alike -->") if "<!-- alike -->" in lines else len(lines)
-        yield from lines[:at]
-        if lines[at + 1 :]:
-            yield from ("The same options have:", "", *(f"- {line}" for line in lines[at + 1 :]), "")
+        options = "\n".join(_options(inner, found)) or name
+        if options in alike:
+            alike[options][1].append(f"- `{inner.command_path}`: {said(found.help, inner.command_path)}")
+        else:
+            alike[options] = (list(_command(inner, found, plugins)), [])
+    for lines, others in alike.values():
+        yield from lines
+        if others:
+            yield from ("The same options have:", "", *others, "")
 
 
 def _options(ctx: click.Context, command: click.Command) -> list[str]:
@@ -239,14 +198,6 @@ def not_modelled(plugins: Plugins) -> Iterator[str]:
 # Language, messages, hooks, errors ----------------------------------------------------------------------
 
 
-def signature(function: Any, name: str) -> str:
-    """Return how a function is called, without self and without annotations."""
-    found = inspect.signature(function)
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
-    told = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-    return name + re.sub(r"<(\w+\.\w+): [^>]*>", r"\1", told)
-
-
 def language(plugins: Plugins) -> Iterator[str]:
     """Yield the page of every name of `tl`."""
     yield from ("# Names of `tl`", "", NOTE)
@@ -273,7 +224,7 @@ def message_page(plugins: Plugins) -> Iterator[str]:
         base = ", ".join(f"`{b.__name__}`" for b in found.__bases__ if b is not object)
         slots = [slot for slot in getattr(found, "__slots__", ()) if not slot.startswith("_")]
         told = [f"*Of:* {base}." if base else "", f"*Fields:* {', '.join(map(code, slots))}." if slots else ""]
-        yield from (f"### `{name}`", "", _whole(found, name), "", " ".join(filter(None, told)), "")
+        yield from (f"### `{name}`", "", whole(found, name), "", " ".join(filter(None, told)), "")
     yield from ("## Commands of the kernel language", "", "All are `Command`s; `serves` is the kind of unit.", "")
     yield from table(("command", "serves", ""), _kernel_commands())
     for head, found in (
@@ -281,7 +232,7 @@ def message_page(plugins: Plugins) -> Iterator[str]:
         ("### What a message says of itself: `OpDescription`", OpDescription),
         ("### What an op reads or writes: `Access`", Access),
     ):
-        yield from (head, "", _whole(found, found.__name__), "")
+        yield from (head, "", whole(found, found.__name__), "")
         yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(found)))
     told = "Their names in the op log: `op_name`, or the parameter `op`; plug-ins register others."
     yield from ("## Math ops", "", told, "")
@@ -297,12 +248,6 @@ def _kernel_commands() -> Iterator[tuple[str, str, str]]:
 
 def _type(field: Any) -> str:
     return field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
-
-
-def _whole(thing: Any, name: str) -> str:
-    """Return a docstring without its examples."""
-    sentence(thing, name)
-    return re.split(r"\n\n>>> ", inspect.getdoc(thing) or "")[0]
 
 
 def _own_classes(module: Any) -> Iterator[tuple[str, type]]:
@@ -332,7 +277,7 @@ def hooks(plugins: Plugins) -> Iterator[str]:
     for name, found in _own_classes(registry):
         if name.endswith("Entry") and name != "Entry":
             fields = ", ".join(field.name for field in attrs.fields(found))
-            yield from (f"## `{name}({fields})`", "", _whole(found, name), "")
+            yield from (f"## `{name}({fields})`", "", whole(found, name), "")
 
 
 def error_page(plugins: Plugins) -> Iterator[str]:
@@ -358,6 +303,22 @@ def _error_classes() -> Iterator[tuple[str, type]]:
                     yield name, found
 
 
+def python(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of what `import kernbench_core as kb` gives."""
+    yield from ("# Names of `kb`", "", NOTE, "After `import kernbench_core as kb`; entries of plug-ins are with the")
+    yield from ("[hooks](hooks.md), and what a run gives back is described in [results](../results.md).", "")
+    for name in sorted(name for name in kb.__all__ if not name.startswith("_") and not name.endswith("Entry")):
+        found = getattr(kb, name)
+        called = signature(found, f"kb.{name}") if inspect.isroutine(found) else f"kb.{name}"
+        yield from (
+            f"## `kb.{name}`",
+            "",
+            *([code(called), ""] if called != f"kb.{name}" else []),
+            whole(found, name),
+            "",
+        )
+
+
 PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
     "commands": commands,
     "configuration": configuration,
@@ -365,6 +326,7 @@ PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
     "not_modelled": not_modelled,
     "language": language,
     "messages": message_page,
+    "python": python,
     "hooks": hooks,
     "errors": error_page,
 }
