@@ -2,7 +2,7 @@
 "use strict";
 
 const { make } = kernbench;
-// Narrower parts, of the whole, are not drawn.
+// Narrower parts, of the whole, are drawn as one.
 const LEAST = 0.0012;
 const DEEPEST = 24;
 
@@ -49,11 +49,14 @@ class Flame {
       if (width < LEAST || depth >= DEEPEST) return;
       (rows[depth] ||= []).push(this.bar(at, left, width, depth));
       let x = left;
-      for (const part of at.parts) {
-        const wide = (width * part.total) / (at.total || 1);
+      const narrow = at.parts.filter((part) => (width * part.total) / at.total < LEAST); // the last: they stand by their time
+      for (const part of at.parts.slice(0, at.parts.length - narrow.length)) {
+        const wide = (width * part.total) / at.total;
         put(part, x, wide, depth + 1);
         x += wide;
       }
+      const rest = narrow.reduce((sum, part) => sum + part.total, 0);
+      if ((width * rest) / at.total >= LEAST) (rows[depth + 1] ||= []).push(this.more(narrow.length, rest, x, (width * rest) / at.total));
     };
     const above = [];
     for (let each = this.at.up; each; each = each.up) above.unshift(each);
@@ -79,6 +82,14 @@ class Flame {
     element.addEventListener("pointerenter", () => this.tell(at));
     element.addEventListener("focus", () => this.tell(at));
     this.drawn.set(at, element);
+    return element;
+  }
+  // What stands for parts that are too narrow, where there is room for all of them together.
+  more(count, total, left, width) {
+    const told = `${count.toLocaleString("en")} more, ${kernbench.time(total * this.tick)} together`;
+    const element = make("div", { class: "more", title: told }, told);
+    element.style.left = `${100 * left}%`;
+    element.style.width = `${100 * width}%`;
     return element;
   }
   // A click shows a part alone, and lights the spans of its line; a second one goes back.

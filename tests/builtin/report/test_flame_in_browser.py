@@ -12,9 +12,12 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
-from kernbench_core.timeline import Timeline
+from kernbench_core.report import RunPage, render_report
+from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.lines import AT_THE_END
+from kernbench_core.timeline.timeline import Flows, Spans
 from tests.builtin.report.conftest import CHROMIUM
+from tests.core.report.test_page import result
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 FLAME = "article[data-section=timeline] .icicle"
@@ -189,6 +192,32 @@ def test_a_line_that_calls_tells_the_time_of_what_it_calls(
     number = timeline.lines[line].rpartition(":")[2]
     row = page.locator(f"article[data-section=timeline] tr[aria-label^='line {number}:']")
     assert " in lines that it calls, " in row.get_attribute("aria-label")
+
+
+@pytest.mark.slow
+def test_parts_that_are_too_narrow_are_one(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
+    """A thousand programs of 1 ns after one of 500 ns: they are told together, and the long one is itself."""
+    count, long = 1000, 500.0
+    start = np.array([0.0, 0.0, *(long + i for i in range(count))])
+    end = np.array([long + count, long, *(start[2:] + 1.0)])
+    name = np.array([0, *range(1, count + 2)])
+    parent = np.array([-1, *[0] * (count + 1)])
+    none = np.full(count + 2, -1)
+    spans = Spans(none + 1, name, start, end, none, none, none + 1, parent, none)
+    names = ("kernel", *(f"program {i},0,0" for i in range(count + 1)))
+    flows = Flows(*(np.zeros(0) for _ in range(5)))
+    tracks = (Track(0, -1, "kernel", "kernel", "pe0"),)
+    made = Timeline(long + count, tracks, names, (), (), spans, (), flows)
+    file = tmp_path / "narrow.html"
+    file.write_text(render_report([RunPage("r", result(), timeline=made)], plugins.report_sections))
+    page = opened(file)
+    page.wait_for_timeout(250)
+    page.locator(f"{FLAME} select").select_option("program")
+    assert page.locator(f"{FLAME} button.program").all_inner_texts() == ["program 0,0,0 on pe0"]
+    assert page.locator(f"{FLAME} .more").all_inner_texts() == ["1,000 more, 1 us together"]
+    wide, more = (page.locator(f"{FLAME} {each}").bounding_box() for each in (".bars", ".more"))
+    assert more["width"] == pytest.approx(wide["width"] * count / (long + count), abs=1)
+    assert more["x"] == pytest.approx(wide["x"] + wide["width"] * long / (long + count), abs=1)
 
 
 def on_kernels(timeline: Timeline) -> np.ndarray[Any, Any]:
