@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from tests.conftest import loaded_tool
+
 REPO = Path(__file__).parents[1]
 OVERRIDE = "plugins_example/kernbench_example/slow_gemm.yaml"
 
@@ -366,3 +368,24 @@ def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clea
         "error: sip0.cube0.pe0.pe_cpu: a UnitCmd must be served by a unit of kind 'pe_sfu', and this PE has none; add "
         "it under pe.units in the configuration."
     ) in done.stderr
+
+
+@pytest.mark.slow
+def test_the_ten_minute_tutorial_is_true_of_what_is_installed(clean_environment: Path, tmp_path: Path) -> None:
+    """Followed from its first file to its last command, in a folder of its own, by the installed programs alone."""
+    environment, shown = {**outside(), "COLUMNS": "112"}, 0
+    options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "text": True, "check": False}
+    with loaded_tool("check_docs") as docs:
+        for block in docs.blocks("docs/tutorials/00_ten_minutes.md"):
+            if block.file is not None:
+                (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            elif block.language == "python":
+                subprocess.run([clean_environment / "python", "-c", block.text], **{**options, "check": True})
+            for command in docs.commands(block) if block.language == "console" else ():
+                asked = [clean_environment / "kernbench", *command.line.split()[1:]]
+                done = subprocess.run(asked, **options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                printed = done.stdout.replace(f"{tmp_path}{os.sep}", "")
+                assert docs.comparable(printed) == docs.comparable(command.shown)
+                shown += 1
+    assert shown >= 6
+    assert (tmp_path / "leaky.html").stat().st_size > 100_000 and (tmp_path / "leaky.json.gz").is_file()
