@@ -18,7 +18,7 @@ from kernbench_core.values import Array
 
 
 def softplus(params: Mapping[str, Any], x: Array) -> Array:
-    """Compute it in f32, which floats come in; kernbench rounds the result once."""
+    """Compute log(1 + exp(beta x)) / beta in f32, which floats come in; kernbench rounds the result once."""
     beta = np.float32(params.get("beta", 1.0))
     result: Array = np.logaddexp(np.float32(0), beta * x) / beta
     return result
