@@ -77,11 +77,12 @@ class Catalogue:
         if name in self.algorithms:
             return [name]
         does = {full: self.collective_of(full) for full in self.algorithms}
+        written = {name, name.replace(":", ".", 1)}  # as every name, a method may stand behind its vendor and a colon
         return [
             full
             for full in self.algorithms
             if collective is None or does[full] in (collective, "")
-            if name in spellings(full, does[full] or collective or "")
+            if not written.isdisjoint(spellings(full, does[full] or collective or ""))
         ]
 
     def full_name(self, name: str, collective: str) -> str:

@@ -12,12 +12,12 @@ COMMANDS: Final = ("list", "check", "new")
 def spellings(full: str, collective: str) -> tuple[str, ...]:
     """Return what a user may write for a registered name: `ccl.ring_all_reduce` is also `ring`.
 
-    Further `ring_all_reduce`, `ccl.ring` and `ccl:ring`.
+    Further `ring_all_reduce` and `ccl.ring`.
     """
     vendor, _, bare = full.rpartition(".")
     method = bare.removesuffix(f"_{collective}")
-    of_vendor = (f"{vendor}.{method}", f"{vendor}:{method}") if vendor else ()
-    return tuple(dict.fromkeys((full, bare, *of_vendor, method)))
+    dot = "." if vendor else ""
+    return tuple(dict.fromkeys((full, bare, f"{vendor}{dot}{method}", method)))
 
 
 def ending(name: str, collectives: Iterable[str]) -> str:

@@ -52,6 +52,8 @@ def test_every_spelling_finds_the_algorithm() -> None:
     )
     for name in spellings("ccl.ring_all_reduce", "all_reduce"):
         assert known.full_name(name, "all_reduce") == "ccl.ring_all_reduce"
+    assert known.full_name("ccl:ring", "all_reduce") == "ccl.ring_all_reduce"
+    assert known.named("acme:ring") == []
     assert known.full_name("magic", "broadcast") == "acme.magic"
 
 
