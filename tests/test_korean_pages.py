@@ -101,3 +101,10 @@ def test_update_copies_the_blocks_and_nothing_else(tool: ModuleType, docs: Path)
     (docs / "tutorials/01.md").write_text(ENGLISH.replace("x = 1", r"x = '\1'"), encoding="utf-8")
     tool.update(docs)
     assert (docs / "ko/tutorials/01.md").read_text(encoding="utf-8") == KOREAN.replace("x = 1", r"x = '\1'")
+
+
+def test_update_leaves_a_page_alone_that_has_another_number_of_blocks(tool: ModuleType, docs: Path) -> None:
+    """Which block belongs where is the translator's to say."""
+    (docs / "tutorials/01.md").write_text(ENGLISH + "\n```python\ny = 2\n```\n", encoding="utf-8")
+    tool.update(docs)
+    assert (docs / "ko/tutorials/01.md").read_text(encoding="utf-8") == KOREAN
