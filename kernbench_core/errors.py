@@ -6,8 +6,6 @@ that names the place, the thing, what it must be, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 #: What to do where memory is exhausted, as the end of a sentence.
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
@@ -35,6 +33,15 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 
+def _readable(text: str) -> str:
+    """Return a message, of a very long line its begin and its end."""
+    if len(text) <= 700:
+        return text
+    from kernbench_core.wording import shortened  # a room, which only those who say much enter
+
+    return shortened(text)
+
+
 class KernbenchError(Exception):
     """Root of the family; `exit_code` is what `kernbench` exits with when it reaches the top.
 
@@ -46,6 +53,9 @@ class KernbenchError(Exception):
     """
 
     exit_code: int = 6
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(_readable(each) if isinstance(each, str) else each for each in told))
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows: the lines of the user that led here, and the sentence."""
@@ -71,18 +81,6 @@ class UsageError(KernbenchError):
     exit_code = 2
 
 
-_MOST = 20
-"""How many problems are told at once."""
-
-
-def first_of(problems: Sequence[str]) -> list[str]:
-    """Return the first problems, and how many more there are: nobody reads ten thousand."""
-    more = len(problems) - _MOST
-    if more < 2:
-        return list(problems)
-    return [*problems[:_MOST], f"… and {more:,} more; mend these first."]
-
-
 class ConfigError(KernbenchError):
     """A configuration is wrong; `problems` holds one sentence for each fault found, the message the first of them.
 
@@ -98,8 +96,10 @@ class ConfigError(KernbenchError):
     exit_code = 3
 
     def __init__(self, *problems: str) -> None:
+        from kernbench_core.wording import first_of
+
         super().__init__("\n".join(first_of(problems)))
-        self.problems: tuple[str, ...] = problems
+        self.problems: tuple[str, ...] = tuple(map(_readable, problems))
 
 
 class RoutingError(ConfigError):

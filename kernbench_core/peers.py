@@ -10,6 +10,7 @@ from typing import Final
 from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError, KernelError
+from kernbench_core.wording import brief
 
 Peer = int | tuple[int, int] | str
 """How a kernel names a PE: a rank (the PE of the same place there), (rank, place), or a direction."""
@@ -108,16 +109,16 @@ class Peers:
             return self._towards(pe, to, self.direction or nearest)
         rank, place = to if isinstance(to, tuple) and len(to) == 2 else (to, self._places[pe][1])
         if not _is_index(rank, len(self.ranks)):
-            raise KernelError(f"a peer must be a rank from 0 to {len(self.ranks) - 1}, not {rank!r}.")
+            raise KernelError(f"a peer must be a rank from 0 to {len(self.ranks) - 1}, not {brief(rank)}.")
         if not _is_index(place, len(self.ranks[rank])):
             raise KernelError(
-                f"a peer's place must be one from 0 to {len(self.ranks[rank]) - 1} in rank {rank}, not {place!r}."
+                f"a peer's place must be one from 0 to {len(self.ranks[rank]) - 1} in rank {rank}, not {brief(place)}."
             )
         return self.ranks[rank][place]
 
     def _towards(self, pe: int, name: str, direction: Callable[[int, str], int | None] | None) -> int:
         if name not in DIRECTIONS:
-            raise KernelError(f"a peer must be a direction, one of {', '.join(DIRECTIONS)}, not {name!r}.")
+            raise KernelError(f"a peer must be a direction, one of {', '.join(DIRECTIONS)}, not {brief(name)}.")
         found = None if direction is None else direction(pe, name)
         if found is None:
             raise KernelError(

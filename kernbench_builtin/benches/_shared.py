@@ -8,19 +8,22 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import is_int, numpy_dtype, tolerance
+from kernbench_core.wording import brief
 
 
 def require_positive(**params: int) -> None:
     """Raise UsageError when one of these parameters is less than 1."""
     for name, value in params.items():
         if value < 1:
-            raise UsageError(f"parameter {name!r} must be a positive integer, not {value!r}; give 1 or more.")
+            raise UsageError(f"parameter {name!r} must be a positive integer, not {brief(value)}; give 1 or more.")
 
 
 def require_divisor(name: str, value: int, of: str, whole: int) -> None:
     """Raise UsageError when parameter `name` does not divide parameter `of`."""
     if whole % value:
-        raise UsageError(f"parameter {name!r} must divide {of!r}, which is {whole}, not {value!r}; give a divisor.")
+        raise UsageError(
+            f"parameter {name!r} must divide {of!r}, which is {whole}, not {brief(value)}; give a divisor."
+        )
 
 
 def read_back(rt: Runtime, result: DeviceTensor, *operands: object) -> None:

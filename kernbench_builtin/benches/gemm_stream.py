@@ -7,6 +7,7 @@ from typing import Literal
 from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.errors import UsageError
 from kernbench_core.host import Runtime
+from kernbench_core.wording import brief
 
 
 def stream_kernel(a_ptr, b_ptr, c_ptr, m, n, k, products, ahead, tl):
@@ -70,5 +71,5 @@ def _numbers(text: str) -> list[int]:
     """Read a list of positive integers; UsageError for anything else."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
-        raise UsageError(f"parameter 'products' must list positive integers, not {text!r}; write 1,4,16.")
+        raise UsageError(f"parameter 'products' must list positive integers, not {brief(text)}; write 1,4,16.")
     return [int(part) for part in parts]

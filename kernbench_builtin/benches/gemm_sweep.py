@@ -13,6 +13,7 @@ from kernbench_builtin.benches._shared import check_product
 from kernbench_builtin.benches.gemm_composite import composite_kernel
 from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.wording import brief
 
 STAGES = ("DMA_READ", "FETCH", "GEMM", "STORE", "DMA_WRITE")
 PINS = ("none", "a", "b", "ab")
@@ -50,7 +51,7 @@ def bench(
     pins = _items("pin", pin)
     for text in pins:
         if text not in PINS:
-            raise UsageError(f"parameter 'pin' must list some of {', '.join(PINS)}, not {text!r}; correct it.")
+            raise UsageError(f"parameter 'pin' must list some of {', '.join(PINS)}, not {brief(text)}; correct it.")
     for m, n, k in sizes:
         a = rt.tensor((m, k), dtype, name="a", placement=rows_by_cube(rt, m, k, dtype))
         b = rt.tensor((k, n), dtype, name="b", placement=columns_by_cube(rt, k, n, dtype))
@@ -95,7 +96,9 @@ def _items(name: str, text: str) -> list[str]:
     """Split a list at its commas; UsageError when nothing is in it."""
     found = [item.strip() for item in text.split(",") if item.strip()]
     if not found:
-        raise UsageError(f"parameter {name!r} must list at least one item, not {text!r}; separate items by commas.")
+        raise UsageError(
+            f"parameter {name!r} must list at least one item, not {brief(text)}; separate items by commas."
+        )
     return found
 
 
@@ -104,7 +107,7 @@ def _extents(name: str, text: str, *counts: int) -> tuple[int, ...]:
     parts = text.split("x")
     if len(parts) not in counts or not all(part.isdecimal() and int(part) for part in parts):
         example = "512x512x512" if 1 not in counts else "128 or 128x64x128"
-        raise UsageError(f"parameter {name!r} must list extents M, N, K as {example}, not {text!r}; correct it.")
+        raise UsageError(f"parameter {name!r} must list extents M, N, K as {example}, not {brief(text)}; correct it.")
     return tuple(int(part) for part in parts)
 
 

@@ -11,6 +11,7 @@ from kernbench_builtin.benches._shared import check_product, read_back, require_
 from kernbench_core.errors import UsageError
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values import Array
+from kernbench_core.wording import brief
 
 
 def sparse_gemm_kernel(a_ptr, b_ptr, c_ptr, mask_ptr, M, N, K, rows, BN, BK, tl):
@@ -78,7 +79,7 @@ def bench(
     """
     require_positive(M=M, N=N, K=K, tile_n=tile_n, tile_k=tile_k)
     if not 0 <= density <= 1:
-        raise UsageError(f"parameter 'density' must be from 0 to 1, not {density!r}; it is a share of blocks.")
+        raise UsageError(f"parameter 'density' must be from 0 to 1, not {brief(density)}; it is a share of blocks.")
     rows = -(-M // rt.n_pes)
     if a is None:
         mask = block_mask(rt.rng, -(-M // rows), -(-K // tile_k), density)

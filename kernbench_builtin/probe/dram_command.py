@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_builtin.probe.dram_driver import ClosedForm, DramCase, DramPoint, DramProbe
@@ -76,7 +77,7 @@ def run(
     if not dram:
         raise UsageError("--dram must be given for this; see 'kernbench probe --help'.")
     if pattern not in PATTERNS:
-        raise UsageError(f"--pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}.")
+        raise UsageError(f"--pattern must be one of {', '.join(PATTERNS)}, not {brief(pattern)}.")
     if outstanding is not None and load is not None:
         raise UsageError("--outstanding must not go with --load: a loop is closed or open; give one of them.")
     ratio = _ratio(read_ratio)
@@ -114,7 +115,7 @@ def _ratio(read_ratio: str) -> float:
     """Return the share of reads."""
     ratio: float = _number("--read-ratio", read_ratio, "float")
     if not 0.0 <= ratio <= 1.0:
-        raise UsageError(f"--read-ratio must be a number from 0 to 1, not {read_ratio!r}.")
+        raise UsageError(f"--read-ratio must be a number from 0 to 1, not {brief(read_ratio)}.")
     return ratio
 
 
@@ -165,7 +166,7 @@ def _turns(text: str | None, ratio: float) -> tuple[int, int] | None:
         raise UsageError("--turns must not go with --read-ratio: both say how many are reads; give one of them.")
     parts = text.split(",")
     if len(parts) != 2 or not all(part.strip().isdecimal() and 1 <= int(part) <= _MOST_REQUESTS for part in parts):
-        raise UsageError(f"--turns must be two whole numbers from 1 on, as 16,16, not {text!r}.")
+        raise UsageError(f"--turns must be two whole numbers from 1 on, as 16,16, not {brief(text)}.")
     return int(parts[0]), int(parts[1])
 
 
@@ -180,7 +181,9 @@ def _controller(shell: Shell, topology: str, components: str | None, sets: tuple
     tell_warnings(graph)
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:
-        raise UsageError(f"--dram must have a topology with a node of kind hbm_ctrl, not {topology!r}; name another.")
+        raise UsageError(
+            f"--dram must have a topology with a node of kind hbm_ctrl, not {brief(topology)}; name another."
+        )
     return found, graph.design.hbm_slice_bytes if isinstance(graph, Machine) else 0
 
 
@@ -192,7 +195,7 @@ def _number(option: str, text: str, dimension: str, *, positive: bool = False) -
         try:
             value = float(text)
         except ValueError:
-            raise UsageError(f"{option} must be a number, not {text!r}.") from None
+            raise UsageError(f"{option} must be a number, not {brief(text)}.") from None
     try:
         return parse_quantity(value, dimension, positive=positive)
     except ValueError as error:
@@ -202,14 +205,16 @@ def _number(option: str, text: str, dimension: str, *, positive: bool = False) -
 def _whole(option: str, text: str, least: int, most: int) -> int:
     stripped = text.strip()
     if not stripped.isdecimal() or not least <= int(stripped) <= most:
-        raise UsageError(f"{option} must be an integer from {least} to {most}, not {text!r}.")
+        raise UsageError(f"{option} must be an integer from {least} to {most}, not {brief(text)}.")
     return int(stripped)
 
 
 def _share(text: str) -> float:
     value = float(_number("--load", text.strip(), "float"))
     if not 0.0 < value <= 10.0:
-        raise UsageError(f"--load must be parts of the peak above 0 and at most 10, such as 0.2,0.5,0.8, not {text!r}.")
+        raise UsageError(
+            f"--load must be parts of the peak above 0 and at most 10, such as 0.2,0.5,0.8, not {brief(text)}."
+        )
     return value
 
 

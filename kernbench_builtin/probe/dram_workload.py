@@ -13,6 +13,7 @@ from kernbench_builtin.components.dram import DramGeometry, DramPlace
 from kernbench_core.errors import UsageError
 from kernbench_core.units import LARGEST, format_bytes, grid_ceil
 from kernbench_core.values import Region
+from kernbench_core.wording import brief
 
 PATTERNS = ("sequential", "stride", "random", "rows", "onebank")
 #: Patterns that name banks and rows.
@@ -151,7 +152,7 @@ def read_trace(path: str, g: DramGeometry, capacity: int) -> list[Timed]:
             raise UnicodeError
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"--trace must be a file that can be read, not {path!r}: {reason}.") from None
+        raise UsageError(f"--trace must be a file that can be read, not {brief(path)}: {reason}.") from None
     lines = text.splitlines()
     if len(lines) > _MOST_LINES:
         raise UsageError(f"--trace must have at most {_MOST_LINES:,} lines, not {len(lines):,}; cut {path}.")
@@ -177,14 +178,14 @@ def _request(line: str, before: float, g: DramGeometry, capacity: int, faults: l
     """Return one request; None, and in `faults` what it must be, where it is none."""
     parts = _LINE.fullmatch(line)
     if parts is None:
-        faults.append(f"a request must be four words, 'ns R|W address bytes', not {line!r}.")
+        faults.append(f"a request must be four words, 'ns R|W address bytes', not {brief(line)}.")
         return None
     when, kind, address, size = parts.groups()
     time = _number(when, "ns", float, faults)
     if time is not None and time < before:
         faults.append(f"ns must not fall from request to request, not {when} after {before:g}; sort the lines.")
     if kind not in ("R", "W"):
-        faults.append(f"the operation must be R or W, not {kind!r}.")
+        faults.append(f"the operation must be R or W, not {brief(kind)}.")
     base, nbytes = _number(address, "the address", int, faults), _number(size, "bytes", int, faults)
     most = min(g.span_bytes // 16, capacity)
     if nbytes is not None and not 1 <= nbytes <= most:
@@ -206,5 +207,5 @@ def _number(text: str, what: str, kind: type[int] | type[float], faults: list[st
     if 0 <= value < LARGEST:
         return value
     noun = "a whole number of at least 0, as 0x1f40" if kind is int else "a number of at least 0, as 12.5"
-    faults.append(f"{what} must be {noun}, not {text!r}.")
+    faults.append(f"{what} must be {noun}, not {brief(text)}.")
     return None

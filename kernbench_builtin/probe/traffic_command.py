@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
@@ -153,7 +154,7 @@ def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, 
     mesh = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
     if not isinstance(mesh, Mesh):
         raise UsageError(
-            f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {topology!r}; leave "
+            f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {brief(topology)}; leave "
             f"--topology out for the preset {DEFAULT_TOPOLOGY!r}, or write 'base: {DEFAULT_TOPOLOGY}' and your figures "
             "in a file."
         )
@@ -176,7 +177,7 @@ def parse_loads(text: str) -> tuple[float, ...]:
                 raise UsageError(f"--load must give at most {_MOST_LOADS} loads, not {steps + 1}; take larger steps.")
             loads += [round(first + i * step, 12) for i in range(steps + 1)]
         else:
-            raise UsageError(f"--load must have ranges FROM:TO:STEP that go up, not {part!r}.")
+            raise UsageError(f"--load must have ranges FROM:TO:STEP that go up, not {brief(part)}.")
     for load in loads:
         if not 0.0 < load <= 1.0:
             raise UsageError(
@@ -198,7 +199,7 @@ def burst_length(text: str) -> float:
     """Read the mean length of bursts, in packets."""
     length = _number("--burst", text, "a number of packets of at least 1")
     if length < 1.0:
-        raise UsageError(f"--burst must be a number of packets of at least 1, not {text!r}.")
+        raise UsageError(f"--burst must be a number of packets of at least 1, not {brief(text)}.")
     return length
 
 
@@ -212,9 +213,11 @@ def packet_flits(text: str, flit_bytes: int) -> int:
     try:
         size = int(parse_quantity(text, "size", positive=True))
     except ValueError:
-        raise UsageError(f"--packet must be a number of flits or a size, such as 4 or '128 B', not {text!r}.") from None
+        raise UsageError(
+            f"--packet must be a number of flits or a size, such as 4 or '128 B', not {brief(text)}."
+        ) from None
     if size % flit_bytes:
-        raise UsageError(f"--packet must be a multiple of a flit of {flit_bytes} B, not {text!r}.")
+        raise UsageError(f"--packet must be a multiple of a flit of {flit_bytes} B, not {brief(text)}.")
     return size // flit_bytes
 
 
@@ -231,5 +234,5 @@ def _number(option: str, text: str, must: str, whole: str | None = None) -> floa
 def _cycles(option: str, text: str, least: int, what: str = "number of cycles") -> int:
     if not re.fullmatch(r"\s*\d{1,12}\s*", text) or int(text) < least:
         article = "an" if what[0] in "aeiou" else "a"
-        raise UsageError(f"{option} must be {article} {what} of at least {least}, not {text!r}.")
+        raise UsageError(f"{option} must be {article} {what} of at least {least}, not {brief(text)}.")
     return int(text)

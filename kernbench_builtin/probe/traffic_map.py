@@ -10,6 +10,7 @@ from kernbench_builtin.probe.traffic_patterns import Permutation
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Mesh, naming
+from kernbench_core.wording import brief
 
 _MOST_BYTES = 4 << 20
 _FEW = 5
@@ -57,11 +58,12 @@ class _Reading:
         unknown = [name for name in names if name not in self.places]
         if len(names) != 2:
             shown = " ".join(words)
-            self._fault(number, f"must be a router and the one that it sends to, as 'r0c0 r1c1', not {shown!r}.")
+            self._fault(number, f"must be a router and the one that it sends to, as 'r0c0 r1c1', not {brief(shown)}.")
         elif unknown:
             last = next(reversed(self.places))
             for name in unknown:
-                self._fault(number, f"must name routers from r0c0 to {last}, not {name!r}.{_close(name, self.places)}")
+                hint = _close(name, self.places)
+                self._fault(number, f"must name routers from r0c0 to {last}, not {brief(name)}.{hint}")
         else:
             self._note(number, names)
 
@@ -87,8 +89,8 @@ def _text(file: str) -> str:
     try:
         path = Path(file)
         if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"--permutation must name a file of at most 4 MiB, not {file!r}.")
+            raise UsageError(f"--permutation must name a file of at most 4 MiB, not {brief(file)}.")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        raise UsageError(f"--permutation must name a file of text, not {file!r}: {reason.lower()}.") from None
+        raise UsageError(f"--permutation must name a file of text, not {brief(file)}: {reason.lower()}.") from None

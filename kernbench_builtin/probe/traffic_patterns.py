@@ -18,6 +18,7 @@ from attrs import frozen
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Mesh, line, naming
+from kernbench_core.wording import brief
 
 PlaceArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Random: TypeAlias = np.random.Generator
@@ -130,7 +131,7 @@ def make_pattern(
         UsageError: there is no such pattern, or it does not fit the mesh or the arguments.
     """
     if name not in PATTERNS:
-        raise UsageError(f"--traffic must be one of {', '.join(PATTERNS)}, not {name!r}.{_close(name)}")
+        raise UsageError(f"--traffic must be one of {', '.join(PATTERNS)}, not {brief(name)}.{_close(name)}")
     make = PATTERNS[name]
     if name == "hotspot":
         return _hotspot(mesh, hot, 0.1 if share is None else share)
@@ -154,7 +155,9 @@ def _hotspot(mesh: Mesh, hot: Sequence[str], share: float) -> Pattern:
     last = next(reversed(known))
     for name in hot:
         if name.removeprefix("mesh.") not in known:
-            raise UsageError(f"--hotspot must name routers from r0c0 to {last}, separated by commas, not {name!r}.")
+            raise UsageError(
+                f"--hotspot must name routers from r0c0 to {last}, separated by commas, not {brief(name)}."
+            )
     return Spread(mesh.places, tuple(known[name.removeprefix("mesh.")] for name in hot), share)
 
 

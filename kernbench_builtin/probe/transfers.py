@@ -20,6 +20,7 @@ from kernbench_core.messages import Command, MemoryReadMsg, MemoryWriteMsg, Tran
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Machine, PathRouter, design_of, naming
 from kernbench_core.values import Region
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -144,7 +145,7 @@ class Prober:
             return name
         known = [*pes, *(node.id for node in self.graph.nodes.values() if node.kind in ("host", *MEMORIES))]
         raise UsageError(
-            f"option {option} must name the host, a PE or a memory (hbm_ctrl, sram, pe_tcm), not {name!r}."
+            f"option {option} must name the host, a PE or a memory (hbm_ctrl, sram, pe_tcm), not {brief(name)}."
             f"{did_you_mean(name, known)}"
         )
 

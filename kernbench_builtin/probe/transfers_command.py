@@ -12,6 +12,7 @@ import rich_click as click
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.topology import design_of
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,7 +90,7 @@ def _size(text: str, prober: Prober, cases: Sequence[Case]) -> int:
         raise UsageError(f"option --size {error}") from None
     most = min(prober.capacity(case) for case in cases)
     if nbytes > most:
-        raise UsageError(f"option --size must be at most {format_bytes(most)}, the smallest memory, not {text!r}.")
+        raise UsageError(f"option --size must be at most {format_bytes(most)}, the smallest memory, not {brief(text)}.")
     return nbytes
 
 

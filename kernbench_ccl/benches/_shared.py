@@ -12,6 +12,7 @@ from kernbench_core.host import Runtime
 from kernbench_core.memory import Placement, Shard
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import epsilon, numpy_dtype, tolerance
+from kernbench_core.wording import brief
 
 
 def product_kernel(a_ptr, b_ptr, c_ptr, K, cut, activation, tl):
@@ -96,11 +97,11 @@ def require_positive(**params: int) -> None:
     """Raise UsageError when one of these parameters is less than 1."""
     for name, value in params.items():
         if value < 1:
-            raise UsageError(f"parameter {name!r} must be a positive integer, not {value!r}; give 1 or more.")
+            raise UsageError(f"parameter {name!r} must be a positive integer, not {brief(value)}; give 1 or more.")
 
 
 def require_multiple(name: str, value: int, of: int, what: str) -> None:
     """Raise UsageError when parameter `name` is no multiple of `of`, which is `what`."""
     if value % of:
         fits = -(-value // of) * of
-        raise UsageError(f"parameter {name!r} must be a multiple of {of}, {what}, not {value!r}; give {fits}.")
+        raise UsageError(f"parameter {name!r} must be a multiple of {of}, {what}, not {brief(value)}; give {fits}.")

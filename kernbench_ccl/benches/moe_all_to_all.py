@@ -13,6 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
+from kernbench_core.wording import brief
 
 STAGES = ("gate_ns", "route_ns", "dispatch_ns", "experts_ns", "combine_ns")
 BLOCK = 32
@@ -137,7 +138,7 @@ def bench(
     require_multiple("tokens", tokens, world, "the number of ranks")
     require_multiple("experts", experts, world, "the number of ranks")
     if top_k > experts:
-        raise UsageError(f"parameter 'top_k' must be at most 'experts', {experts}, not {top_k!r}; give less.")
+        raise UsageError(f"parameter 'top_k' must be at most 'experts', {experts}, not {brief(top_k)}; give less.")
     problem = draw(rt, tokens, hidden, experts, top_k, skew, dtype)
     for rank, (rows, times) in enumerate(dist.spawn(rank_program, world, (problem,))):
         stages = dict(zip(STAGES, times, strict=True))

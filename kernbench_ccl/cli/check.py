@@ -21,6 +21,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
 from kernbench_core.units import spell_numbers
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
@@ -71,7 +72,7 @@ class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the s
         """Return the number; raise UsageError naming the option."""
         if not re.fullmatch(r"0*[1-9]\d{0,17}", str(value)):
             option = param.opts[0] if param is not None else "the option"
-            raise UsageError(f"option {option} must be an integer of at least 1, not {value!r}.")
+            raise UsageError(f"option {option} must be an integer of at least 1, not {brief(value)}.")
         return int(value)
 
 
@@ -83,7 +84,7 @@ def _seconds(context: click.Context, option: click.Parameter, text: str) -> floa
         return float(parse_quantity(text, "time", positive=True)) * 1e-9
     except ValueError:
         raise UsageError(
-            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {text!r}."
+            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {brief(text)}."
         ) from None
 
 
@@ -160,7 +161,9 @@ def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str], re
     known = list(dict.fromkeys([*(name for algorithm in algorithms for name in algorithm.topologies), *others]))
     for name in networks:
         if name not in known:
-            raise UsageError(f"option --topology must be one of {', '.join(known)}, not {name!r}; choose one of these.")
+            raise UsageError(
+                f"option --topology must be one of {', '.join(known)}, not {brief(name)}; choose one of these."
+            )
 
 
 def _require_some(found: Sequence[Checked]) -> None:

@@ -15,6 +15,7 @@ from kernbench_ccl.cli.completion import algorithms_of, dtypes, networks, one_of
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_ccl.collectives import CollectiveKind
@@ -65,7 +66,7 @@ class CclGroup(click.Group):
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             hint = did_you_mean(args[0], self.list_commands(ctx))
             wanted = "a collective or a command"
-            raise UsageError(f"{ctx.command_path} must be followed by {wanted}, not {args[0]!r}.{hint}")
+            raise UsageError(f"{ctx.command_path} must be followed by {wanted}, not {brief(args[0])}.{hint}")
         return super().resolve_command(ctx, args)
 
 
@@ -82,7 +83,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     number = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match is not None else 0.0
     if number < 1 or number != int(number):
         must = "must be a positive number of bytes, as '1K' or '64M'"
-        raise UsageError(f"option {param.opts[0]} {must}, not {value!r}.")
+        raise UsageError(f"option {param.opts[0]} {must}, not {brief(value)}.")
     return int(number)
 
 
@@ -92,7 +93,7 @@ def _at_least(least: int) -> Callable[[click.Context, click.Parameter, str | Non
             return None
         number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else least - 1
         if number < least:
-            raise UsageError(f"option {param.opts[0]} must be an integer of at least {least}, not {value!r}.")
+            raise UsageError(f"option {param.opts[0]} must be an integer of at least {least}, not {brief(value)}.")
         return number
 
     return read
@@ -108,7 +109,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
         return float(parse_quantity(value, "time", positive=True)) * 1e-9
     except ValueError:
         must = "must be a positive time with its unit, as '60 s'"
-        raise UsageError(f"option {param.opts[0]} {must}, not {value!r}.") from None
+        raise UsageError(f"option {param.opts[0]} {must}, not {brief(value)}.") from None
 
 
 def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -119,7 +120,7 @@ def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     except ValueError:
         factor = 0.0
     if not 1 < factor < float("inf"):
-        raise UsageError(f"option {param.opts[0]} must be a factor above 1, as '2', not {value!r}.")
+        raise UsageError(f"option {param.opts[0]} must be a factor above 1, as '2', not {brief(value)}.")
     return factor
 
 
@@ -135,7 +136,7 @@ def _one_of(*choices: str) -> Callable[[click.Context, click.Parameter, str | No
 def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
     if value not in choices:
         hint = did_you_mean(value, choices).partition(" Known: ")[0]
-        raise UsageError(f"option {option} must be one of {', '.join(choices)}, not {value!r}.{hint}")
+        raise UsageError(f"option {option} must be one of {', '.join(choices)}, not {brief(value)}.{hint}")
 
 
 _REDOPS = ("sum", "avg", "product", "min", "max")

@@ -17,6 +17,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.process import shown
 from kernbench_core.topology import NETWORKS
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm, Catalogue
@@ -54,7 +55,7 @@ def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> i
     known = catalogue.collectives
     if collective is not None and meant(collective, known) is None:
         hint = did_you_mean(collective, known).partition(" Known: ")[0]
-        raise UsageError(f"collective must be one of {', '.join(known)}, not {collective!r}.{hint}")
+        raise UsageError(f"collective must be one of {', '.join(known)}, not {brief(collective)}.{hint}")
     found = list(_listed(shell, catalogue, None if collective is None else meant(collective, known)))
     if as_json:
         listed = [asdict(each) for each in found]

@@ -11,6 +11,7 @@ from pathlib import Path
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
+from kernbench_core.wording import brief
 
 _PLACEHOLDER = "my_algorithm"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -22,12 +23,13 @@ def algorithm_text(
     """Return the text of a new algorithm of one of the `known` collectives; UsageError for what cannot be."""
     if _NAME.fullmatch(name) is None or keyword.iskeyword(name):
         raise UsageError(
-            f"the name of a new algorithm must be a Python name in lower-case letters, digits and '_', not {name!r}; "
+            "the name of a new algorithm must be a Python name in lower-case letters, digits and '_', not "
+            f"{brief(name)}; "
             "call it my_ring, say."
         )
     if collective not in known:
         raise UsageError(
-            f"option --collective must be one of {', '.join(known)}, not {collective!r}."
+            f"option --collective must be one of {', '.join(known)}, not {brief(collective)}."
             f"{did_you_mean(collective, known).partition(' Known: ')[0]}"
         )
     package, _, file = known[collective].template.partition(":")

@@ -33,6 +33,7 @@ from kernbench_ccl.distributed.world import Here, ProcessGroup, bench_runtime, h
 from kernbench_core.errors import DeadlockError, UnsupportedError, UsageError
 from kernbench_core.host import pick_pes
 from kernbench_core.params import did_you_mean
+from kernbench_core.wording import brief
 
 __all__ = [
     "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
@@ -64,7 +65,7 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
             f"{nprocs!r}; choose a topology with more SIPs, or leave it out."
         )
     if not callable(fn):
-        raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {fn!r}.")
+        raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {brief(fn)}.")
     if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
         raise UsageError(f"{call}: fn must be a plain function, with neither yield nor async: it would never run.")
     try:
@@ -125,7 +126,7 @@ def init_process_group(
     _take_backend(own, call, backend)
     for name, value, right in (("world_size", world_size, len(own.world.sips)), ("rank", rank, own.rank)):
         if value not in (-1, right):
-            raise UsageError(f"{call}: {name} must be left out or {right}, as dist.spawn has it, not {value!r}.")
+            raise UsageError(f"{call}: {name} must be left out or {right}, as dist.spawn has it, not {brief(value)}.")
     if own.rank in own.world.joined:
         raise UsageError(f"{call} must be called once by each rank, and rank {own.rank} has called it before.")
     _configure(own, call, config, tuple(set), _positions(own, call, pes))
@@ -221,7 +222,8 @@ def new_group(
     right = isinstance(listed, list) and all(is_index(rank) and 0 <= rank < everyone.size() for rank in listed)
     if not right or not listed or len({int(rank) for rank in listed}) < len(listed):
         raise UsageError(
-            f"{call}: ranks must be different ranks from 0 to {everyone.size() - 1}, not {listed!r}; name at least one."
+            f"{call}: ranks must be different ranks from 0 to {everyone.size() - 1}, not {brief(listed)}; name at "
+            "least one."
         )
     chosen = tuple(int(rank) for rank in (sorted(listed) if sort_ranks else listed))
     positions = _positions(own, call, pes)
@@ -255,7 +257,7 @@ def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     if not is_index(group_rank) or not 0 <= group_rank < found.size():
         raise UsageError(
             f"dist.get_global_rank: group_rank must be a place in the group {found.name()!r}, from 0 to "
-            f"{found.size() - 1}, not {group_rank!r}."
+            f"{found.size() - 1}, not {brief(group_rank)}."
         )
     return found.ranks[group_rank]
 
@@ -266,7 +268,7 @@ def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     if global_rank not in found.ranks:
         raise UsageError(
             f"dist.get_group_rank: global_rank must be a rank of the group {found.name()!r}, one of "
-            f"{list(found.ranks)}, not {global_rank!r}."
+            f"{list(found.ranks)}, not {brief(global_rank)}."
         )
     return found.ranks.index(global_rank)
 

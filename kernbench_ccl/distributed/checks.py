@@ -11,6 +11,7 @@ from kernbench_ccl.plan.backend import TensorSlice
 from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.host import DeviceTensor, TensorPart
+from kernbench_core.wording import brief
 
 __tracebackhide__ = True
 
@@ -114,13 +115,14 @@ def place_in_group(
         if not is_index(group_rank) or not 0 <= int(group_rank) < group.size():  # type: ignore[call-overload]
             raise UsageError(
                 f"{call}: group_{what} must be a place in the group {group.name()!r}, from 0 to {group.size() - 1}, "
-                f"not {group_rank!r}."
+                f"not {brief(group_rank)}."
             )
         return int(group_rank)  # type: ignore[call-overload, no-any-return]
     chosen = default if rank is None else rank
     if not is_index(chosen) or chosen not in group.ranks:
         raise UsageError(
-            f"{call}: {what} must be a rank of the group {group.name()!r}, one of {list(group.ranks)}, not {chosen!r}."
+            f"{call}: {what} must be a rank of the group {group.name()!r}, one of {list(group.ranks)}, not "
+            f"{brief(chosen)}."
         )
     return group.ranks.index(chosen)
 
@@ -145,7 +147,7 @@ def split_sizes(
     listed = list(sizes)
     if len(listed) != world or any(not is_index(size) or size < 0 for size in listed):
         raise UsageError(
-            f"{call}: {what}_split_sizes must be {world} numbers of rows, one for each rank, not {listed!r}."
+            f"{call}: {what}_split_sizes must be {world} numbers of rows, one for each rank, not {brief(listed)}."
         )
     if sum(listed) > rows:
         raise UsageError(

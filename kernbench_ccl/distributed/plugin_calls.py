@@ -23,6 +23,7 @@ from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.host import Runtime, current_program
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import load_plugins
+from kernbench_core.wording import brief
 
 __tracebackhide__ = True
 
@@ -46,13 +47,13 @@ def collective(
     own = here("dist.collective")
     found, kind = own.group(group, call), _kind(own, name)
     if not is_index(count) or int(count) < 1:
-        raise UsageError(f"{call}: count must be a number of elements from 1, not {count!r}.")
+        raise UsageError(f"{call}: count must be a number of elements from 1, not {brief(count)}.")
     place = 0 if root is None and not kind.rooted else place_in_group(found, call, "root", root, None)
     if root is not None and not kind.rooted:
-        raise UsageError(f"{call}: root must be left out, as {name} has none, not {root!r}.")
+        raise UsageError(f"{call}: root must be left out, as {name} has none, not {brief(root)}.")
     if kind.reduces != (op is not None):
         must = "be given, as it reduces" if kind.reduces else "be left out, as it reduces nothing"
-        raise UsageError(f"{call}: op must {must}, not {op!r}.")
+        raise UsageError(f"{call}: op must {must}, not {brief(op)}.")
     shape = CallShape(found.size(), int(count), op, place)
     dtype = _checked(own, found, call, kind, shape, output, input)
     redop = None if op is None else reduction(call, op, dtype)
@@ -96,11 +97,12 @@ def _kind(own: Here, name: str) -> CollectiveKind:
     others = [each for each in kinds if each not in COLLECTIVES]
     if name in COLLECTIVES:
         raise UsageError(
-            f"dist.collective: name must be a collective of a plug-in, not {name!r}; call its own function of dist."
+            f"dist.collective: name must be a collective of a plug-in, not {brief(name)}; call its own function of "
+            "dist."
         )
     if name not in others:
         raise UsageError(
-            f"dist.collective: name must be a registered collective of a plug-in, not {name!r}."
+            f"dist.collective: name must be a registered collective of a plug-in, not {brief(name)}."
             f"{did_you_mean(str(name), others)}"
         )
     return kinds[name]

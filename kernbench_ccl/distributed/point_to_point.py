@@ -23,6 +23,7 @@ from kernbench_core.kernel import PerPe, Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Peers
 from kernbench_core.values.dtypes import itemsize
+from kernbench_core.wording import brief
 
 __tracebackhide__ = True
 
@@ -91,10 +92,10 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     call = "dist.batch_isend_irecv"
     own = here(call)
     if not isinstance(p2p_op_list, list | tuple) or not p2p_op_list:
-        raise UsageError(f"{call}: p2p_op_list must be a list of at least one P2POp, not {p2p_op_list!r}.")
+        raise UsageError(f"{call}: p2p_op_list must be a list of at least one P2POp, not {brief(p2p_op_list)}.")
     for one in p2p_op_list:
         if not isinstance(one, P2POp):
-            raise UsageError(f"{call}: each op must be a P2POp of dist.isend or dist.irecv, not {one!r}.")
+            raise UsageError(f"{call}: each op must be a P2POp of dist.isend or dist.irecv, not {brief(one)}.")
     messages = [
         _check(f"dist.{one.op.__name__}", one.tensor, one.peer, one.group_peer, one.group, one.tag)
         for one in p2p_op_list
@@ -162,7 +163,7 @@ def _check(
     own_tensor(own, call, "tensor", tensor)
     if tag != 0:
         raise UnsupportedError(
-            f"{call}: tag must be left out, not {tag!r}: messages arrive in the order of their sends."
+            f"{call}: tag must be left out, not {brief(tag)}: messages arrive in the order of their sends."
         )
     if rank is None and group_rank is None:
         raise UsageError(f"{call}: {what} must be given: a message is to one rank, and from one; name it.")

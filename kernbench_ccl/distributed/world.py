@@ -15,6 +15,7 @@ from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host import DeviceTensor, Runtime, current_program
 from kernbench_core.kernel import in_kernel
 from kernbench_core.peers import Channel
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan import CclConfig, Settings
@@ -162,7 +163,8 @@ class Here:
         if not isinstance(given, ProcessGroup) or given.world is not self.world:
             other = ", of another one" if isinstance(given, ProcessGroup) else ""
             raise UsageError(
-                f"{call}: group must be None or what dist.new_group returned in this dist.spawn, not {given!r}{other}."
+                f"{call}: group must be None or what dist.new_group returned in this dist.spawn, not "
+                f"{brief(given)}{other}."
             )
         return given
 

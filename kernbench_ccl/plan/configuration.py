@@ -19,8 +19,10 @@ from kernbench_ccl.catalogue import Catalogue
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
+from kernbench_core.process import is_file
 from kernbench_core.topology import Config, KeyPath, load_config
 from kernbench_core.units import parse_quantity
+from kernbench_core.wording import brief
 
 AUTO = "auto"
 TIERS = ("tcm", "sram", "hbm")
@@ -41,7 +43,7 @@ class Auto(Param):
         except ValueError as fault:
             if self.choices:
                 listed = ", ".join(repr(choice) for choice in (AUTO, *self.choices))
-                raise ValueError(f"must be one of {listed}, not {value!r}.") from None
+                raise ValueError(f"must be one of {listed}, not {brief(value)}.") from None
             raise ValueError(str(fault).replace(", not ", " or auto, not ", 1)) from None
 
 
@@ -55,7 +57,7 @@ class Switch(Param):
             return True
         if value in ("off", False):
             return False
-        raise ValueError(f"must be on or off, not {value!r}.")
+        raise ValueError(f"must be on or off, not {brief(value)}.")
 
 
 @frozen
@@ -66,7 +68,7 @@ class SlotBytes(Auto):
         """Return bytes, None for auto; raise ValueError("must be …")."""
         found = super().convert(value)
         if found is not None and found % SLOT_ALIGNMENT:
-            raise ValueError(f"must be a multiple of {SLOT_ALIGNMENT} B, a line of a scratchpad, not {value!r}.")
+            raise ValueError(f"must be a multiple of {SLOT_ALIGNMENT} B, a line of a scratchpad, not {brief(value)}.")
         return found
 
 
@@ -157,7 +159,7 @@ def load_ccl(
         ConfigError: every fault, each with its place.
         UsageError: there is no file at `path`.
     """
-    if path is not None and not Path(path).is_file():
+    if path is not None and not is_file(Path(path)):
         raise UsageError(f"--config must be a ccl.yaml file, not {str(path)!r}; 'docs/collectives.md' shows one.")
     own = Path(str(resources.files("kernbench_ccl") / "ccl.yaml"))
     overlays = () if path is None else (path,)
@@ -213,7 +215,7 @@ class _Reader:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            self._report(path, f"must be a mapping of keys to values, not {value!r}.")
+            self._report(path, f"must be a mapping of keys to values, not {brief(value)}.")
             self._misspelt.add(path[-1])
             return {}
         return value
@@ -234,7 +236,7 @@ class _Reader:
         topology, networks = values.get("topology"), self._catalogue.networks
         if topology is not None and topology not in networks:
             listed = ", ".join(map(repr, (AUTO, *networks)))
-            self.problems.append(f"{where('topology')} must be one of {listed}, not {topology!r}.")
+            self.problems.append(f"{where('topology')} must be one of {listed}, not {brief(topology)}.")
         if "algorithm" in values:
             values["algorithm"] = self._file(where("algorithm"), values["algorithm"])
         fallback = {setting.name: setting.default_value for setting in SETTINGS}
@@ -257,7 +259,7 @@ class _Reader:
         if not given.endswith(".py"):
             return given
         written = Path(place.partition(": ")[0].rsplit(":", 2)[0])
-        return str(written.parent / given) if written.is_file() else given
+        return str(written.parent / given) if is_file(written) else given
 
     def _meant(self, given: str, collective: str | None = None) -> list[str]:
         """Return the registered algorithms that may be meant, of one collective as far as names tell."""
@@ -267,7 +269,7 @@ class _Reader:
 
     def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None) -> None:
         if given.endswith(".py"):
-            if not Path(given).is_file():
+            if not is_file(Path(given)):
                 self._report(path, f"must be a registered algorithm or a .py file, and there is no file {given!r}.")
             return
         if self._algorithms is None or given in others or self._meant(given):
@@ -279,7 +281,7 @@ class _Reader:
         does = self._catalogue.collective_of
         methods = sorted({words[-1] for name, words in spelt.items() if collective in (None, does(name))})
         known = f" Known: {', '.join(methods)}." if methods else ""
-        self._report(path, f"must be a registered algorithm{or_entry}, not {given!r}.{close[0] or known}")
+        self._report(path, f"must be a registered algorithm{or_entry}, not {brief(given)}.{close[0] or known}")
 
     def _collectives(self, entries: Mapping[str, Settings]) -> dict[str, str]:
         found = {}
@@ -306,7 +308,7 @@ class _Reader:
             return
         does = f"does {' and '.join(dict.fromkeys(self._catalogue.collective_of(name) for name in meant))}"
         which = does if target == given else f"runs {target} and {does}"
-        self._report(path, f"must be an algorithm that does {collective}, not {given!r}, which {which}.")
+        self._report(path, f"must be an algorithm that does {collective}, not {brief(given)}, which {which}.")
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")

@@ -44,6 +44,7 @@ from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+from kernbench_core.wording import brief
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -82,13 +83,13 @@ class PluginGroup(click.RichGroup):
             offered.provider(args[0])  # of a name that two plug-ins have
         if args and not args[0].startswith("-") and args[0] not in known and args[0] not in offered:
             hint = did_you_mean(args[0], known)
-            raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")
+            raise UsageError(f"{ctx.command_path} must be followed by a command, not {brief(args[0])}.{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name not in self.commands:
             commands = shell_of(ctx).plugins.commands
             command = commands.load(name)
             if not isinstance(command, click.Command):
-                raise commands.fault(name, f"must be a click command, not {command!r}")
+                raise commands.fault(name, f"must be a click command, not {brief(command)}")
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:

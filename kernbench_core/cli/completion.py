@@ -25,6 +25,7 @@ from click.shell_completion import (
 
 from kernbench_core.cli.search import bare
 from kernbench_core.errors import UsageError
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
@@ -174,7 +175,7 @@ def answer(cli: click.Command, shell: Shell, instruction: str) -> int:
     if instruction not in {f"{name}_{what}" for name in _SHELLS for what in ("source", "complete")}:
         raise UsageError(
             f"{VARIABLE} must be {', '.join(f'{name}_source' for name in _SHELLS)}, or what the script of one of these "
-            f"sets, not {instruction!r}; unset it."
+            f"sets, not {brief(instruction)}; unset it."
         )
     for each in (Bash, Zsh, Fish):
         add_completion_class(each)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.errors import UsageError
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.runs.options import Option
@@ -28,7 +29,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
         except ValueError:
             number = self.least - 1
         if number < self.least:
-            raise UsageError(f"option {_name(param)} must be an integer of at least {self.least}, not {value!r}.")
+            raise UsageError(f"option {_name(param)} must be an integer of at least {self.least}, not {brief(value)}.")
         return number
 
 
@@ -51,7 +52,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
             found = 0.0
         if not found * 1e-9:  # also what no float tells from nothing
             raise UsageError(
-                f"option {_name(param)} must be a positive time with its unit, as {self.example!r}, not {value!r}."
+                f"option {_name(param)} must be a positive time with its unit, as {self.example!r}, not {brief(value)}."
             )
         return found * self.per_ns
 
@@ -65,7 +66,9 @@ class PortNumber(click.ParamType):  # type: ignore[type-arg]  # generic in the s
         """Return the number; raise UsageError naming the option."""
         number = int(value) if str(value).isdecimal() else -1
         if not 0 <= number < 1 << 16:
-            raise UsageError(f"option {_name(param)} must be a port from 0 (any free one) to 65535, not {value!r}.")
+            raise UsageError(
+                f"option {_name(param)} must be a port from 0 (any free one) to 65535, not {brief(value)}."
+            )
         return number
 
 

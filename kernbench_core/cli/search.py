@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kernbench_core.errors import UsageError
 from kernbench_core.params import closest
+from kernbench_core.wording import brief
 
 
 def matching(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -46,7 +47,7 @@ def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "
     if not known:
         hint = " No plug-in registers any."
     must_be = f"a registered name, a part of one, {or_else}" if or_else else "a registered name or a part of one"
-    return UsageError(f"{noun} must be {must_be}, not {wanted!r}.{hint}")
+    return UsageError(f"{noun} must be {must_be}, not {brief(wanted)}.{hint}")
 
 
 def _folded(name: str) -> str:

@@ -7,10 +7,10 @@ import os
 import sys
 from contextlib import redirect_stdout
 
-from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.terminal import shown
+from kernbench_core.wording import first_of, shortened
 
 
 class Shell:
@@ -54,13 +54,14 @@ class Shell:
 
     def error(self, sentence: str) -> None:
         """Write an error to stderr, beside a result that is on stdout."""
-        self._write("error", "1;31", sentence)
+        self._write("error", "1;31", shortened(sentence))
 
     def fail(self, exit_code: int, *problems: str, labelled: bool = True) -> int:
         """Write problems to stderr, with --json also as one object to stdout; return `exit_code`.
 
         Those that begin with their place in a file are not `labelled`, so that editors find the place.
         """
+        problems = tuple(map(shortened, problems))
         if self._as_json and not self.forked:
             found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
             sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")

@@ -12,6 +12,7 @@ from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
@@ -136,7 +137,9 @@ def _draw(graph: Graph, source: str, path: Path, view: str, node: str | None) ->
         levels = {name: drawing.views[number].level for name, number in drawing.parts.items()}
         node = next((name for name, level in levels.items() if level == view), None)
         if node is None:
-            raise UsageError(f"view must be one of {', '.join(dict.fromkeys(levels.values()))} here, not {view!r}.")
+            raise UsageError(
+                f"view must be one of {', '.join(dict.fromkeys(levels.values()))} here, not {brief(view)}."
+            )
     write_text(target, drawing.svg(node))
 
 

@@ -12,6 +12,7 @@ from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology import naming
 from kernbench_core.topology.design import BareHardware, Machine, design_of
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
+from kernbench_core.wording import brief
 
 
 def show(graph: Graph, view: str = "system") -> str:
@@ -22,10 +23,10 @@ def show(graph: Graph, view: str = "system") -> str:
     """
     draw = VIEWS.get(view)
     if draw is None:
-        raise UsageError(f"view must be one of {', '.join(VIEWS)}, not {view!r}.")
+        raise UsageError(f"view must be one of {', '.join(VIEWS)}, not {brief(view)}.")
     if not isinstance(graph, Machine) and draw is not show_system:
         what = graph.what if isinstance(graph, BareHardware) else "a graph that was built by hand"
-        raise UsageError(f"view must be system for {what}, which has no packages or PEs, not {view!r}.")
+        raise UsageError(f"view must be system for {what}, which has no packages or PEs, not {brief(view)}.")
     lines = draw(graph) if isinstance(graph, Machine) else show_bare(graph)
     if graph.warnings:
         lines += ["", "warnings", *(f"  {warning}" for warning in graph.warnings)]

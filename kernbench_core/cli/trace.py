@@ -17,6 +17,7 @@ from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.units import format_bytes
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.timeline import Timeline
@@ -53,7 +54,9 @@ def trace(
         folder = None if output else stack.enter_context(tempfile.TemporaryDirectory(prefix="kernbench-"))
         file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.exporters)
         if file.takes != "timeline":
-            raise UsageError(f"trace file must be of a format that takes a timeline, not {output!r}; use run --trace.")
+            raise UsageError(
+                f"trace file must be of a format that takes a timeline, not {brief(output)}; use run --trace."
+            )
         page = stack.enter_context(shown_at(file.path, port)) if show else None
         with doing("reading the run"):
             timeline = _cut(read_timeline(run), level, asked)
@@ -71,7 +74,7 @@ def read_timeline(run: str) -> Timeline:
     from kernbench_core.timeline import load
 
     if not Path(run).is_dir():
-        raise UsageError(f"RUN must be a folder that `run --out` wrote, not {run!r}.")
+        raise UsageError(f"RUN must be a folder that `run --out` wrote, not {brief(run)}.")
     check_version(Path(run))
     return load(Path(run) / TIMELINE)
 

@@ -25,13 +25,13 @@ from kernbench_core.errors import UsageError
 from kernbench_core.oplog.columns import Template
 from kernbench_core.oplog.encoding import Encoded, canonical
 from kernbench_core.oplog.log import OpLog
-from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 from kernbench_core.values.value_graph import ValueReader, ValueWriter
+from kernbench_core.wording import brief, schema_hint
 
 SCHEMA: Final = "kernbench.oplog/2"
 _ALIGN: Final = 64

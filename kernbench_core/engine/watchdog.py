@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -17,10 +16,13 @@ from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded
 from kernbench_core.process.whole_files import same_recursion_limit
 from kernbench_core.units import EXACT_NS, format_time
+from kernbench_core.wording import brief
 
 #: Wall time between two looks at the limits and two progress reports, in s.
 _LOOK_S = 0.2
 _FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
+#: No limit is as high: a float holds all below it.
+_ENDLESS: Final = 1e300
 #: Events between two collections of cyclic garbage.
 _COLLECT_EVERY = 1 << 20
 #: What people read of a phase.
@@ -52,8 +54,8 @@ class Limits:
     def __attrs_post_init__(self) -> None:
         for name, value in attrs.asdict(self).items():
             kind, must_be = (int, "integer") if name == "max_events" else (int | float, "finite number")
-            if value is not None and not (isinstance(value, kind) and 0 < value < math.inf):
-                raise UsageError(f"{name} must be a positive {must_be} or None, not {value!r}.")
+            if value is not None and not (isinstance(value, kind) and 0 < value < _ENDLESS):
+                raise UsageError(f"{name} must be a positive {must_be} or None, not {brief(value)}.")
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, file_and_function, read_sources
-from kernbench_core.process.sentences import brief
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
@@ -122,7 +122,7 @@ class Bench:
             reason = f" ({error})" if str(error) else ""
             raise UsageError(
                 f"the default of parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, as it is "
-                f"annotated, not {param.default!r}{reason}; correct either, or give a value."
+                f"annotated, not {brief(param.default)}{reason}; correct either, or give a value."
             ) from None
 
 
@@ -147,7 +147,7 @@ def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Re
     text = str(bench)
     function = registry.load(text)
     if not callable(function):
-        raise registry.fault(text, f"must be a function bench(rt, …), not {function!r}")
+        raise registry.fault(text, f"must be a function bench(rt, …), not {brief(function)}")
     return attrs.evolve(describe_bench(text, function), registered=True)
 
 
@@ -298,7 +298,7 @@ def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise UsageError(f"option {option} must be followed by NAME=VALUE, not {text!r}.")
+            raise UsageError(f"option {option} must be followed by NAME=VALUE, not {brief(text)}.")
         if name in assigned:
             raise UsageError(f"option {option} must give {name!r} once, not as {assigned[name]!r} and as {value!r}.")
         assigned[name] = value

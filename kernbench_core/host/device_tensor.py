@@ -19,6 +19,7 @@ from kernbench_core.values.arrays import Array
 from kernbench_core.values.region import Region, runs
 from kernbench_core.values.value import AssemblyValue, Part, Value
 from kernbench_core.values.views import AbstractValue
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorAllocation
@@ -338,10 +339,10 @@ def _rows_of(name: str, shape: tuple[int, ...], key: object) -> tuple[int, int]:
             start, stop, step = key.indices(shape[0])
             if step == 1 and start < stop:
                 return start, stop
-    shown = repr(key)
+    shown = brief(key)
     if isinstance(key, slice):
         ends = [key.start, key.stop] if key.step is None else [key.start, key.stop, key.step]
-        shown = ":".join("" if end is None else repr(end) for end in ends)
+        shown = ":".join("" if end is None else brief(end, 40) for end in ends)
     raise UsageError(
         f"tensor {name!r} of shape {list(shape)} must be indexed by a slice of its first dimension that holds at least "
         f"one row, as in [0:1], not by [{shown}]; read elements from numpy()."

@@ -20,11 +20,11 @@ from kernbench_core.host.host_program import HostProgram, Shared
 from kernbench_core.host.launch_arguments import choose_pes
 from kernbench_core.memory.placement import Placements
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
-from kernbench_core.process.sentences import brief
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, dtype_name, is_known, itemsize, numpy_dtype
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, Value
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
@@ -248,7 +248,9 @@ class HostTensors(HostProgram):
 def _check_shape(shape: Sequence[object], name: str | None) -> None:
     if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
         which = "a tensor" if name is None else f"tensor {name!r}"
-        raise ShapeError(f"the shape of {which} must be positive integers, not {tuple(shape)!r}; correct its extents.")
+        raise ShapeError(
+            f"the shape of {which} must be positive integers, not {brief(tuple(shape))}; correct its extents."
+        )
 
 
 def _own_dtype(source: object, array: Array, name: str | None) -> str:

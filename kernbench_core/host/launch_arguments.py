@@ -12,6 +12,7 @@ import numpy as np
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.device_tensor import TensorPart
 from kernbench_core.kernel.arguments import replace_nested
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
@@ -33,7 +34,9 @@ def choose_pes(
     wanted = _sips(device, call)
     known = {site.sip for site in pes}
     if not wanted or not known.issuperset(wanted):
-        raise UsageError(f"{call}: device must name SIPs of this run, not {wanted!r}; this run has {sorted(known)}.")
+        raise UsageError(
+            f"{call}: device must name SIPs of this run, not {brief(wanted)}; this run has {sorted(known)}."
+        )
     chosen = set(wanted)
     return tuple(site for site in pes if site.sip in chosen)
 
@@ -54,7 +57,7 @@ def pick_pes(
         shown = positions if isinstance(positions, Sequence) or not several else given
         raise UsageError(
             f"{call}: pes must be different positions among the {len(sites)} PEs, from 0 to {len(sites) - 1}, not "
-            f"{shown!r}; name at least one."
+            f"{brief(shown)}; name at least one."
         )
     return tuple(sites[at] for at in sorted(int(at) for at in given))
 
@@ -73,7 +76,7 @@ def _sips(device: object, call: str) -> list[int]:
     if found is None or any(isinstance(sip, bool) or not hasattr(sip, "__index__") for sip in found):
         shown = device if found is None or isinstance(device, Sequence) else found
         raise UsageError(
-            f"{call}: device must be the number of a SIP, several of them, 'sip:N' or 'all', not {shown!r}."
+            f"{call}: device must be the number of a SIP, several of them, 'sip:N' or 'all', not {brief(shown)}."
         )
     return [int(sip) for sip in found]
 
@@ -96,12 +99,12 @@ def full_grid(grid: object, call: str = "rt.launch") -> tuple[int, int, int]:
     given = list(grid) if isinstance(grid, tuple | list) else []
     if not 1 <= len(given) <= 3 or any(not isinstance(n, int | np.integer) or n < 1 for n in given):
         raise UsageError(
-            f"{call}: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
+            f"{call}: grid must be a tuple of one to three positive integers, not {brief(grid)}; write grid=(x, y)."
         )
     x, y, z = (*map(int, given), 1, 1)[:3]
     if x * y * z > MOST_PROGRAMS:
         raise UsageError(
-            f"{call}: grid must have at most {MOST_PROGRAMS:,} programs, not {grid!r}; let each program do more."
+            f"{call}: grid must have at most {MOST_PROGRAMS:,} programs, not {brief(grid)}; let each program do more."
         )
     return x, y, z
 
@@ -131,7 +134,7 @@ def bind_arguments(
 def kernel_signature(kernel: Callable[..., Any], call: str = "rt.launch") -> inspect.Signature:
     """Return the parameters of a kernel but for `tl`; UsageError where it is no function, KernelError without `tl`."""
     if not callable(kernel):
-        raise UsageError(f"{call}: the kernel must be a function, not {kernel!r}; give it first.")
+        raise UsageError(f"{call}: the kernel must be a function, not {brief(kernel)}; give it first.")
     signature = inspect.signature(kernel)
     own = signature.parameters.get("tl")
     if own is None or own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD):

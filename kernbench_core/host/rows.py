@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.sentences import brief
 from kernbench_core.process.terminal import shown_in_line
 from kernbench_core.units import format_bytes, format_time
+from kernbench_core.wording import brief
 
 Scalar: TypeAlias = int | float | str | bool | None
 Row: TypeAlias = Mapping[str, Scalar]

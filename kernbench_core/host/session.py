@@ -41,6 +41,7 @@ from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.engine.engine import RunObserver
@@ -291,13 +292,13 @@ def _clock_of(observers: Sequence[RunObserver]) -> Environment:
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
     """Return the PEs that `device` ("all" or "sip:N") names; raise UsageError when there are none."""
-    if device == "all":
+    if isinstance(device, str) and device == "all":
         return pes
     sips = sorted({site.sip for site in pes})
-    kind, _, number = str(device).partition(":")
+    kind, _, number = (device if isinstance(device, str) else "").partition(":")
     if kind == "sip" and number.isdecimal() and int(number) in sips:
         return tuple(site for site in pes if site.sip == int(number))
-    raise UsageError(f"--device must be 'all' or 'sip:N' with N from {sips[0]} to {sips[-1]}, not {device!r}.")
+    raise UsageError(f"--device must be 'all' or 'sip:N' with N from {sips[0]} to {sips[-1]}, not {brief(device)}.")
 
 
 def _installed() -> ComponentClasses:

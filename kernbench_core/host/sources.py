@@ -26,7 +26,7 @@ import attrs
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.process.whole_files import same_recursion_limit
+from kernbench_core.process.whole_files import is_file, same_recursion_limit
 
 BENCH_FUNCTION: Final = "bench"
 """What the function of a bench file is called, where its path does not name another one."""
@@ -165,7 +165,7 @@ class _Kept(SourceFileLoader):
 
 def read_sources(path: Path, function: str = BENCH_FUNCTION) -> Sources:
     """Read a bench's file and its own modules; raise UsageError when there is no such file."""
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(f"bench file {str(path)!r} does not exist; give a registered bench or the path of a .py file.")
     folder = path.absolute().parent
     found = _Reader(folder)

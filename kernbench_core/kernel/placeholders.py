@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
+from kernbench_core.wording import brief
 
 
 class Placeholder:
@@ -85,5 +86,5 @@ def describe_given(thing: object) -> str:
     """Call an object that a kernel gave where a tensor or number must be, in the words that follow "not"."""
     if isinstance(thing, Placeholder):
         return thing.words
-    kind, text = type(thing).__name__, repr(thing)
+    kind, text = type(thing).__name__, brief(thing)
     return text if text.startswith(f"{kind}(") else f"{kind} {text}"

@@ -9,6 +9,7 @@ from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.messages import ISSUED, Command
 from kernbench_core.values.value import OpId
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.pe_state import PeState
@@ -73,6 +74,6 @@ def refuse_other_commands(command: object, site: CallSite) -> None:
         )
     if not isinstance(command.serves, str) or not command.serves:
         raise KernelError(
-            f"{here} a command whose serves names the kind of unit that serves it, not {command.serves!r}; write "
+            f"{here} a command whose serves names the kind of unit that serves it, not {brief(command.serves)}; write "
             f"serves = 'pe_sfu', say, into class {name}."
         )

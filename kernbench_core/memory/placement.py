@@ -16,6 +16,7 @@ from attrs import field, frozen
 from kernbench_core.errors import ShapeError, UsageError
 from kernbench_core.units import format_bytes
 from kernbench_core.values.region import Region
+from kernbench_core.wording import brief
 
 MESH_DIMS = ("sip", "cube", "pe")
 """Names of the dimensions of every device mesh, outermost first."""
@@ -225,7 +226,7 @@ def _normal(name: str, shape: tuple[int, ...], placement: object, dims: tuple[st
     if not fits or any(not isinstance(one, Shard | Replicate | Interleave) for one in chosen):
         raise UsageError(
             f"tensor {name!r}: placement must be Shard(dim), Replicate() or Interleave(nbytes), a tuple of one for "
-            f"each of {', '.join(dims)}, or a mapping from these names, not {placement!r}; correct it."
+            f"each of {', '.join(dims)}, or a mapping from these names, not {brief(placement)}; correct it."
         )
     return tuple(_counted(name, shape, one) for one in chosen)  # type: ignore[arg-type]
 

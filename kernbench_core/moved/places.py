@@ -92,6 +92,7 @@ MOVED: Final[Mapping[str, str]] = {
     "kernbench_core.painting": "kernbench_core.values.strided_copies",
     "kernbench_core.placement": "kernbench_core.memory.placement",
     "kernbench_core.pointers": "kernbench_core.kernel.pointers",
+    "kernbench_core.process.sentences": "kernbench_core.wording.sentences",
     "kernbench_core.progress": "kernbench_core.runs.progress",
     "kernbench_core.promotion": "kernbench_core.compute.promotion",
     "kernbench_core.provenance": "kernbench_core.explain.provenance",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import field, frozen
 
-from kernbench_core.process.sentences import brief
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import OpId, Value
+from kernbench_core.wording import brief
 
 #: Letters that reprs show of parameters, of one of them, of the regions of an access, and of many of anything else.
 _PARAMS, _PARAM, _REGIONS, _MANY = 700, 80, 200, 500

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_core.process.supervision import report_to as report_to
     from kernbench_core.process.terminal import shown as shown
     from kernbench_core.process.whole_files import folder_above as folder_above
+    from kernbench_core.process.whole_files import is_file as is_file
     from kernbench_core.process.whole_files import whole_file as whole_file
 
 __getattr__ = door(
@@ -36,6 +37,7 @@ __getattr__ = door(
         "ended_by_limit": "supervision",
         "folder_above": "whole_files",
         "idle_place": "supervision",
+        "is_file": "whole_files",
         "limit_error": "supervision",
         "report_to": "supervision",
         "shown": "terminal",

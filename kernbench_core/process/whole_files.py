@@ -15,9 +15,12 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import FrameType
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 
 from kernbench_core.errors import UsageError
+
+#: Letters of a path: no system takes more.
+LONGEST_PATH: Final = 4096
 
 
 def check_file(what: str, path: Path, suffix: str = "") -> Path:
@@ -54,6 +57,11 @@ def _lists(folder: Path, file: Path) -> bool:
         return file == manifest
     names = found.get("files") if isinstance(found, dict) else None
     return file == manifest or (isinstance(names, dict) and file.relative_to(folder).as_posix() in names)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; none has a longer path than systems take."""
+    return len(str(path)) <= LONGEST_PATH and path.is_file()
 
 
 def folder_above(what: str, path: Path) -> Path:

@@ -12,10 +12,10 @@ from typing import Any, Final
 from kernbench_core.drawing import MachineDrawing
 from kernbench_core.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
 from kernbench_core.errors import UsageError
-from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.report.result_form import faults
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.timeline import TIMELINE, Timeline, load
+from kernbench_core.wording import brief, schema_hint
 
 RESULT: Final = "result.json"
 MACHINE: Final = "machine.json"

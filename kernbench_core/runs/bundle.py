@@ -21,6 +21,7 @@ from kernbench_core.process.whole_files import check_file, files_below, whole_fi
 from kernbench_core.runs.manifest import MANIFEST
 from kernbench_core.runs.result import json_text
 from kernbench_core.runs.run_folder import write_inputs
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -144,7 +145,8 @@ def _check(path: Path, entry: tarfile.TarInfo, number: int, left: int) -> None:
     if not entry.isreg() or not parts or parts[0] == "/" or ".." in parts or "\0" in entry.name:
         kind = "a file" if entry.isreg() else "no plain file"
         raise UsageError(
-            f"bundle {str(path)!r} must hold plain files inside its own folder, not {entry.name!r}, {kind}; do not use "
+            f"bundle {str(path)!r} must hold plain files inside its own folder, not {brief(entry.name)}, {kind}; do "
+            "not use "
             "it."
         )
     if number >= _MOST_FILES or left < 0 or entry.size < 0:

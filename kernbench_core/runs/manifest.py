@@ -20,9 +20,9 @@ import attrs
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import UsageError
 from kernbench_core.host.sources import BENCH_FUNCTION
-from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.units import finite
+from kernbench_core.wording import brief, schema_hint
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench

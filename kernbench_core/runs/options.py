@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.sentences import brief
+from kernbench_core.process.whole_files import LONGEST_PATH
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
@@ -50,6 +51,11 @@ class Option:
     def choice(self) -> str:
         """The choices in words."""
         return " or ".join(map(repr, self.choices))
+
+
+def _is_flag(given: object) -> bool:
+    """Whether it is a truth value: a bool, of numpy's too, or 0 or 1."""
+    return given in (0, 1) if isinstance(given, int) else type(given).__name__ in ("bool", "bool_")
 
 
 def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | dict[str, object]:
@@ -131,16 +137,19 @@ class RunOptions:
 
     def __attrs_post_init__(self) -> None:
         _ = self.limits  # which raises for one that is none
+        for flag in (field.name for field in attrs.fields(type(self)) if isinstance(field.default, bool)):
+            if not _is_flag(getattr(self, flag)):
+                raise UsageError(f"{flag} must be True or False, not {brief(getattr(self, flag))}.")
         for name in ("components", "trace", "out", "report", "bundle"):
             if getattr(self, name) is not None:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
-            raise UsageError(f"the seed must be an integer of at least 0, not {self.seed!r}; give another --seed.")
+            raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
         _ = self.cut_to
         for name in ("race_by", "level", "links"):
-            choice = command_options(RunOptions)[name]
-            if getattr(self, name) not in choice.choices:
-                raise UsageError(f"{name} must be {choice.choice}, not {getattr(self, name)!r}.")
+            choice, given = command_options(RunOptions)[name], getattr(self, name)
+            if not isinstance(given, str) or given not in choice.choices:
+                raise UsageError(f"{name} must be {choice.choice}, not {brief(given)}.")
         for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
             if wanted and not self.data:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
@@ -185,7 +194,7 @@ class RunCall(RunOptions):
         if not isinstance(self.topology, Mapping):
             require_path("topology", self.topology, "a preset, the path of a file, or a mapping as YAML would give it")
         if not isinstance(self.params, Mapping | None):
-            raise UsageError(f"params must be a mapping of names to values, not {self.params!r}.")
+            raise UsageError(f"params must be a mapping of names to values, not {brief(self.params)}.")
 
 
 @functools.cache
@@ -197,7 +206,8 @@ def command_options(record: type[RunOptions]) -> Mapping[str, Option]:
 
 def require_path(what: str, given: object, must_be: str) -> None:
     """Raise UsageError when `given` cannot be a path."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or len(path) > LONGEST_PATH:
         raise UsageError(f"{what} must be {must_be}, not {brief(given)}.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kernbench_core.errors import UsageError
+from kernbench_core.wording import brief
 
 LEVELS: Final = ("host", "launch", "kernel", "unit", "channel", "wire")
 """The levels of a timeline, coarsest first; a track is of the level that its `kind` names, or is a "place"."""
@@ -21,5 +22,5 @@ TIMELINE: Final = "timeline.npz"
 def check_level(name: str) -> str:
     """Return the name of a level; raise UsageError for another one."""
     if name not in LEVELS:
-        raise UsageError(f"level must be one of {', '.join(LEVELS)}, not {name!r}.")
+        raise UsageError(f"level must be one of {', '.join(LEVELS)}, not {brief(name)}.")
     return name

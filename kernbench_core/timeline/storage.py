@@ -12,11 +12,11 @@ import attrs
 import numpy as np
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.sentences import brief, schema_hint
 from kernbench_core.process.whole_files import whole_file
 from kernbench_core.timeline.activity import Activity
 from kernbench_core.timeline.columns import column_names, column_type
 from kernbench_core.timeline.timeline import Counter, Flows, Spans, Timeline, Track
+from kernbench_core.wording import brief, schema_hint
 
 SCHEMA: Final = 1
 """The form of the file; a newer one is refused."""

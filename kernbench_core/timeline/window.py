@@ -8,6 +8,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.units import parse_quantity
+from kernbench_core.wording import brief
 
 
 @attrs.frozen
@@ -36,6 +37,6 @@ def parse_window(text: str) -> TimeWindow:
     if not window.from_ns < window.to_ns:
         raise UsageError(
             "window must be two times with their units, the earlier one first, as '10 us..20 us', one of which may be "
-            f"left out, not {text!r}."
+            f"left out, not {brief(text)}."
         )
     return window

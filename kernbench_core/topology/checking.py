@@ -20,6 +20,7 @@ from kernbench_core.topology.network_reader import read_network
 from kernbench_core.topology.networks import ScaleUpNetwork
 from kernbench_core.topology.specification import TCM_ALIGNMENT, Spec
 from kernbench_core.units import format_bytes
+from kernbench_core.wording import brief
 
 IO_KINDS = ("pcie_ep", "io_noc", "io_cpu", "io_ucie")
 PE_KINDS = (
@@ -131,13 +132,13 @@ def _check_units(spec: Spec, report: _Report) -> None:
     for kind, unit in spec.pe.units.items():
         path: KeyPath = ("pe", "units", kind)
         if kind in KINDS:
-            report(path, f"must be a new kind of unit, not {kind!r}; use components to replace an existing one.")
+            report(path, f"must be a new kind of unit, not {brief(kind)}; use components to replace an existing one.")
         elif _KIND.fullmatch(kind) is None:
-            report(path, f"must be named in lower-case letters, digits and '_', not {kind!r}.")
+            report(path, f"must be named in lower-case letters, digits and '_', not {brief(kind)}.")
         others = [other for other in kinds if other != kind]
         if unit.attach not in others:
             hint = did_you_mean(unit.attach, others)
-            report((*path, "attach"), f"must be another unit of the PE, not {unit.attach!r}.{hint}")
+            report((*path, "attach"), f"must be another unit of the PE, not {brief(unit.attach)}.{hint}")
 
 
 def _design(spec: Spec, network: ScaleUpNetwork) -> Design:

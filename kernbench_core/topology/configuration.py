@@ -16,7 +16,9 @@ from attrs import evolve, field, frozen
 
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
+from kernbench_core.process.whole_files import is_file
 from kernbench_core.topology.strict_yaml import MAX_BYTES, Located, plain, read_objects, read_yaml
+from kernbench_core.wording import brief, in_a_line
 
 KeyPath = tuple[str | int, ...]
 
@@ -145,7 +147,7 @@ class _Reader:
         self, name: str | Path, seen: tuple[Path, ...] = (), folder: Path | None = None, what: str = "topology"
     ) -> Located:
         path = self.presets.get(str(name)) or (folder or Path()) / name
-        if not path.is_file():
+        if not is_file(path):
             raise UsageError(self._not_there(what, str(name)))
         if path in seen:
             self.problems.append(f"{path}: base must not lead back to {path.name!r}; drop it.")
@@ -174,13 +176,13 @@ class _Reader:
     def based(self, tree: Located, name: str, folder: Path, seen: tuple[Path, ...]) -> Located:
         """Lay a tree over its base, if it names one."""
         if not isinstance(tree.value, dict):
-            self.problems.append(f"{name}:1:1: configuration must be a mapping, not {plain(tree)!r}.")
+            self.problems.append(f"{name}:1:1: configuration must be a mapping, not {brief(plain(tree))}.")
             return Located({}, name)
         base = tree.value.pop("base", None)
         if base is None:
             return tree
         if not isinstance(base.value, str):
-            self.problems.append(f"{base.place}: base must be a preset or a file name, not {plain(base)!r}.")
+            self.problems.append(f"{base.place}: base must be a preset or a file name, not {brief(plain(base))}.")
             return tree
         try:
             return merge(self.layer(base.value, seen, folder), tree)
@@ -195,7 +197,7 @@ class _Reader:
                 f"{what} must have a file, and that of preset {name!r}, {str(self.presets[name])!r}, is not there; "
                 "reinstall the plug-in that offers it."
             )
-        return f"{what} must be a preset or a file, not {name!r}.{did_you_mean(name, self.presets)}"
+        return f"{what} must be a preset or a file, not {brief(name)}.{did_you_mean(name, self.presets)}"
 
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:
@@ -260,11 +262,11 @@ def _items(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, Located]]:
 
 
 def _read_setting(setting: str) -> Located:
-    place = f"--set {setting}"
+    place = f"--set {in_a_line(setting)}"
     key, equals, text = setting.partition("=")
     parts = key.split(".")
     if not equals or not all(part.strip() for part in parts):
-        raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {setting!r}.")
+        raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {brief(setting)}.")
     tree = read_yaml(text.strip() or "null", place, positions=False)
     for part in reversed(parts):
         tree = Located({part.strip(): tree}, place)
@@ -274,8 +276,8 @@ def _read_setting(setting: str) -> Located:
 def _read_value(key: object, value: object) -> Located:
     parts = key.split(".") if isinstance(key, str) else [""]
     if not all(part.strip() for part in parts):
-        raise ConfigError(f"set: key must be dotted text, as in 'cube.pes', not {key!r}.")
-    place = f"set {key}"
+        raise ConfigError(f"set: key must be dotted text, as in 'cube.pes', not {brief(key)}.")
+    place = f"set {in_a_line(str(key))}"
     tree = read_objects(value, place)
     for part in reversed(parts):
         tree = Located({part.strip(): tree}, place)

@@ -15,6 +15,7 @@ from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.specification import Choices, ComponentSpec
+from kernbench_core.wording import brief
 
 
 class ComponentCatalogue(Protocol):
@@ -93,7 +94,8 @@ class Implementations:
             if not matched:
                 pattern = self._written.overrides[index].match
                 hint = did_you_mean(pattern, ids)
-                self._report(("overrides", index, "match"), f"must match at least one node id, not {pattern!r}.{hint}")
+                told = f"must match at least one node id, not {brief(pattern)}.{hint}"
+                self._report(("overrides", index, "match"), told)
         for kind in unused_kinds:
             if kind in self._written.components:
                 self._resolve(kind, ())
@@ -123,7 +125,8 @@ class Implementations:
         if kind in self._kinds and made_for and kind not in made_for:
             self._report(
                 choice.impl_path,
-                f"must be a component for {kind}, not {choice.impl!r}, which is made for {' and '.join(made_for)}; "
+                f"must be a component for {kind}, not {brief(choice.impl)}, which is made for "
+                f"{' and '.join(made_for)}; "
                 "see 'kernbench components'.",
             )
 
@@ -171,10 +174,10 @@ class Implementations:
             except (UsageError, PluginError) as fault:
                 self._declared[choice.impl] = None
                 if isinstance(fault, PluginError):
-                    self._report(choice.impl_path, f"must be usable, not {choice.impl!r}: {fault}")
+                    self._report(choice.impl_path, f"must be usable, not {brief(choice.impl)}: {fault}")
                 else:
                     hint = self._closest(choice, getattr(fault, "suggestions", ()))
-                    self._report(choice.impl_path, f"must be a registered component, not {choice.impl!r}.{hint}")
+                    self._report(choice.impl_path, f"must be a registered component, not {brief(choice.impl)}.{hint}")
         return self._declared[choice.impl]
 
     def _closest(self, choice: _Choice, names: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from kernbench_core.topology.networks import (
     shape_faults,
 )
 from kernbench_core.topology.specification import Spec
+from kernbench_core.wording import brief
 
 _WHERE: KeyPath = ("system", "network")
 
@@ -92,7 +93,7 @@ def open_shape(networks: NetworkRegistry, name: str) -> NetworkShape:
     """Return the shape of a name; raise UnknownName where there is none, PluginError where it is no usable one."""
     shape = networks.load(name)
     if not isinstance(shape, NetworkShape):
-        raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {shape!r}")
+        raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {brief(shape)}")
     wrong = next(shape_faults(shape), None)
     if wrong is not None:
         raise networks.fault(name, wrong)
@@ -106,13 +107,15 @@ def _open(config: Config, networks: NetworkRegistry, name: str) -> NetworkShape:
     except UnknownName:
         known = ", ".join(map(repr, networks))
         hint = did_you_mean(name, networks).partition(" Known: ")[0]
-        raise ConfigError(f"{config.at((*_WHERE, 'topology'))} must be one of {known}, not {name!r}.{hint}") from None
+        raise ConfigError(
+            f"{config.at((*_WHERE, 'topology'))} must be one of {known}, not {brief(name)}.{hint}"
+        ) from None
     except PluginError as fault:
         raise ConfigError(_unusable(config, name, fault)) from fault
 
 
 def _unusable(config: Config, name: str, fault: PluginError) -> str:
-    return f"{config.at((*_WHERE, 'topology'))} must be usable, not {name!r}: {fault}"
+    return f"{config.at((*_WHERE, 'topology'))} must be usable, not {brief(name)}: {fault}"
 
 
 def _unusual(shape: NetworkShape, fault: NetworkFault) -> str:
@@ -139,5 +142,5 @@ def _unmatched(config: Config, spec: Spec, network: ScaleUpNetwork) -> list[str]
     for index, override in enumerate(spec.system.network.links):
         if not fnmatch.filter(names, override.match):
             hint, at = did_you_mean(override.match, names), config.at((*_WHERE, "links", index, "match"))
-            problems.append(f"{at} must match at least one link, not {override.match!r}.{hint}")
+            problems.append(f"{at} must match at least one link, not {brief(override.match)}.{hint}")
     return problems

@@ -32,6 +32,7 @@ from kernbench_core.topology.specification import (
     UnitSpec,
 )
 from kernbench_core.units import parse_quantity
+from kernbench_core.wording import brief
 
 _T = TypeVar("_T")
 
@@ -119,7 +120,7 @@ def _quantity_hook(kind: object) -> Callable[[object, object], object]:
 def _converted(quantity: Quantity, value: object) -> object:
     found = parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
     if quantity.choices and found not in quantity.choices:
-        raise ValueError(f"must be one of {', '.join(map(str, quantity.choices))}, not {value!r}.")
+        raise ValueError(f"must be one of {', '.join(map(str, quantity.choices))}, not {brief(value)}.")
     return found
 
 
@@ -133,13 +134,13 @@ def _is_params(kind: object) -> bool:
 
 def _mapping(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be a mapping of keys to values, not {value!r}.")
+        raise ValueError(f"must be a mapping of keys to values, not {brief(value)}.")
     return dict(value)
 
 
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
-        raise ValueError(f"must be a list, not {value!r}.")
+        raise ValueError(f"must be a list, not {brief(value)}.")
     return value
 
 

@@ -15,6 +15,7 @@ import yaml
 from attrs import evolve, field, frozen
 
 from kernbench_core.errors import ConfigError
+from kernbench_core.wording import brief
 
 MAX_BYTES = 4 * 2**20
 """Largest configuration file that is read."""
@@ -93,7 +94,7 @@ def read_objects(given: object, name: str) -> Located:
         if isinstance(value, Mapping):
             for key in value:
                 if not isinstance(key, str):
-                    raise ConfigError(f"{place}: key must be text, not {key!r}.")
+                    raise ConfigError(f"{place}: key must be text, not {brief(key)}.")
             items: Any = {
                 str.__str__(key): read(item, f"{place}.{key}", depth + 1) for key, item in value.items()
             }
@@ -116,7 +117,7 @@ def _plain_scalar(value: Any, place: str) -> object:
         return float.__float__(value)
     if isinstance(value, int) and abs(value) < _MOST_INT:
         return int.__int__(value)
-    shown = "an integer of more than 300 digits" if isinstance(value, int) else repr(value)
+    shown = "an integer of more than 300 digits" if isinstance(value, int) else brief(value)
     raise ConfigError(
         f"{place}: value must be text, a number, true or false, None, a list or a mapping, not {shown}."
     )
@@ -152,7 +153,7 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return evolve(self.alias(event), place=place)
         if event.tag is not None:
-            raise ConfigError(f"{place}: value must have no tag, not {event.tag!r}; drop it.")
+            raise ConfigError(f"{place}: value must have no tag, not {brief(event.tag)}; drop it.")
         if isinstance(event, yaml.ScalarEvent):
             tree = Located(_scalar(event.value) if event.style in (None, "") else event.value, place)
         elif depth > MAX_DEPTH:
@@ -181,7 +182,7 @@ class _Composer:
             key, at = plain(self.node(event, events, depth + 1, None)), self.place(event)
             item = self.node(next(events), events, depth + 1, at)
             if not isinstance(key, str):
-                self.problems.append(f"{at}: key must be text, not {key!r}; quote it.")
+                self.problems.append(f"{at}: key must be text, not {brief(key)}; quote it.")
             elif key in items:
                 self.problems.append(f"{at}: key {key!r} must appear once, but it is also at {items[key].place}.")
             else:
@@ -191,7 +192,7 @@ class _Composer:
     def alias(self, event: Any) -> Located:
         target = self.anchors.get(event.anchor)
         if target is None:
-            raise ConfigError(f"{self.place(event)}: alias must name a finished anchor, not {event.anchor!r}.")
+            raise ConfigError(f"{self.place(event)}: alias must name a finished anchor, not {brief(event.anchor)}.")
         self.expanded[0] += target.size
         if self.expanded[0] > ALIAS_BUDGET:
             raise ConfigError(

@@ -16,6 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.errors import StoreError, UnsupportedError
+from kernbench_core.wording import brief
 
 
 @frozen(kw_only=True)
@@ -141,7 +142,7 @@ def info(name: str) -> DTypeInfo:
     try:
         return DTYPES[name]
     except (KeyError, TypeError):
-        raise StoreError(f"A dtype must be one of {', '.join(NAMES)}, not {name!r}; use one of these.") from None
+        raise StoreError(f"A dtype must be one of {', '.join(NAMES)}, not {brief(name)}; use one of these.") from None
 
 
 def itemsize(name: str) -> int:
@@ -202,7 +203,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
         return _BY_NUMPY[dtype.name]
     except KeyError:
         raise StoreError(
-            f"An array must have one of the dtypes {', '.join(NAMES)}, not {dtype.name!r}; cast it first."
+            f"An array must have one of the dtypes {', '.join(NAMES)}, not {brief(dtype.name)}; cast it first."
         ) from None
 
 
@@ -213,7 +214,7 @@ def dtype_of(given: Any) -> str:
         return found
     if isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic)):
         return dtype_name(np.dtype(given))
-    raise UnsupportedError(f"a dtype must be one of {', '.join(NAMES)}, not {given!r}; use one of these.")
+    raise UnsupportedError(f"a dtype must be one of {', '.join(NAMES)}, not {brief(given)}; use one of these.")
 
 
 def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.process.sentences import brief
+from kernbench_core.wording import brief
 
 T = TypeVar("T")
 #: Things that a repr shows, characters of each, and rows of a table.

@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 
 from kernbench_core.errors import StoreError, UsageError
 from kernbench_core.values.dtypes import NAMES, dtype_name, info
+from kernbench_core.wording import brief
 
 Extents: TypeAlias = tuple[str, ...]
 #: The first of two extents, where the second is what the elements of an array of any shape are counted by.
@@ -119,7 +120,7 @@ class _Found:
         elif known != value:
             raise UsageError(
                 f"parameter {what!r} of bench {self.bench!r} must be {value!r}, as in array {self._is(name, value)}, "
-                f"not {known!r}; leave it out, or give another array."
+                f"not {brief(known)}; leave it out, or give another array."
             )
         self.values.setdefault(what, value)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from kernbench_core.process.whole_files import is_file
 from kernbench_core.units import finite
 
 _WORDS = {"int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file"}
@@ -113,7 +114,7 @@ def _array(given: object, folder: Path) -> object:
     if not isinstance(given, str | Path):
         raise ValueError
     path = folder / given
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError("there is no such file")
     try:
         array = np.load(path, allow_pickle=False)

@@ -20,6 +20,7 @@ from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.values.dtypes import dtype_of, is_float
+from kernbench_core.wording import brief
 
 WITH_OPERAND = ("bias", "add", "scale", "mul", "dequant", "sub", "div", "maximum", "minimum")
 """Kinds of epilogue steps that take one operand."""
@@ -125,7 +126,7 @@ class CompositeLanguage(Family):
         for name, extent in tiles.items():
             if not isinstance(extent, int) or extent < 1:
                 where = describe_site(call_site())
-                raise ShapeError(f"tl.composite at {where}: {name} must be a positive integer, not {extent!r}.")
+                raise ShapeError(f"tl.composite at {where}: {name} must be a positive integer, not {brief(extent)}.")
 
     def _matrix(self, name: str, thing: Any) -> Ref | Tensor:
         """Check one input: a matrix in HBM or in the scratchpad."""
@@ -174,7 +175,9 @@ class CompositeLanguage(Family):
     ) -> tuple[int, int]:
         known, many = (ALONE, "one operand") if b is None else (OF_TWO, "two operands")
         if math_op not in known:
-            raise UnsupportedError(f"{here}: math_op of {many} must be one of {', '.join(known)}, not {math_op!r}.")
+            raise UnsupportedError(
+                f"{here}: math_op of {many} must be one of {', '.join(known)}, not {brief(math_op)}."
+            )
         rows, cols = a.shape
         if b is not None:
             try:
@@ -237,10 +240,10 @@ class CompositeLanguage(Family):
         if step.kind not in (*WITH_OPERAND, *ALONE):
             raise UnsupportedError(f"{here} must be one of {', '.join((*WITH_OPERAND, *ALONE))}; use one of these.")
         if step.scope not in tuple(Scope):
-            raise UnsupportedError(f"{here} must have scope 'k_tile' or 'output_tile', not {step.scope!r}.")
+            raise UnsupportedError(f"{here} must have scope 'k_tile' or 'output_tile', not {brief(step.scope)}.")
         if (step.operand is not None) != (step.kind in WITH_OPERAND):
             needs = "an operand" if step.kind in WITH_OPERAND else "no operand"
-            raise ShapeError(f"{here} must be given {needs}, not {step.operand!r}; correct the step.")
+            raise ShapeError(f"{here} must be given {needs}, not {brief(step.operand)}; correct the step.")
         if isinstance(step.operand, Pointer):
             raise UnsupportedError(
                 f"{here} must have a number, a tile or a ref as its operand, not a pointer; tl.load it, or give "
@@ -251,7 +254,7 @@ class CompositeLanguage(Family):
         if isinstance(step.operand, Tensor | Ref):
             self._check_broadcast(step, shape, here)
         elif step.operand is not None and not isinstance(step.operand, int | float):
-            raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it.")
+            raise ShapeError(f"{here} must have a number or a tile as its operand, not {brief(step.operand)}; load it.")
         if isinstance(step.operand, Ref):
             self._check_ref(step, here)
 

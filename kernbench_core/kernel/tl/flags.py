@@ -12,6 +12,7 @@ import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
+from kernbench_core.wording import brief
 
 _ASKED: Final = {"bool": (), "bool | None": (None,)}
 """Annotations of such parameters, and what else they take."""
@@ -64,6 +65,6 @@ def _refuse(name: str, flag: str, value: object, others: tuple[Any, ...]) -> Non
     if isinstance(value, bool | np.bool_) or any(value is other for other in others):
         return
     raise KernelError(
-        f"tl.{name} at {describe_site(call_site())} must be given True or False as {flag}, not {value!r}; pass "
+        f"tl.{name} at {describe_site(call_site())} must be given True or False as {flag}, not {brief(value)}; pass "
         f"{flag}=True or {flag}=False."
     )

@@ -17,6 +17,7 @@ from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.params import did_you_mean
 from kernbench_core.values.dtypes import dtype_of, is_known
+from kernbench_core.wording import brief
 
 _PLAIN: Final = (type(None), bool, int, float, str)
 _MAY: Final = "a number, a text, a bool, None, a dtype, or a tuple or list of such"
@@ -36,7 +37,7 @@ def checked_keywords(
             if name not in may:
                 those = "a keyword that the op takes" if may else "no keywords"
                 raise KernelError(
-                    f"{call} must be given {those}, not {name!r}.{did_you_mean(name, may)} An op takes what the "
+                    f"{call} must be given {those}, not {brief(name)}.{did_you_mean(name, may)} An op takes what the "
                     "`keywords` of its record name, or its function's keyword-only arguments."
                 )
         missing = sorted(must - given.keys())

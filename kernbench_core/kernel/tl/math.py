@@ -27,6 +27,7 @@ from kernbench_core.kernel.tl.shapes import (
 )
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
+from kernbench_core.wording import brief
 
 
 class NanRule(StrEnum):
@@ -265,7 +266,9 @@ class MathLanguage(Family):
         for thing in (a, b, a if acc is None else acc):
             if not isinstance(thing, Tensor):
                 self.check_operand(thing, "dot")
-                raise ShapeError(f"{here} must be given tensors in the scratchpad, not {thing!r}; load or make them.")
+                raise ShapeError(
+                    f"{here} must be given tensors in the scratchpad, not {brief(thing)}; load or make them."
+                )
         if len(a.shape) != 2 or len(b.shape) != 2:
             raise UnsupportedError(
                 f"{here} must be given two matrices, not shapes {a.shape} and {b.shape}; loop over the batch."

@@ -18,6 +18,7 @@ from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.peers import Peer
 from kernbench_core.values.dtypes import dtype_of, itemsize
+from kernbench_core.wording import brief
 
 
 class SendHandle(Placeholder, Handle):
@@ -100,7 +101,8 @@ class QueueLanguage(Family):
         asked = self._everybody() if sources is None else sources
         if isinstance(asked, int | str):
             raise KernelError(
-                f"tl.recv_any at {describe_site(site)} must be given a list of sources, not {asked!r}; receive from "
+                f"tl.recv_any at {describe_site(site)} must be given a list of sources, not {brief(asked)}; receive "
+                "from "
                 "one with tl.recv."
             )
         named: dict[int, Any] = {self._peer(source, "tl.recv_any", site): source for source in asked}
@@ -129,7 +131,9 @@ class QueueLanguage(Family):
         except KernelError as error:
             raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
         if peer == own:
-            raise KernelError(f"{call} at {describe_site(site)} must name another PE, not {to!r}, which is this one.")
+            raise KernelError(
+                f"{call} at {describe_site(site)} must name another PE, not {brief(to)}, which is this one."
+            )
         return peer
 
     def _receive(
@@ -173,7 +177,8 @@ def _extents(shape: Any, call: str, site: CallSite) -> tuple[int, ...]:
         found = (-1,)
     if min(found, default=0) < 0:
         raise ShapeError(
-            f"{call} at {describe_site(site)} must be given a shape of whole numbers from 0 on, not {shape!r}; give "
+            f"{call} at {describe_site(site)} must be given a shape of whole numbers from 0 on, not {brief(shape)}; "
+            "give "
             "that of the tile that is sent."
         )
     return found

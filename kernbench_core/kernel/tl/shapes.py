@@ -19,6 +19,7 @@ from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_i
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
+from kernbench_core.wording import brief
 
 _result_type = cache(result_type)
 _operand_type = cache(operand_type)
@@ -108,7 +109,7 @@ class ShapeLanguage(Family):
         self.check_operand(x, "cast")
         here = f"tl.cast at {describe_site(call_site())}"
         if not isinstance(x, Tensor):
-            raise UnsupportedError(f"{here} must be given a tile to keep the bits of, not {x!r}; load or make it.")
+            raise UnsupportedError(f"{here} must be given a tile to keep the bits of, not {brief(x)}; load or make it.")
         if itemsize(name) != itemsize(x.dtype):
             raise ShapeError(f"{here} must keep the element size with bitcast=True, not go from {x.dtype} to {name}.")
         return x if x.dtype == name else self.math("bitcast", (x,), x.shape, name)
