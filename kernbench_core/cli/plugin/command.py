@@ -122,7 +122,7 @@ def _print_results(name: str, results: Sequence[CheckResult]) -> None:
     for (outcome, reason, of), entries in alike.items():
         which = of[0] if len(of) == 1 else f"{len(of)} checks"
         who = ", ".join(entries if len(entries) <= _FEW else [*entries[:_FEW], f"and {len(entries) - _FEW} more"])
-        paragraph(f"{who}, {which} {outcome}: {reason}.", "    ", "  ", min(width(), 100))
+        paragraph(f"{who}, {which} {outcome}: {reason.rstrip('.')}.", "    ", "  ", min(width(), 100))
     wrong = sum(not each.outcome.right for each in results)
     told = f"{wrong} of {len(results)} checks did not end" if wrong else f"all {len(results)} checks ended"
     click.secho(f"{told} as they must.", fg="red" if wrong else "green")

@@ -131,6 +131,7 @@ def never_exceeds_its_peak(course: Course) -> None:
             if most > component.servers:
                 raise CheckFailed(f"{component.id} served {most} messages at once, and has {component.servers} servers")
         _check_bandwidth(course, component)
+        _check_capacity(course, component)
 
 
 @of_each_drive
@@ -265,6 +266,18 @@ def _at_once(course: Course, node: str) -> int:
         now += change
         most = max(most, now)
     return most
+
+
+def _check_capacity(course: Course, component: ComponentBase) -> None:
+    """Compare the time in which a component and its wires say that they were busy with the time that there was."""
+    now = _hardware(course).env.now
+    wires = (*component.internal_wires, *component.out_ports.values())
+    places = [(wire.name, wire.busy_by(now), now) for wire in wires]
+    if component.keeps_busy:
+        places.append((component.id, component.busy_by(now), now * component.servers))
+    for name, busy, most in places:
+        if course.sent and busy > most * (1 + _ROUNDING):
+            raise CheckFailed(f"{name} must be busy for {most:g} ns at most, all that there were, and says {busy:g} ns")
 
 
 def _check_bandwidth(course: Course, component: ComponentBase) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 _SEED: Final = 20
-#: Events after which a drive is stopped: each takes some hundreds, so a model that goes on for ever is found soon.
-_MOST_EVENTS: Final = 200_000
+#: When a drive is stopped: each takes some hundreds of events, so a model that goes on for ever is found soon.
+_LIMITS: Final = Limits(max_events=200_000, timeout_s=60.0)
 
 
 @attrs.frozen
@@ -146,7 +146,7 @@ class Stand:
         self._machine = WatchedMachine(
             nodes,
             edges,
-            limits=Limits(max_events=_MOST_EVENTS),
+            limits=_LIMITS,
             catalogue=self.plugins.components,
             observers=(self._watch,),
         )
@@ -169,7 +169,7 @@ class Stand:
         self._engine = GraphEngine(
             graph,
             plugins.components,
-            limits=Limits(max_events=_MOST_EVENTS),
+            limits=_LIMITS,
             observers=(self._watch,),
             plugins=plugins,
         )

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 from kernbench_core.component import ComponentBase
+from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.components.drivers import BY_KIND
 from kernbench_core.testing.components.elsewhere import Elsewhere
@@ -19,6 +20,8 @@ from kernbench_core.testing.kit import CheckFailed, NotApplicable
 DRIVES = "components."
 #: Where a plug-in's module says which models are others in another style: {"acme.unit_events": "acme.unit"}.
 SAME = "kernbench_same_models"
+#: Where it gives parameters to try models with: {"acme.unit": {"lanes": 8}}.
+GIVEN = "kernbench_checked_with"
 
 
 class ComponentUnderTest:
@@ -43,24 +46,54 @@ class ComponentUnderTest:
         self.kind, self.drivers = next((pair for pair in found if pair[1]), (kinds[0], ()))
         self.why = f"nothing drives nodes of kind {kinds[0]!r}; a kit '{DRIVES}{kinds[0]}' of a plug-in would"
 
+    def _said(self, what: str) -> object:
+        """Return what the plug-in's module says of this model in a mapping; None where it says nothing.
+
+        Raises:
+            CheckFailed: it is no mapping.
+        """
+        provider = self.plugins.components.provider(self.name)
+        source = next(each for each in self.plugins.sources if each.provider == provider)
+        said = vars(sys.modules[source.module]).get(what, {})
+        if not isinstance(said, Mapping):
+            raise CheckFailed(f"{what} of its plug-in must map names of models, not be {said!r}")
+        return said.get(self.name)
+
     @property
     def other(self) -> str | None:
         """The model that its plug-in says to be the same, in another style; None where it names none.
 
         Raises:
-            CheckFailed: what it says is no mapping from names of models to those of others.
+            CheckFailed: what it names is no model.
         """
-        provider = self.plugins.components.provider(self.name)
-        source = next(each for each in self.plugins.sources if each.provider == provider)
-        said = vars(sys.modules[source.module]).get(SAME, {})
-        other = said.get(self.name) if isinstance(said, Mapping) else said
+        other = self._said(SAME)
         if other is not None and (not isinstance(other, str) or other not in self.plugins.components):
-            raise CheckFailed(f"{SAME} of its plug-in must map names of models to those of others, not {said!r}")
+            raise CheckFailed(f"{SAME} of its plug-in must name the same model as {self.name}, not {other!r}")
         return other
+
+    @cached_property
+    def given(self) -> Mapping[str, object]:
+        """The parameters that it is tried with: those that its plug-in gives, and defaults.
+
+        Raises:
+            CheckFailed: what it gives does not fit.
+            NotApplicable: it gives none for a parameter that has no default.
+        """
+        given = self._said(GIVEN) or {}
+        if not isinstance(given, Mapping):
+            raise CheckFailed(f"{GIVEN} of its plug-in must have the parameters of {self.name}, not {given!r}")
+        missing = [param.name for param in self.cls.PARAMS if param.required and param.name not in given]
+        if missing:
+            raise NotApplicable(f"{missing[0]!r} must be given, and {GIVEN} of its plug-in has no example")
+        _, wrong = resolve_params(self.cls.PARAMS, given, lambda *names: ".".join((self.name, *names)))
+        if wrong:
+            raise CheckFailed(f"{GIVEN} of its plug-in: {wrong[0].rstrip('.')}")
+        return given
 
     def drive(self, driver: Driver, params: Mapping[str, object] | None = None) -> Course:
         """Build it anew from its name and parameters, drive it, and return what came of it."""
-        return Stand(Placed(self.name, params or {}, self.kind or "under_test"), self.plugins).drive(driver)
+        given = {**self.given, **(params or {})}
+        return Stand(Placed(self.name, given, self.kind or "under_test"), self.plugins).drive(driver)
 
     def driven(self) -> tuple[Course, ...]:
         """Build and drive it anew, with each of its drivers; NotApplicable where there is none."""

@@ -248,6 +248,21 @@ class SendsTwice(Hop):
             super().emit(msg, tail, tail)
 
 
+class SendsAgain(Hop):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head, tail)
+        if self.seen == 4:
+            self.env.process(self.again(msg, msg.hop))
+
+    def again(self, msg: Any, hop: int) -> Any:
+        yield self.env.timeout(10_000.0)
+        msg.service += self.env.now - msg.tail
+        msg.hop = hop - 1
+        super().emit(msg, self.env.now, self.env.now)
+
+
 class Shortens(Hop):
     __doc__ = Hop.__doc__
 
@@ -312,6 +327,32 @@ class FasterThanItsLanes(SerialProcess):
 
     def peak_flops(self, msg: Any) -> float:
         return 100.0
+
+
+class MoreWorkersThanServers(SerialProcess):
+    __doc__ = SerialProcess.__doc__
+
+    def start(self) -> None:
+        self.servers = 4
+        super().start()
+        self.servers = 1
+
+
+class SaysThatItIsBusy(SerialProcess):
+    __doc__ = SerialProcess.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        self.note_busy(1000.0, head)
+        super().emit(msg, head, tail)
+
+
+class HoldsItsWire(Hop):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        wire = next(iter(self.out_ports.values()))
+        wire.busy_ns += 1000.0
+        super().emit(msg, head, tail)
 
 
 class NoTime(Memory):
@@ -424,6 +465,7 @@ FAULTS = {
     Loses: "conserves_messages_and_bytes",
     Doubles: "conserves_messages_and_bytes",
     SendsTwice: "conserves_messages_and_bytes",
+    SendsAgain: "conserves_messages_and_bytes",
     Shortens: "conserves_messages_and_bytes",
     KeepsTheLast: "drains",
     NeverRests: "drains",
@@ -431,6 +473,9 @@ FAULTS = {
     EarlyProcess: "never_undercuts_its_bound",
     FasterThanItsPeak: "never_exceeds_its_peak",
     FasterThanItsLanes: "never_exceeds_its_peak",
+    MoreWorkersThanServers: "never_exceeds_its_peak",
+    SaysThatItIsBusy: "never_exceeds_its_peak",
+    HoldsItsWire: "never_exceeds_its_peak",
     NoTime: "takes_time",
     MiscountsTime: "counts_what_it_served",
     MiscountsWaits: "counts_what_it_served",

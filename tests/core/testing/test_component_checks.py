@@ -146,6 +146,40 @@ def test_what_nothing_drives_says_so(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "outcome", "told"),
+    [
+        ("", CheckOutcome.NOT_APPLICABLE,
+         "'lanes' must be given, and kernbench_checked_with of its plug-in has no example"),
+        ("kernbench_checked_with = {'acme.sfu': {'lanes': 4}}", CheckOutcome.PASSED, ""),
+        ("kernbench_checked_with = {'acme.sfu': {'lanes': 0}}", CheckOutcome.FAILED,
+         "kernbench_checked_with of its plug-in: acme.sfu.lanes must be an integer of at least 1, not 0"),
+        ("kernbench_checked_with = {'acme.sfu': 4}", CheckOutcome.FAILED,
+         "kernbench_checked_with of its plug-in must have the parameters of acme.sfu, not 4"),
+        ("kernbench_checked_with = 4", CheckOutcome.FAILED,
+         "kernbench_checked_with of its plug-in must map names of models, not be 4"),
+    ],
+)  # fmt: skip
+def test_what_has_no_default_is_given_by_the_plug_in(
+    site: Site, said: str, outcome: CheckOutcome, told: str
+) -> None:
+    """Or nothing can be driven."""
+    site.module("acme_given", SFU.format(kits=DRIVEN).replace('"int", 4', '"int", None') + said)
+    plugins = load_plugins(["acme = acme_given"], installed=False)
+    (found,) = outcomes(plugins, "acme.sfu", {"drains"})
+    assert found == ("drains", outcome, told)
+
+
+@pytest.mark.parametrize("other", ["4", "'acme.sfo'"])
+def test_the_same_model_must_be_one(site: Site, other: str) -> None:
+    """What is named as the other style."""
+    site.module("acme_same", SFU.format(kits=DRIVEN) + f"kernbench_same_models = {{'acme.sfu': {other}}}")
+    plugins = load_plugins(["acme = acme_same"], installed=False)
+    (found,) = outcomes(plugins, "acme.sfu", {"agrees_with_its_other_style"})
+    told = f"kernbench_same_models of its plug-in must name the same model as acme.sfu, not {other}"
+    assert found[1:] == (CheckOutcome.FAILED, told)
+
+
+@pytest.mark.parametrize(
     ("kits", "cls", "told"),
     [
         (DRIVEN.replace("drive'", "__name__'"), "Sfu",
