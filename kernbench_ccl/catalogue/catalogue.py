@@ -75,7 +75,8 @@ class Catalogue:
     def named(self, name: str, collective: str | None = None) -> list[str]:
         """Return the registered names that a user may mean by `name`: of one collective, or (None) of any."""
         if name in self.algorithms:
-            return [name]
+            known = name in tuple(self.algorithms) or name in self.algorithms.taken
+            return [name if known else self.algorithms[name].name]  # without its vendor, where nobody else has it
         does = {full: self.collective_of(full) for full in self.algorithms}
         written = {name, name.replace(":", ".", 1)}  # as every name, a method may stand behind its vendor and a colon
         return [
@@ -91,7 +92,7 @@ class Catalogue:
         UsageError where several vendors have the method, and where nobody has it; UnknownName for a full name that
         nobody registered.
         """
-        if is_file(name) or name in self.algorithms:
+        if is_file(name):
             return name
         found = self.named(name, collective)
         if len(found) > 1:

@@ -142,7 +142,7 @@ class CclConfig:
         """
         if name in self.entries:
             return self.entries[name]
-        running = [entry for entry in self.entries.values() if entry.algorithm in self.catalogue.spellings(name)]
+        running = [entry for entry in self.entries.values() if name in self.catalogue.named(entry.algorithm)]
         if len(running) == 1:
             return running[0]
         return evolve(self.defaults, name=name, algorithm=name)
@@ -264,7 +264,7 @@ class _Reader:
     def _meant(self, given: str, collective: str | None = None) -> list[str]:
         """Return the registered algorithms that may be meant, of one collective as far as names tell."""
         catalogue = self._catalogue
-        found = [name for name in self._algorithms or () if given in catalogue.spellings(name)]
+        found = [] if self._algorithms is None else catalogue.named(given)
         return [name for name in found if collective is None or catalogue.collective_of(name) in ("", collective)]
 
     def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None) -> None:
