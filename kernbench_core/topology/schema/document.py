@@ -74,17 +74,9 @@ def section_schema(whole: Schema, name: str) -> Schema:
     if name not in whole["properties"]:
         hint = did_you_mean(name, whole["properties"])
         raise UsageError(f"section must be one at the top of a configuration, not {name!r}.{hint}")
-    schema, found = {"$schema": DIALECT, "title": f"{name} of a kernbench configuration"}, dict[str, Schema]()
-    schema |= whole["properties"][name]
-    wanted = _references(schema)
-    while wanted:
-        found |= {each: whole["$defs"][each] for each in wanted}
-        wanted = _references(found) - found.keys()
-    return schema | {"$defs": dict(sorted(found.items()))} if found else schema
-
-
-def _references(schema: Mapping[str, Any]) -> set[str]:
-    return set(re.findall(r'"#/\$defs/([^"/]+)', json.dumps(schema, ensure_ascii=False)))
+    schema = {"$schema": DIALECT, "title": f"{name} of a kernbench configuration", **whole["properties"][name]}
+    used = set(re.findall(r'"#/\$defs/([^"/]+)', json.dumps(schema, ensure_ascii=False)))
+    return schema | ({"$defs": {each: whole["$defs"][each] for each in sorted(used)}} if used else {})
 
 
 @attrs.frozen

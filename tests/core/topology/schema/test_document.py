@@ -14,9 +14,12 @@ from kernbench_core.registry import MachineEntry, MachineRegistry, NetworkEntry,
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.schema.document import configuration_schema, section_schema
 from tests.core.small_machine import DECLARED, TEXT, Catalogue
-from tests.core.topology import odd_machines
+from tests.core.topology import odd_machines, odd_shapes
 
+CHORDAL = NetworkEntry("acme.chordal", f"{odd_shapes.__name__}:CHORDAL", "Each with the next and one far.")
 ACME = Provider("acme", "acme-beds", "1.2")
+
+NETWORKS = NetworkRegistry(entries=[(CHORDAL, ACME)])
 
 
 class Listed(Catalogue):
@@ -34,7 +37,7 @@ def machines(*targets: str) -> MachineRegistry:
 
 @cache
 def schema(merged: bool = False) -> dict[str, Any]:
-    return configuration_schema(Listed(), NetworkRegistry(), machines("CABLE"), merged=merged)
+    return configuration_schema(Listed(), NETWORKS, machines("CABLE"), merged=merged)
 
 
 def faults(text: str, merged: bool = False, *sets: str) -> list[tuple[str, str]]:
@@ -63,6 +66,9 @@ def test_a_machine_and_a_part_of_one_fit() -> None:
         ("sip.noc.payload_bytes=1", ("$.sip.noc.payload_bytes", "anyOf")),
         ("host.pcie={generation: 7, lanes: 4}", ("$.host.pcie.generation", "enum")),
         ("components.pe_gemm.impl=test.pe_math", ("$.components.pe_gemm.impl", "enum")),
+        ("components.pe_gemm.impl=null", ("$.components.pe_gemm.impl", "enum")),
+        ("cube.mesh.rows=-1", ("$.cube.mesh.rows", "anyOf")),
+        ("system.network={topology: acme.chordal, params: {chord: 1}}", ("$.system.network.params.chord", "minimum")),
         ("components.pe_gemm.params.rosw=4", ("$.components.pe_gemm.params", "additionalProperties")),
         ("components.pe_gemm={impl: test.array, params: {rows: 0}}", ("$.components.pe_gemm.params.rows", "minimum")),
         ("pe.units.pe_sfu={impl: test.sfu, params: {lanes: x}}", ("$.pe.units.pe_sfu.params.lanes", "type")),
@@ -88,6 +94,21 @@ def test_a_parameter_that_must_be_given_may_come_from_below_a_file() -> None:
         ("$.components.pe_gemm.params", "required")
     ]
     assert faults(TEXT, True, bare, "components.pe_gemm.params.rows=2") == []
+
+
+def test_without_its_name_a_network_is_a_ring_in_a_whole_machine_and_any_in_a_part() -> None:
+    bare = TEXT.replace("topology: ring, ", "")
+    assert faults(bare, True) == []
+    assert faults(bare, True, "system.network.params.chord=3") == [("$.system.network.params", "additionalProperties")]
+    assert faults("system: {network: {params: {chord: 3}}}") == []
+
+
+def test_auto_may_be_written_or_left_empty() -> None:
+    assert faults(TEXT, True, "cube.mesh={rows: auto, columns: null}", "system.network.width=auto") == []
+
+
+def test_an_override_leaves_to_its_nodes_what_it_does_not_give() -> None:
+    assert faults(TEXT, True, "overrides=[{match: '*.pe_gemm', impl: test.array, params: {columns: 3}}]") == []
 
 
 def test_without_its_name_a_component_may_have_what_any_of_its_kind_has() -> None:
@@ -135,8 +156,8 @@ def test_a_section_stands_for_itself() -> None:
     given["pe_gemm"]["params"] = {"rows": 0}
     assert not Draft202012Validator(components).is_valid(given)
     assert list(section_schema(schema(), "system")["$defs"]) == [
-        "network.fully_connected", "network.mesh_2d", "network.ring", "network.switch", "network.torus_2d"
-    ]  # fmt: skip
+        f"network.{name}" for name in ("acme.chordal", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d")
+    ]
     with pytest.raises(UsageError) as caught:
         section_schema(schema(), "sips")
     assert str(caught.value) == "section must be one at the top of a configuration, not 'sips'. Did you mean 'sip'?"

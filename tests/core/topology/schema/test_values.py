@@ -6,25 +6,19 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kernbench_core.params import Param, resolve_params
 from kernbench_core.topology.schema.values import param_schema, params_schema, required_params
 from kernbench_core.units import DIMENSIONS
+from tests.conftest import examples
 
 UNITS = sorted({unit for kind in DIMENSIONS.values() for unit in kind.units})
-numbers = st.integers(-3, 2000) | st.sampled_from([0.0, 4.0, 2.5, -0.5, 1e17, 1e18, -1e18, 2e20, float("inf")])
+numbers = st.integers(-3, 2000) | st.sampled_from([0.0, 0.5, 4.0, 2.5, -0.5, 1e17, 1e18, -1e18, 2e20, float("inf")])
 spelt = st.from_regex(r"[-+]?[0-9]{0,2}(\.[0-9]?)?([eE][-+]?[0-9]{1,2})?", fullmatch=True)
-texts = st.builds(lambda a, b, c: f"{a}{b}{c}", spelt, st.sampled_from(["", " ", ","]), st.sampled_from(["", *UNITS]))
-values: st.SearchStrategy[Any] = (
-    numbers
-    | texts
-    | st.booleans()
-    | st.none()
-    | st.sampled_from(["tcm", "hbm", [], {}, {"f16": 2}, {"f16": 0}, {"f9": 1}])
-)
+others = st.booleans() | st.none() | st.sampled_from(["tcm", [], {}, {"f16": 2}, {"f16": 0}, {"f9": 1}])
 DEFAULTS: dict[str, object] = {"bool": False, "str": "tcm", "int": 4, "float": 4, "table": {"f16": 1}}
 
 
@@ -32,8 +26,23 @@ def fits(schema: dict[str, Any], value: object) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
-@given(st.sampled_from(sorted(DIMENSIONS)), st.booleans(), st.sampled_from([None, 1]), values)
-def test_it_takes_what_the_reader_takes(dimension: str, positive: bool, minimum: int | None, value: object) -> None:
+@st.composite
+def written(draw: st.DrawFn) -> tuple[str, object]:
+    """Draw a dimension and what may be written for it: mostly numbers with its own units."""
+    dimension = draw(st.sampled_from(sorted(DIMENSIONS)))
+    units = st.sampled_from([*DIMENSIONS[dimension].units] * 3 + ["", *UNITS])
+    texts = st.builds(lambda a, b, c: f"{a}{b}{c}", spelt, st.sampled_from(["", " ", " ", ","]), units)
+    return dimension, draw(texts | texts | numbers | others)
+
+
+@given(written(), st.booleans(), st.sampled_from([None, 1]))
+@example(("time", "0 ns"), True, None)
+@example(("time", "-0 ns"), False, None)
+@example(("size", "-3 KiB"), False, None)
+@example(("float", 0.5), True, 1)
+@examples(200)
+def test_it_takes_what_the_reader_takes(asked: tuple[str, object], positive: bool, minimum: int | None) -> None:
+    dimension, value = asked
     kind = DIMENSIONS[dimension]
     param = Param("p", dimension, DEFAULTS.get(dimension, f"4 {kind.example_unit}"), "What.", minimum, positive)
     _, faults = resolve_params([param], {"p": value}, lambda *_: "p")
@@ -43,7 +52,8 @@ def test_it_takes_what_the_reader_takes(dimension: str, positive: bool, minimum:
         assert kind.units and isinstance(value, str), "a plain value is refused by both"
         number, unit = re.fullmatch(r"\s*([-+.\deE]+)\s*(.*)", value).groups()  # type: ignore[union-attr]
         exact = float(number) * float(kind.units[unit])
-        assert exact >= 1e18 or exact < (minimum or 0) or exact % 1, "and a quantity but for what its digits come to"
+        assert exact > 0 or (exact == 0 and not positive), "and so is a quantity with the wrong sign"
+        assert exact >= 1e18 or exact < (minimum or 0) or exact % 1, "but not what its digits come to"
 
 
 @pytest.mark.parametrize(
