@@ -96,6 +96,8 @@ def test_the_index_names_every_page() -> None:
         ("```console\n$ kernbench --version\nx\nDATA IS WRONG: 1\n```\n", "`kernbench --version` must fail, and"),
         ("```console\n$ kernbench --version\n```\n", None),
         ("```console\n$ kernbench --version\nx.yaml:1:2: no\n```\n", "`kernbench --version` must fail, and exits"),
+        ("```console\n$ kernbench --version\n--set a.b=1 ns: no\n```\n", "`kernbench --version` must fail, and exits"),
+        ("```console\n$ kernbench --version\nsip0.pe1: no\n```\n", "`kernbench --version` must fail, and exits"),
         ("```console\n$ kernbench --version\nx\nwrong: 2 ranks\n```\n", "`kernbench --version` must fail, and exits"),
         ("```python\nprint(6 * 7)\n```\n\n```output\n43\n```\n", "a python block must print what the page shows"),
         ("```python\nprint(6 * 7)\n```\n\n```output\n42\n```\n", None),

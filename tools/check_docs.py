@@ -2,7 +2,8 @@
 
     python tools/check_docs.py [--update] [PAGE ...]
 
-Blocks of one page run one after another in one folder. A block of
+Blocks of one page run one after another in one folder; `text` is formulas and drawings, `sh` says before it why it is
+not run. A block of
 
 - `python` is executed; names live on into the next one. If its first line is a comment that begins with a file
   name (`# scale.py: …`), it is saved under that name instead, like a `yaml` block that begins so;
@@ -63,7 +64,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
 #: How what is refused begins: an error, or the place of a fault in a configuration.
-_REFUSED = re.compile(r"error:|--set \S+: |[\w./-]+\.yaml:\d+:\d+: ")
+_REFUSED = re.compile(r"error:|--set [^:\n]+: |[\w./-]+\.yaml:\d+:\d+: |sip[\w.]+: ")
 _PROOF_TIME = re.compile(r"(?<= steps) +[\d.]+ m?s$", re.MULTILINE)
 _ROUNDING = re.compile(r"(?<=, largest error )[\d.]+(?:e[+-]?\d+)?")
 #: What is said of wrong data: where its lines break depends on how long the path of the current folder is.
