@@ -15,7 +15,7 @@ from kernbench_ccl.measure.table import Measured
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.prove.algorithm_check import network_or_refusal, prove_in_time
-from kernbench_ccl.prove.proof_case import Proof, ProofCase
+from kernbench_ccl.prove.proof_case import ENDLESS, Proof, ProofCase
 from kernbench_core.engine import Limits
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing import CheckFailed, NotApplicable
@@ -32,7 +32,8 @@ TOPOLOGY = "tiny"
 TIMEOUT_S = 10.0
 """The most wall time of a proof, and of a timed run, in s."""
 
-_LIMITS = Limits(2_000_000, None, TIMEOUT_S)
+LIMITS = Limits(2_000_000, None, TIMEOUT_S)
+"""When a timed run is ended."""
 
 
 @define(eq=False)
@@ -51,6 +52,7 @@ class AlgorithmUnderTest:
     _proofs: dict[ProofCase, Proof] = field(factory=dict, init=False)
     _machines: dict[Setup, TimedMachine] = field(factory=dict, init=False)
     _runs: dict[tuple[Setup, TimedCase], Measured] = field(factory=dict, init=False)
+    _stuck: bool = field(default=False, init=False)
     homes: dict[int, Network] = field(init=False)
 
     @homes.default
@@ -90,18 +92,28 @@ class AlgorithmUnderTest:
     # Proofs -----------------------------------------------------------------------------------------
 
     def proof(self, case: ProofCase) -> Proof:
-        """Prove a case; one in which no kernel asked for the network holds on every other."""
+        """Prove a case; one in which no kernel asked for the network holds on every other.
+
+        NotApplicable after one that did not end: the time of each would be that of all.
+        """
         anywhere = evolve(case, network=Network("", case.world, case.world))
         found = self._proofs.get(anywhere) or self._proofs.get(case)
         if found is None:
+            self._require_an_end()
             found, _ = prove_in_time(self.algorithm, case, TIMEOUT_S)
+            self._stuck = any(fault.kind == ENDLESS for fault in found.faults)
             self._proofs[anywhere if found.any_network else case] = found
         return found
+
+    def _require_an_end(self) -> None:
+        if self._stuck:
+            raise NotApplicable("its kernel has no end, as never_waits_for_ever tells")
 
     # Timed runs -------------------------------------------------------------------------------------
 
     def setup(self, network: Network, *, idealised: bool = False) -> Setup:
-        """Return the machine whose packages a network joins; NotApplicable where there is no preset for it."""
+        """Return the machine whose packages a network joins; NotApplicable without a preset, or without an end."""
+        self._require_an_end()
         if TOPOLOGY not in self.plugins.topologies:
             raise NotApplicable(f"no plug-in that is loaded has the preset {TOPOLOGY!r}, which it is timed on")
         pes = max(2, self.algorithm.ways)  # as few as will do, each a row of nodes to build
@@ -132,5 +144,5 @@ class AlgorithmUnderTest:
         key = setup, case
         if key not in self._runs:
             machine = self.machine(setup)
-            self._runs[key] = measure(case, machine, self.plugins, checked=setup.checked, limits=_LIMITS)
+            self._runs[key] = measure(case, machine, self.plugins, checked=setup.checked, limits=LIMITS)
         return self._runs[key]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import weakref
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,8 @@ from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.measurement import simulated
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.configuration import Settings
+from kernbench_ccl.testing.algorithm_under_test import LIMITS
+from kernbench_core.errors import in_words
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.testing import CheckFailed
 
@@ -54,18 +58,23 @@ class _Process:
 
     def ask(self, line: str) -> str:
         """Return the line that answers one."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        found = self._process.stdout.readline()
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None and answers is not None
+        with suppress(BrokenPipeError):
+            asked.write(f"{line}\n")
+            asked.flush()
+        found = answers.readline()
         if not found:
+            _process.cache_clear()
             raise CheckFailed(f"a process that simulates must answer, and one ended with code {self._process.wait()}")
         return found
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a process that waits for the next line."""
-    process.communicate()
+    """End a process, whatever it does."""
+    process.kill()
+    with suppress(BrokenPipeError):
+        process.communicate()
 
 
 @lru_cache(maxsize=len(SEEDS))
@@ -75,6 +84,7 @@ def _process(seed: int, sources: tuple[PluginSource, ...]) -> _Process:
 
 def answer() -> None:
     """Answer lines of stdin until there are no more: what the other process runs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks ends this process
     answers, sys.stdout = sys.stdout, sys.stderr
     sources = [PluginSource(**each) for each in json.loads(sys.stdin.readline())]
     plugins = load_plugins(sources, installed=False)
@@ -82,8 +92,8 @@ def answer() -> None:
     for line in sys.stdin:
         try:
             told: dict[str, Any] = {"logs": _logs(json.loads(line), plugins)}
-        except Exception as fault:
-            told = {"fault": f"it raised {type(fault).__name__}: {fault}"}
+        except BaseException as fault:
+            told = {"fault": f"it raised {in_words(fault)}".partition("\n")[0]}
         print(json.dumps(told), file=answers, flush=True)
 
 
@@ -92,4 +102,4 @@ def _logs(asked: dict[str, Any], plugins: Plugins) -> list[str]:
     setup = Setup(**{**given, "sets": tuple(given["sets"])})
     case = TimedCase(**{**asked["case"], "settings": Settings(**asked["case"]["settings"])})
     machine = machine_of(setup, plugins)
-    return [simulated(case, machine, plugins, data=True)[0].op_log.sha256() for _ in range(2)]
+    return [simulated(case, machine, plugins, data=True, limits=LIMITS)[0].op_log.sha256() for _ in range(2)]

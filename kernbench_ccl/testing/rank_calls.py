@@ -13,6 +13,7 @@ import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind, right_outputs
 from kernbench_ccl.measure.machine import Setup
+from kernbench_ccl.testing.algorithm_under_test import LIMITS
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins
 from kernbench_core.values import Array
@@ -21,7 +22,6 @@ COUNT: Final = 20
 """nccl's count of the calls."""
 
 _DTYPE: Final = "f32"
-_MOST_EVENTS: Final = 1_000_000
 
 
 class NoFunction(Exception):
@@ -127,6 +127,11 @@ def rank_call(kind: CollectiveKind) -> Callable[[RankCall], Any]:
     return _named
 
 
+def first_line(fault: BaseException) -> str:
+    """Return the sentence of an error, without the lines below it that say more."""
+    return str(fault).partition("\n")[0]
+
+
 def group_fault(
     plugins: Plugins,
     setup: Setup,
@@ -158,10 +163,11 @@ def group_fault(
 
     try:
         result = kb.run(
-            bench, setup.topology, set=setup.sets, verify_data=True, plugins=plugins, max_events=_MOST_EVENTS
+            bench, setup.topology, set=setup.sets, verify_data=True, plugins=plugins, max_events=LIMITS.max_events,
+            timeout_s=LIMITS.timeout_s,
         )
     except KernbenchError as fault:
-        return str(fault)
+        return first_line(fault)
     if result.hazards:
         return " ".join(result.hazards[0].lines(folders=False))
     if result.verification is not None and not result.verification.ok:

@@ -10,7 +10,7 @@ from kernbench_ccl.measure.measurement import closed_form
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.testing.algorithm_under_test import AlgorithmUnderTest
 from kernbench_ccl.testing.log_hashes import SEEDS, log_hashes
-from kernbench_ccl.testing.rank_calls import NoFunction, group_fault, reference
+from kernbench_ccl.testing.rank_calls import NoFunction, first_line, group_fault, reference
 from kernbench_core.errors import KernbenchError
 from kernbench_core.testing import CheckFailed, NotApplicable
 from kernbench_core.units import format_time
@@ -41,7 +41,7 @@ def computes_right_data(subject: AlgorithmUnderTest) -> None:
         try:
             found = subject.run(setup, subject.case(world, _COUNT, dtype, redop=redop, pes=pes))
         except KernbenchError as fault:
-            raise CheckFailed(f"{call}: {fault}") from None
+            raise CheckFailed(f"{call}: {first_line(fault)}") from None
         if found.wrong:
             raise CheckFailed(f"{call}: {' '.join(found.failures)}")
         if found.hazards:
@@ -54,7 +54,7 @@ def does_not_beat_its_bound(subject: AlgorithmUnderTest) -> None:
         try:
             subject.run(setup, case)
         except KernbenchError as fault:
-            raise CheckFailed(_on(subject, setup, str(fault))) from None
+            raise CheckFailed(_on(subject, setup, first_line(fault))) from None
 
 
 def takes_the_time_of_its_form(subject: AlgorithmUnderTest) -> None:
@@ -93,7 +93,8 @@ def serves_groups_of_ranks(subject: AlgorithmUnderTest) -> None:
     world, network = _group_of(subject)
     setup = subject.setup(network)
     try:
-        kind, ranks = subject.algorithm.kind, range(world, 0, -1)
+        kind, last = subject.algorithm.kind, network.world - 1
+        ranks = range(last, last - world, -1)
         fault = group_fault(subject.plugins, setup, kind, ranks, subject.algorithm.name, reference(kind, world))
     except NoFunction as why:
         raise NotApplicable(str(why)) from None
@@ -126,13 +127,14 @@ def _hashes(subject: AlgorithmUnderTest, seed: int) -> tuple[str, str]:
 
 
 def _group_of(subject: AlgorithmUnderTest) -> tuple[int, Network]:
-    """Return a number of ranks, and a network of one more that it takes them on; NotApplicable where there is none."""
+    """Return a number of ranks, and a network of more that it takes them on; NotApplicable where there is none."""
     for world in subject.chosen(3, 5, 4, 2, 6, 8):
-        for name in subject.algorithm.topologies:
-            network = subject.network(name, world + 1)
-            if isinstance(network, Network) and subject.algorithm.refusal(network, world) is None:
-                return world, network
-    raise NotApplicable("it takes no group of all ranks but one")
+        for sips in (world + 1, 2 * world):
+            for name in subject.algorithm.topologies:
+                network = subject.network(name, sips)
+                if isinstance(network, Network) and subject.algorithm.refusal(network, world) is None:
+                    return world, network
+    raise NotApplicable("it takes neither all ranks but one nor half of them")
 
 
 def _ideal_runs(subject: AlgorithmUnderTest) -> Iterator[tuple[Setup, TimedCase]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest
-from kernbench_core.testing import CheckOutcome
-from tests.ccl.testing.planted import PLANTS, plugins_with
+from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest, algorithm_under_test
+from kernbench_core.testing import CheckFailed, CheckOutcome
+from tests.ccl.testing.planted import KERNEL, PLANTS, SHARE, Plant, plugins_with
 
 CHECKS = [check.name for check in ALGORITHMS.checks]
 #: Checks that simulate; the others prove.
@@ -59,6 +59,38 @@ def test_a_fault_of_the_data_is_proved_in_few_ranks(tmp_path: Path, name: str) -
     of_all = ALGORITHMS.subject(plugins, algorithm)
     found = failed(AlgorithmUnderTest(of_all.algorithm, plugins, plant.ranks), PROVED)
     assert set(found) == {plant.check} and found[plant.check].startswith(plant.told)
+
+
+def test_a_kernel_without_an_end_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else there is to try would take as long each time."""
+    monkeypatch.setattr(algorithm_under_test, "TIMEOUT_S", 0.2)
+    endless = Plant("never_waits_for_ever", {SHARE: f"{SHARE}\n    while world == 3:\n        pass"})
+    found = verdicts(ALGORITHMS.subject(*plugins_with(tmp_path, endless)), CHECKS)
+    outcome, why = found["never_waits_for_ever"]
+    assert outcome is CheckOutcome.FAILED and why.startswith("with 3 ranks on ring, 1 PE each, 72 elements, ")
+    assert "must end within the wall time" in why
+    assert {found[name][0] for name in TIMED} == {CheckOutcome.NOT_APPLICABLE}
+    assert found["computes_right_data"][1] == "its kernel has no end, as never_waits_for_ever tells"
+
+
+def test_one_that_takes_a_single_number_of_ranks_is_tried_with_it(tmp_path: Path) -> None:
+    """It is looked for above those that are tried as a rule."""
+    refuses = "\n\n\ndef refuses(world, network):\n    return None if world == 11 else 'ranks must be eleven.'"
+    plugins, name = plugins_with(tmp_path, Plant("", {KERNEL: KERNEL + refuses}))
+    subject = ALGORITHMS.subject(plugins, name)
+    assert list(subject.homes) == [11] and subject.chosen(3, 5) == (11,)
+    assert failed(subject, ["refuses_in_words", "loses_no_contribution"]) == {}
+
+
+def test_one_that_takes_no_ranks_cannot_be_opened(tmp_path: Path) -> None:
+    """Which says so."""
+    refuses = "\n\n\ndef refuses(world, network):\n    return 'ranks must be others.'"
+    plugins, name = plugins_with(tmp_path, Plant("", {KERNEL: KERNEL + refuses}))
+    with pytest.raises(CheckFailed) as caught:
+        ALGORITHMS.subject(plugins, name)
+    assert str(caught.value) == (
+        "it must take some number of ranks, as one of 2, 3, 4, 5, 6, 7, 8, 9, and takes none up to 64"
+    )
 
 
 def test_a_group_of_other_ranks_is_found_out(tmp_path: Path) -> None:
