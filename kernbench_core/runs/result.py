@@ -129,6 +129,16 @@ class RunResult:
         return self._op_columns[0]
 
     @property
+    def masked_share(self) -> float:
+        """The share of the blocks that DMAs loaded and stored, in bytes, that masks left out, from 0 to 1.
+
+        Which lanes of a computation lead to a result is not known: FLOP are of all lanes.
+        """
+        from kernbench_core.host.figures.ops import masked_share
+
+        return masked_share(self.ops)
+
+    @property
     def busiest(self) -> tuple[ResourceUse, ...]:
         """The resources with the highest utilisation, highest first."""
         return Listing(self.timing.busiest)

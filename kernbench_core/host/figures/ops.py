@@ -38,6 +38,14 @@ def op_columns(op_log: OpLog) -> ColumnTable:
     )
 
 
+def masked_share(ops: ColumnTable) -> float:
+    """Return which share of the blocks of DMAs masks left out: one side of a DMA is in HBM, the other is the block."""
+    moves = np.isin(ops["name"], ("dma_read", "dma_write"))
+    read, written = ops["read_bytes"][moves], ops["written_bytes"][moves]
+    blocks = int(np.maximum(read, written).sum())
+    return 1.0 - int(np.minimum(read, written).sum()) / blocks if blocks else 0.0
+
+
 class _Log:
     """Take columns of a log in the order of its records."""
 

@@ -325,3 +325,19 @@ def test_results_are_equal_by_value_but_for_wall_time(plugins: Plugins) -> None:
     assert first != kb.run("gemm", "tiny", {**SIZE, "K": 96}, **options)
     assert first != kb.run("gemm", "tiny", SIZE, seed=1, **options)
     assert first != "gemm"
+
+
+def masked(x_ptr: Any, n: Any, tl: Any) -> None:
+    offsets = tl.program_id(0) * 16 + tl.arange(0, 16)
+    tl.store(x_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n, other=0.0) + 1.0, mask=offsets < n)
+
+
+@pytest.mark.parametrize("n", [64, 30, 1])
+def test_the_share_that_masks_leave_out_is_told(plugins: Plugins, n: int) -> None:
+    """Of 4 blocks of 16, loaded and stored; a pickled result tells it too, one that moves nothing has none."""
+    r = kb.launch(masked, np.ones(64, np.float32), n, topology="tiny", grid=(4,), plugins=plugins)
+    assert r.masked_share == 1 - n / 64 == pickle.loads(pickle.dumps(r)).masked_share
+    assert r.launches[0].flops == 64 and r.launches[0].hbm_bytes == 2 * 4 * n
+    if n == 64:
+        nothing = kb.run(lambda rt: rt.zeros((4,), "f32"), "tiny", plugins=plugins)
+        assert nothing.masked_share == 0.0
