@@ -61,7 +61,9 @@ def test_the_example_is_there_only_for_pages_that_mention_it(docs: ModuleType) -
 def test_no_command_hides_from_being_executed(page: str) -> None:
     """What is typed stands in a `console` block, unless it is no command of kernbench."""
     text = (REPO / page).read_text(encoding="utf-8")
-    hidden = re.findall(r"^```(?!console\n)\w*\n(?:(?!```).*\n)*?(\$? ?kernbench .*)$", text, re.MULTILINE)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    others = [block for language, block in blocks if language != "console"]
+    hidden = [line for block in others for line in block.splitlines() if re.match(r"(\$ ?)?kernbench ", line)]
     assert hidden == []
 
 
