@@ -144,11 +144,13 @@ def takes_uneven_splits(subject: AlgorithmUnderTest) -> None:
 
 
 def runs_on_each_of_its_networks(subject: AlgorithmUnderTest) -> None:
-    """On every network that it names it does the same."""
+    """On every network that it names, and on those of plug-ins where it takes any other, it does the same."""
+    named = subject.algorithm.topologies
+    anywhere = () if subject.algorithm.elsewhere is None else tuple(subject.plugins.networks)
     others = [
         evolve(case, network=network)
         for world in subject.chosen(4, 6, 9)
-        for name in subject.algorithm.topologies
+        for name in dict.fromkeys((*named, *anywhere))
         if isinstance(network := subject.network(name, world), Network) and network != subject.homes[world]
         for case in _base(subject, world)
     ]

@@ -169,11 +169,11 @@ PLANTS: dict[str, Plant] = {
 }
 
 
-def plugins_with(folder: Path, plant: Plant | None, collective: str = "all_reduce") -> tuple[Plugins, str]:
-    """Register a template with a fault, or without one; return the plug-ins and the name of the algorithm."""
-    collective = collective if plant is None else plant.collective
+def plugins_with(folder: Path, plant: Plant, *others: str) -> tuple[Plugins, str]:
+    """Register a template with a fault, beside other plug-ins; return them all and the name of the algorithm."""
+    collective = plant.collective
     text = algorithm_text("my_algorithm", collective)
-    for old, new in ({} if plant is None else plant.changes).items():
+    for old, new in plant.changes.items():
         assert old in text, old
         text = text.replace(old, new)
     name = f"acme.planted_{collective}"
@@ -183,4 +183,4 @@ def plugins_with(folder: Path, plant: Plant | None, collective: str = "all_reduc
     )
     module = f"planted_{folder.name.replace('-', '_')}"
     (folder / f"{module}.py").write_text(text)
-    return load_plugins([*SOURCE_TREE, f"acme = {module}"], installed=False), name
+    return load_plugins([*SOURCE_TREE, *others, f"acme = {module}"], installed=False), name

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest, algorithm_under_test
 from kernbench_core.testing import CheckFailed, CheckOutcome
-from tests.ccl.testing.planted import KERNEL, PLANTS, SHARE, Plant, plugins_with
+from tests.ccl.testing.planted import COMBINE, KERNEL, PLANTS, SHARE, Plant, plugins_with
 
 CHECKS = [check.name for check in ALGORITHMS.checks]
 #: Checks that simulate; the others prove.
@@ -91,6 +92,18 @@ def test_one_that_takes_no_ranks_cannot_be_opened(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "it must take some number of ranks, as one of 2, 3, 4, 5, 6, 7, 8, 9, and takes none up to 64"
     )
+
+
+def test_networks_of_plugins_are_tried_where_any_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And found out where the kernel does something else on them."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "plugins_example")
+    mistaken = PLANTS["one network mistaken"]
+    plant = evolve(mistaken, changes={COMBINE: mistaken.changes[COMBINE].replace("SWITCH", "OTHER")})
+    plugins, name = plugins_with(tmp_path, plant, "example = kernbench_example.plugin")
+    subject = AlgorithmUnderTest(ALGORITHMS.subject(plugins, name).algorithm, plugins, (4,))
+    found = failed(subject, ["loses_no_contribution", plant.check])
+    assert list(found) == [plant.check]
+    assert found[plant.check].startswith("with 4 ranks on example.hypercube, 1 PE each, 96 elements, ")
 
 
 def test_a_group_of_other_ranks_is_found_out(tmp_path: Path) -> None:
