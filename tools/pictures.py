@@ -139,10 +139,10 @@ def _what_if() -> str:
     return lines("kernel time against the clock of the matrix unit, by bandwidth of a channel", clocks, series, "us")
 
 
-def _machine(view: str) -> Callable[[], str]:
+def _machine(preset: str, view: str) -> Callable[[], str]:
     def draw() -> str:
         file = Path(f"{view}.svg")
-        shown = check_docs.Command(f"kernbench topology show tiny --svg {file} --view {view}", "")
+        shown = check_docs.Command(f"kernbench topology show {preset} --svg {file} --view {view}", "")
         code, told = check_docs.execute(shown, check_docs.load_plugins(check_docs.ENTRY_POINTS[:-1], installed=False))
         if code != 0:
             raise SystemExit(told)
@@ -159,8 +159,9 @@ PICTURE: Mapping[str, Callable[[], str]] = {
     "attention_first": _timed("attention", {}, 6000),
     "attention_ahead": _timed("attention", {"BK": 128, "ahead": True}, 6000),
     "what_if": _what_if,
-    "cube": _machine("cube"),
-    "pe": _machine("pe"),
+    "package": _machine("default", "sip"),
+    "cube": _machine("tiny", "cube"),
+    "pe": _machine("tiny", "pe"),
 }
 
 
