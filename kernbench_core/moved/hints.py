@@ -24,7 +24,8 @@ def current(target: str) -> str:
 def hint(error: BaseException) -> str:
     """Say where that is what could not be imported, or got of a module, from its old place; else nothing.
 
-    A place is told only where it has all the names that were asked for; of others, each name's own is.
+    A place is told only where it has all the names that were asked for; of others, each name's own is. Of a name that
+    its module refuses in words of its own, these are told, which an import hides.
     """
     found: object = getattr(error, "name", None)
     if isinstance(error, ImportError) and isinstance(found, str):
@@ -36,7 +37,7 @@ def hint(error: BaseException) -> str:
     moved, renamed = _tables(module)
     if module in moved and all(_has(moved[module], name) for name in names):
         return f"; {module} is now {moved[module]}"
-    told = [_named(module, name, moved, renamed) for name in names]
+    told = [_named(module, name, moved, renamed) or _refused(module, name) for name in names]
     return "".join(f"; {sentence}" for sentence in told if sentence)
 
 
@@ -50,6 +51,19 @@ def _named(module: str, name: str, moved: Mapping[str, str], renamed: Mapping[st
         target = f"{now}:{name}"
     there, _, called = (target or "").partition(":")
     return f"{name} of {module} is now {called} of {there}" if target and _has(there, called) else ""
+
+
+def _refused(module: str, name: str) -> str:
+    """Return the sentence with which a module refuses a name, "" where it only has it not."""
+    try:
+        getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        return "" if type(error) is AttributeError else str(error).rstrip(".")
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return ""
+    return ""
 
 
 def _has(module: str, name: str) -> bool:

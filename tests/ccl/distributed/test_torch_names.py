@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kernbench_ccl.distributed as dist
-from kernbench_core.errors import UnsupportedError
+from kernbench_core.errors import UnsupportedError, in_words
 
 #: torch.distributed's public names (2.x: distributed_c10d, and those that the package adds), and coalesced forms.
 TORCH = tuple("""
@@ -43,6 +43,22 @@ def test_every_name_of_torch_is_there_or_refused() -> None:
     with pytest.raises(AttributeError) as unknown:
         dist.ReduceOp.PROD  # noqa: B018 - looking is what is tested
     assert str(unknown.value) == "type object 'ReduceOp' has no attribute 'PROD'. Did you mean 'PRODUCT'?"
+
+
+def test_an_import_of_what_is_refused_says_what_to_use() -> None:
+    """Where somebody tells of it: Python hides what the module says."""
+    with pytest.raises(ImportError) as caught:
+        from kernbench_ccl.distributed import rendezvous  # noqa: F401 - what is tested
+    assert in_words(caught.value) == (
+        f"ImportError: cannot import name 'rendezvous' from 'kernbench_ccl.distributed' ({dist.__file__}); "
+        "torch.distributed.rendezvous is not there in kernbench; ranks find each other inside one simulation: "
+        "dist.spawn starts them, and no store is needed"
+    )
+    with pytest.raises(ImportError) as caught:
+        from kernbench_ccl.distributed import all_redcue  # noqa: F401 - what is tested
+    assert in_words(caught.value) == (
+        f"ImportError: cannot import name 'all_redcue' from 'kernbench_ccl.distributed' ({dist.__file__})"
+    )
 
 
 def test_other_reductions_are_refused_by_name() -> None:
