@@ -43,7 +43,8 @@ def pages(reference: ModuleType) -> dict[str, str]:
 def test_pages_are_what_the_code_says(pages: dict[str, str]) -> None:
     """To write them anew: python tools/reference.py."""
     kept = {page.stem: page.read_text(encoding="utf-8") for page in (REPO / "docs" / "reference").glob("*.md")}
-    assert kept == pages
+    assert kept.keys() == pages.keys()
+    assert [name for name in pages if kept[name] != pages[name]] == []
 
 
 @pytest.mark.parametrize("command", [("run",), ("ccl", "all_gather"), ("ccl", "reduce"), ("probe",), ("calibrate",)])
