@@ -26,8 +26,9 @@ FILES = {
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """Return what the files below a folder hold."""
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    """Return what the files below a folder hold, but for what Python compiled of them."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 @pytest.fixture(scope="module")

@@ -296,7 +296,7 @@ def _error_classes() -> Iterator[tuple[str, type]]:
     yield from _own_classes(errors)
     for path in sorted(check_docs.REPO.glob("kernbench_*/**/*.py")):
         text = path.read_text(encoding="utf-8")
-        if path.name != "errors.py" and re.search(r"^class \w+\((\w*Error|UnknownName)\):", text, re.MULTILINE):
+        if path.name != "errors.py" and re.search(r"^class \w+\(.*\b(\w*Error|UnknownName)\b.*\):", text, re.MULTILINE):
             module = import_module(".".join(path.relative_to(check_docs.REPO).with_suffix("").parts))
             for name, found in _own_classes(module):
                 if issubclass(found, kb.KernbenchError):
