@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.errors import NoDataError, UninitializedReadError
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
@@ -74,8 +75,10 @@ class Outputs(Mapping[str, "Array"]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.tensors:
-            known = ", ".join(map(repr, self.tensors)) or "none"
-            raise KeyError(f"outputs are the live tensors that a kernel wrote, which are {known}; {name!r} is not one")
+            more = [f"{len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+            known = ", ".join([*(brief(each) for each in [*self.tensors][:_SHOWN]), *more]) or "none"
+            told = f"which are {known}; {brief(name)} is not one"
+            raise KeyError(f"outputs are the live tensors that a kernel wrote, {told}")
         if name not in self._computed:
             tensor = self.tensors[name]
             if tensor is None:

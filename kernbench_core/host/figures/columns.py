@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.listing import html_more, html_table
+from kernbench_core.wording import brief
 
 _Array: TypeAlias = npt.NDArray[Any]
 #: Rows and characters of a cell that a repr shows, and rows of a table in a notebook.
@@ -73,7 +74,7 @@ class ColumnTable:
         if not _names_rows(key):
             raise KeyError(
                 f"columns must be asked for by name ({', '.join(self._columns)}), and rows by number, by a slice, a "
-                f"mask or several numbers, not by {key!r}"
+                f"mask or several numbers, not by {brief(key)}"
             )
         kept = np.arange(self._rows)[key]
         return ColumnTable(len(kept), {name: self[name][kept] for name in self._columns})
@@ -103,7 +104,8 @@ class ColumnTable:
 
     def _column(self, name: str) -> _Array | TextColumn:
         if name not in self._columns:
-            raise KeyError(f"there must be a column of this name, and {name!r} is none of {', '.join(self._columns)}")
+            known = ", ".join(self._columns)
+            raise KeyError(f"there must be a column of this name, and {brief(name)} is none of {known}")
         found = self._columns[name]
         if callable(found):
             found = self._columns[name] = found()

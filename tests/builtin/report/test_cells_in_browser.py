@@ -1,0 +1,59 @@
+"""What a notebook shows, in a real browser: as light or dark as the notebook, and none of its rules for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.plugins import Plugins
+from tests.builtin.report.conftest import CHROMIUM
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+PAGE = """<!doctype html><html data-ready="yes"><meta charset="utf-8">
+<style>.out td, .out th { text-align: right } .out dl dt { float: left; width: 20% }
+.out ul { padding-left: 2em }</style>
+<body data-jp-theme-light="LIGHT"><div class="out">CELL</div></body></html>"""
+GROUND = "getComputedStyle(document.querySelector('.kb-cell')).backgroundColor"
+WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
+
+
+@pytest.fixture(scope="module")
+def cells(plugins: Plugins) -> str:
+    """Return all that is drawn of a run."""
+    size = {"M": 128, "N": 128, "K": 128}
+    r = kb.run("gemm", "tiny", size, plugins=plugins, verify_data=True, explain=True)
+    return "".join(str(thing._repr_html_()) for thing in (r, r.launches, r.launches[0], r.outputs))
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("around", ["true", "false", ""])
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_a_cell_is_as_what_is_around_it(
+    opened: Callable[..., Any], cells: str, tmp_path: Path, around: str, system: str
+) -> None:
+    """The theme of a notebook counts before that of the system; text and plots stand out from the ground."""
+    file = tmp_path / "cell.html"
+    file.write_text(PAGE.replace("LIGHT", around).replace("CELL", cells), encoding="utf-8")
+    page = opened(file, color_scheme=system, viewport={"width": 900, "height": 700})
+    dark = around == "false" or (not around and system == "dark")
+    ground = "rgb(18, 22, 28)" if dark else "rgb(255, 255, 255)"
+    assert page.evaluate(GROUND) == ground
+    for selector, rule in (("td", "color"), (".kb-plot text", "fill"), (".kb-plot .kb-c0", "fill")):
+        assert page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).{rule}") != ground
+    wide, window = page.evaluate(WIDTHS)
+    assert wide <= window
+
+
+def test_rules_of_notebooks_do_not_count(opened: Callable[..., Any], cells: str, tmp_path: Path) -> None:
+    file = tmp_path / "cell.html"
+    file.write_text(PAGE.replace("LIGHT", "true").replace("CELL", cells), encoding="utf-8")
+    page = opened(file)
+    found = "(s, r) => getComputedStyle(document.querySelector(s))[r]"
+    assert page.evaluate(f"({found})('td', 'textAlign')") == "left"
+    assert page.evaluate(f"({found})('td.n', 'textAlign')") == "right"
+    assert page.evaluate(f"({found})('.figures dt', 'float')") == "none"
+    assert page.evaluate(f"({found})('ul.legend', 'paddingLeft')") == "0px"
