@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
 from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest, algorithm_under_test
 from kernbench_core.testing import CheckFailed, CheckOutcome
 from tests.ccl.testing.planted import COMBINE, KERNEL, PLANTS, SHARE, Plant, plugins_with
@@ -39,6 +40,14 @@ def failed(subject: AlgorithmUnderTest, names: list[str]) -> dict[str, str]:
 def test_each_check_has_a_fault_of_its_own() -> None:
     """Which it is named for."""
     assert [plant.check for plant in PLANTS.values()] == CHECKS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collective", SHIPPED)
+def test_what_is_begun_from_a_template_passes(tmp_path: Path, collective: str) -> None:
+    """What faults are planted in, and what `kernbench ccl new` writes."""
+    subject = ALGORITHMS.subject(*plugins_with(tmp_path, Plant("", {}, collective=collective)))
+    assert failed(subject, CHECKS) == {}
 
 
 @pytest.mark.slow
