@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 
 from kernbench_core.drawing.routes import OFFSET, Router, lines_of, reached
 from kernbench_core.drawing.scene import PartScene, Thing
-from kernbench_core.drawing.views import Box, Spot, View, Zone
+from kernbench_core.drawing.views import Box, Line, Spot, View, Zone
 from kernbench_core.topology.layout import Cell
 
 _ROUTER: Final = (60.0, 26.0)
@@ -56,8 +56,7 @@ def lay_out_grid(scene: PartScene, cells: Mapping[str, Cell], wires: Sequence[Ma
     _shift(grid.boxes, zones)
     skipped = _commands(scene)
     drawn = PartScene(scene.part, scene.things, {p: j for p, j in scene.joins.items() if p not in skipped}, scene.kinds)
-    way = _Ways(grid)
-    lines = lines_of(drawn, grid.boxes, wires, way)
+    lines = _in_sight(grid, zones, lines_of(drawn, grid.boxes, wires, _Ways(grid)))
     notes = _notes(scene, skipped)
     width = max(box.x + box.width for box in grid.boxes.values()) + _MARGIN
     height = max(box.y + box.height for box in grid.boxes.values()) + _MARGIN
@@ -221,6 +220,18 @@ def _shift(boxes: dict[str, Box], zones: list[Zone]) -> None:
     zones[:] = [evolve(zone, x=round(zone.x + dx, 1), y=round(zone.y + dy, 1)) for zone in zones]
 
 
+def _in_sight(grid: _Grid, zones: list[Zone], lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Move everything by as much as lines lead beyond the margin to the left or above."""
+    reach = [point for line in lines for point in reached(line)]
+    dx, dy = (max(0.0, _MARGIN - min((point[axis] for point in reach), default=_MARGIN)) for axis in (0, 1))
+    for name, box in grid.boxes.items():
+        grid.boxes[name] = evolve(box, x=round(box.x + dx, 1), y=round(box.y + dy, 1))
+    zones[:] = [evolve(zone, x=round(zone.x + dx, 1), y=round(zone.y + dy, 1)) for zone in zones]
+    return tuple(
+        evolve(line, points=tuple((round(x + dx, 1), round(y + dy, 1)) for x, y in line.points)) for line in lines
+    )
+
+
 def _box(thing: Thing, x: float, y: float, width: float, height: float) -> Box:
     return Box(
         thing.id, thing.label, thing.sub, thing.kind, x, y, width, height, thing.model, thing.opens, thing.outside
@@ -289,7 +300,8 @@ class _Ways:
             x = box.x + box.width * exit_at + shift
             if self._hidden(cell, side):
                 gap = (cell.x + cell.width + _GAP / 2 if side == "s" else cell.x - _GAP / 2) + shift
-                end = (cell.x + cell.width if side == "s" else cell.x), cell.centre[1] + shift
+                # apart from lines between neighbours, which lead into the middle
+                end = (cell.x + cell.width if side == "s" else cell.x), cell.y + cell.height / 4 + shift
                 return ((x, edge), (x, lane), (gap, lane), (gap, end[1]), end)
             end = cell.centre[0] + shift, (cell.y + cell.height if side == "s" else cell.y)
             return ((x, edge), (x, lane), (end[0], lane), end)

@@ -69,6 +69,8 @@ def faults(view: View) -> list[str]:
         if box.x < 0 or box.y < 0 or box.x + box.width > view.width or box.y + box.height > view.height:
             found.append(f"{box.id} outside")
     for line in view.lines:
+        if any(not (0 < x < view.width and 0 < y < view.height) for x, y in samples(line)):
+            found.append(f"{line.source}->{line.destination} outside")
         for box in view.boxes:
             if box.id not in (line.source, line.destination) and any(
                 box.x < x < box.x + box.width and box.y < y < box.y + box.height for x, y in samples(line)
