@@ -93,6 +93,11 @@ def validator(plugins: Plugins) -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
+@pytest.fixture(scope="module")
+def layers(plugins: Plugins) -> Draft202012Validator:
+    return Draft202012Validator(configuration_schema(plugins.components, plugins.networks, plugins.machines))
+
+
 def refusals(plugins: Plugins, data: dict[str, Any]) -> tuple[str, ...]:
     """Return the sentences of the compiler without their places."""
     try:
@@ -125,3 +130,29 @@ def test_without_a_slip_both_take_it(
 ) -> None:
     assert refusals(plugins, machines[name]) == ()
     assert list(validator.iter_errors(machines[name])) == []
+
+
+@given(name=st.sampled_from(("tiny", "mesh")), parts=st.integers(1, 3), draw=st.data())
+@examples(200)
+def test_a_layer_that_the_compiler_takes_over_its_base_fits_the_schema_of_files(
+    plugins: Plugins, machines: dict[str, dict[str, Any]], layers: Draft202012Validator, name: str, parts: int,
+    draw: st.DataObject,
+) -> None:  # fmt: skip
+    """A few values of the machine, as they are or others; what is missing comes from below."""
+    layer: dict[str, Any] = {"base": name}
+    for _ in range(parts):
+        *path, key = draw.draw(st.sampled_from(list(places(machines[name]))))
+        found: Any = machines[name]
+        parent = layer
+        for step in path:
+            found, parent[step] = found[step], parent[step] if isinstance(parent.get(step), dict) else {}
+            parent = parent[step]
+        parent[key] = copy.deepcopy(draw.draw(st.sampled_from((found[key], *VALUES))))
+    told = [each.message for each in layers.iter_errors(layer)]
+    try:
+        config = configure(plugins, copy.deepcopy(layer))
+        compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    except ConfigError:
+        return
+    # an override that covers a wrong value keeps the compiler from looking at it
+    assert not told or "overrides" in layer, f"{told} but the compiler takes it"
