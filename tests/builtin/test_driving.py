@@ -35,7 +35,7 @@ LIES = {
     "prophet": {"counts_what_it_served"}, "racing": {_PEAK}, "racingmath": {_PEAK}, "swallow": {_CONSERVES},
     "twicememory": {_CONSERVES}, "twicemmu": {_CONSERVES},
 }  # fmt: skip
-QUICK_LIES = {"lossycredits", "twicemmu"}
+QUICK_LIES = {"deaf", "lossycredits"}
 QUICK = {"builtin.hbm_ctrl_bank", "builtin.pe_dma", "builtin.router_vc"}
 
 

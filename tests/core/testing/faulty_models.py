@@ -218,6 +218,13 @@ class IntoThePast(Hop):
         super().emit(msg, head - 100.0, tail)
 
 
+class NeverThere(Hop):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head, math.inf)
+
+
 class Loses(Hop):
     __doc__ = Hop.__doc__
 
@@ -401,6 +408,24 @@ class WritesParameters(Hop):
         super().emit(msg, head, tail)
 
 
+class WritesATable(Hop):
+    __doc__ = Hop.__doc__
+    PARAMS = (*Hop.PARAMS, Param("costs", "table", {"first": 1}, "Cycles."))
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        self.params["costs"]["first"] += 1
+        super().emit(msg, head, tail)
+
+
+class WritesPaths(Hop):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if len(msg.path) > 3 and not msg.reply:
+            msg.path, msg.hop = ("nowhere", *msg.path), msg.hop + 1
+        super().emit(msg, head, tail)
+
+
 class WritesMessages(Memory):
     __doc__ = Memory.__doc__
 
@@ -462,6 +487,7 @@ FAULTS = {
     Infinite: "takes_finite_times",
     NegativeDelay: "takes_finite_times",
     IntoThePast: "takes_finite_times",
+    NeverThere: "takes_finite_times",
     Loses: "conserves_messages_and_bytes",
     Doubles: "conserves_messages_and_bytes",
     SendsTwice: "conserves_messages_and_bytes",
@@ -481,6 +507,8 @@ FAULTS = {
     MiscountsWaits: "counts_what_it_served",
     CountsNothing: "counts_what_it_served",
     WritesParameters: "leaves_messages_and_parameters_alone",
+    WritesATable: "leaves_messages_and_parameters_alone",
+    WritesPaths: "leaves_messages_and_parameters_alone",
     WritesMessages: "leaves_messages_and_parameters_alone",
     TellsItsAddress: "has_a_short_repr",
     TellsTooMuch: "has_a_short_repr",

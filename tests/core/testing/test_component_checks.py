@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.testing import CheckOutcome, Conformance
+from kernbench_core.testing import CheckOutcome, Conformance, NotApplicable
 from kernbench_core.testing.components.kit import KIT
+from kernbench_core.testing.components.served_checks import of_each_drive
 from tests.core.plugin_site import Site
 from tests.core.testing.faulty_models import FAULTS, HONEST
 
@@ -167,6 +170,60 @@ def test_what_has_no_default_is_given_by_the_plug_in(
     plugins = load_plugins(["acme = acme_given"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"drains"})
     assert found == ("drains", outcome, told)
+
+
+def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:
+    """All else would pass."""
+    site.module("acme_idle", SFU.format(kits=DRIVEN).replace("(0, 0, 100)", "()"))
+    plugins = load_plugins(["acme = acme_idle"], installed=False)
+    (found,) = outcomes(plugins, "acme.sfu", {"serves_without_errors"})
+    told = "it must be driven, and its driver sent it nothing; correct the driver"
+    assert found[1:] == (CheckOutcome.FAILED, told)
+
+
+@pytest.mark.slow
+def test_a_model_that_ends_its_process_does_not_speak_for_others(site: Site) -> None:
+    """The other is asked in processes of its own."""
+    ending = """
+import os, sys
+class Ending(Sfu):
+    def __init__(self, node, fabric):
+        super().__init__(node, fabric)
+        if sys.argv[0] == "-c":
+            os._exit(7)
+of_one = kernbench_components
+def kernbench_components():
+    return [*of_one(), ComponentEntry("acme.ending", f"{__name__}:Ending", "pe_sfu", "A unit.")]
+"""
+    site.module("acme_ends", SFU.format(kits=DRIVEN) + ending)
+    plugins = load_plugins(["acme = acme_ends"], installed=False)
+    found = {
+        each.entry: (each.outcome, each.reason)
+        for each in Conformance.of("acme", plugins).results(["logs_the_same_under_every_hash_seed"])
+    }
+    assert found == {
+        "acme.ending": (
+            CheckOutcome.FAILED,
+            "a process with PYTHONHASHSEED=0 must be able to build and drive it, and it ended without a word",
+        ),
+        "acme.sfu": (CheckOutcome.PASSED, ""),
+    }
+
+
+@pytest.mark.parametrize(("looks", "passes"), [("yy", True), ("yn", True), ("ny", True), ("nn", False)])
+def test_a_check_looks_at_each_drive(looks: str, passes: bool) -> None:
+    """One that has something to look at is enough."""
+
+    def look(letter: Any) -> None:
+        if letter == "n":
+            raise NotApplicable("nothing")
+
+    subject: Any = SimpleNamespace(courses_for=lambda check: tuple(looks) if check == "look" else ())
+    if passes:
+        of_each_drive(look)(subject)
+    else:
+        with pytest.raises(NotApplicable, match="nothing"):
+            of_each_drive(look)(subject)
 
 
 @pytest.mark.parametrize("other", ["4", "'acme.sfo'"])
