@@ -208,6 +208,19 @@ def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path
 
 
 @pytest.mark.slow
+def test_installed_configurations_lead_to_their_schemas(clean_environment: Path) -> None:
+    """Ours, those of the collective package and of the example, by the paths in their first lines."""
+    line = "# yaml-language-server: $schema="
+    found = set()
+    for file in site_packages(clean_environment).glob("kernbench_*/**/*.yaml"):
+        first = file.read_text(encoding="utf-8").partition("\n")[0]
+        if first.startswith(line):
+            found.add(file.name)
+            assert json.loads((file.parent / first.removeprefix(line)).read_text(encoding="utf-8"))["$defs"]
+    assert found >= {"base.yaml", "mesh.yaml", "idealised.yaml", "chain.yaml", "sfu.yaml"}
+
+
+@pytest.mark.slow
 def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> None:
     """`kernbench components` shows the stranger's model beside ours, with distribution and version."""
     listed = kernbench(clean_environment, "components", "--json")["components"]
