@@ -75,7 +75,8 @@ def held(steps: Sequence[tuple[float, float]], total_ns: float, size: float) -> 
 def spans(lanes: Sequence[tuple[str, Sequence[tuple[float, float, str]]]], begin: float, end: float) -> str:
     """Draw what happened from `begin` to `end` ns: lanes with their names and spans (start, end, title).
 
-    Of spans that are no `_APART` pixels apart one is drawn, with the titles of the first and of how many more.
+    What is narrower than `_APART` pixels, and no farther from the one before, is drawn as one with it; its title is
+    that of the first, and how many more there are.
     """
     width, left, high, gap = 720.0, 190.0, 18.0, 6.0
     scale, bottom = (width - left - 8) / ((end - begin) or 1.0), len(lanes) * (high + gap)
@@ -87,14 +88,15 @@ def spans(lanes: Sequence[tuple[str, Sequence[tuple[float, float, str]]]], begin
         joined: list[tuple[float, float, list[str]]] = []
         for start, stop, title in sorted(found):
             x, until = left + (start - begin) * scale, left + (stop - begin) * scale
-            if joined and x - joined[-1][1] < _APART:
+            before = joined[-1] if joined else (0.0, -_APART, [])
+            if x - before[1] < _APART and min(until - x, before[1] - before[0]) < _APART:
                 joined[-1] = joined[-1][0], max(until, joined[-1][1]), [*joined[-1][2], title]
             else:
                 joined.append((x, until, [title]))
         for x, until, titles in joined:
             told = titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1:,} more"
             rows.append(
-                f'<rect class="kb-c{min(index, COLOURS - 1)}" x="{x:.1f}" y="{top:g}" '
+                f'<rect class="kb-c{min(index, COLOURS - 1)} kb-cut" x="{x:.1f}" y="{top:g}" '
                 f'width="{max(until - x, 1.5):.1f}" height="{high:g}"><title>{escape(told)}</title></rect>'
             )
     rows += [_text(left, bottom + 10, format_time(begin)), _text(width - 8, bottom + 10, format_time(end), "end")]

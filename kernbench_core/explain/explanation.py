@@ -19,6 +19,7 @@ from kernbench_core.explain.usage import Filling, Usage, UsageSampler, filling_o
 from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.topology.design import Machine
 from kernbench_core.units import format_time
 
@@ -93,7 +94,7 @@ class Went:
 
 
 @attrs.frozen(repr=False)
-class Explanation:
+class Explanation(Pictured):
     """Why a run took as long as it did; times in ns.
 
     `went` splits the whole run, by the path that led to its end: its rows sum to the total exactly, those of a phase to

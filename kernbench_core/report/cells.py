@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, singledispatch
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from kernbench_core.drawing import draw_machine
-from kernbench_core.drawing.plots import spans, stacked
+from kernbench_core.drawing.plots import over_time, spans, stacked
 from kernbench_core.explain.critical_path import SORTS
+from kernbench_core.explain.explanation import Explanation
 from kernbench_core.graph import Graph
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.host.figures.launch import LaunchFigures
@@ -27,9 +30,9 @@ from kernbench_core.report.tensor_blocks import tensor_blocks
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.explain.explanation import Explanation
     from kernbench_core.host.figures.kernels import KernelFigures
     from kernbench_core.host.figures.roofline import Achieved
+    from kernbench_core.timeline import Timeline
 
 #: Rows of a table, hazards with pictures, tensors with theirs, lanes of spans, and shares of a bar.
 _ROWS: Final = 20
@@ -77,6 +80,19 @@ def _of_tensor(tensor: DeviceTensor) -> str:
 
 
 @picture.register
+def _of_explanation(explain: Explanation) -> str:
+    where = list(_where(explain, explain.total_ns))
+    uses = [
+        {"kind": use.kind, "resources": use.resources, "most": max(use.utilisation, default=0.0),
+         "plot": over_time(use.utilisation)}
+        for use in sorted(explain.usage, key=lambda use: -sum(use.utilisation))[:_DRAWN]
+    ]  # fmt: skip
+    bar = stacked([(name, ns) for name, ns, _ in where])
+    text: str = _macros().explanation(_style(), where, bar, uses, explain.total_ns)
+    return text
+
+
+@picture.register
 def _of_listing(things: Listing) -> str | None:  # type: ignore[type-arg]  # of whatever it lists
     if things and all(isinstance(each, LaunchFigures) for each in things):
         return _launches(things, f"{len(things):,} launch{'' if len(things) == 1 else 'es'}", ())
@@ -94,7 +110,7 @@ def run_cell(
     text: str = _macros().run(
         _style(), SUMMARY.html(page), "" if kernels is None else kernels.hint, where,
         stacked([(name, ns) for name, ns, _ in where]), () if kernels is None else kernels.busiest[:_DRAWN],
-        _over_time(launches, 0.0, page.total_ns), roofline, points,
+        _over_time(launches, 0.0, page.total_ns, page.timeline), roofline, points,
     )  # fmt: skip
     return text
 
@@ -147,15 +163,33 @@ def _under_the_roof(launches: Sequence[LaunchFigures]) -> tuple[str, list[Mappin
     return roof(known, points[: 4 * _DRAWN]), points
 
 
-def _over_time(launches: Sequence[LaunchFigures], begin: float, end: float) -> str:
-    """Draw when launches ran, a lane for each kernel; of many kernels the last lane has all others."""
+def _over_time(
+    launches: Sequence[LaunchFigures], begin: float, end: float, timeline: Timeline | None = None
+) -> str:
+    """Draw when launches ran, a lane for each kernel; of many kernels the last lane has all others.
+
+    Where there is a timeline, the first lane is what the host did.
+    """
     lanes: dict[str, list[tuple[float, float, str]]] = {}
+    host = () if timeline is None else tuple(_of_host(timeline))
+    if host:
+        lanes["host"] = list(host)
     for number, each in enumerate(launches[:_LAUNCHES], start=1):
         name = each.label or each.kernel
         lane = name if name in lanes or len(lanes) < _LANES else "other kernels"
         told = f"launch {number}: {format_time(each.time_ns)} from {format_time(each.started_ns)}"
         lanes.setdefault(lane, []).append((each.started_ns, each.ended_ns, told))
     return spans([*lanes.items()], begin, end) if lanes else ""
+
+
+def _of_host(timeline: Timeline) -> Iterator[tuple[float, float, str]]:
+    """Yield the first spans of the host: begin, end, and what it did."""
+    rows = timeline.spans
+    for track in (track.id for track in timeline.tracks if track.kind == "host"):
+        begin, end = np.searchsorted(rows.track, [track, track + 1])
+        for row in range(begin, min(end, begin + _LAUNCHES)):
+            name = timeline.names[rows.name[row]]
+            yield float(rows.start_ns[row]), float(rows.end_ns[row]), f"{name}: {format_time(rows.start_ns[row])}"
 
 
 def _where(explain: Explanation, total: float) -> Iterator[tuple[str, float, float]]:

@@ -234,7 +234,7 @@ class RunResult:
         kernels = None if self.kernels is None else self.kernels.to_json()
         told |= {"phases": {name: self.phases[name] for name in PHASES}, "ops": self.timing.ops, "kernels": kernels}
         told |= self._verdict()
-        return run_cell(RunPage(self.bench, told), self.launches, self.kernels, self.explain)
+        return run_cell(RunPage(self.bench, told, timeline=self.timeline), self.launches, self.kernels, self.explain)
 
     def _verdict(self) -> dict[str, Any]:
         """Return what was checked, what of it is wrong, and how."""

@@ -15,6 +15,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.units import format_time
 
 
 def racing(x_ptr: Any, tl: Any) -> None:
@@ -126,3 +127,19 @@ def test_a_graph_is_its_picture(plugins: Plugins, monkeypatch: pytest.MonkeyPatc
     assert "<title>sip0</title>" in (graph._repr_html_() or "") and len(repr(graph)) < 200
     monkeypatch.setattr(Pictured, "draw", None)
     assert graph._repr_html_() is None
+
+
+def test_a_result_and_its_explanation_are_drawn_over_time(plugins: Plugins) -> None:
+    """Without a timeline the launch alone; with one the host's copies before it; of an explanation the same times."""
+    size = {"M": 64, "N": 64, "K": 64}
+    plain = kb.run("gemm", "tiny", size, plugins=plugins)
+    looked = kb.run("gemm", "tiny", size, plugins=plugins, explain=True, timeline=True)
+    assert looked.explain is not None
+    things = {"plain": plain, "looked": looked, "why": looked.explain}
+    html = {name: str(thing._repr_html_()) for name, thing in things.items()}
+    longest = max(looked.explain.went, key=lambda row: row.ns)
+    assert "Where the time went" not in html["plain"] and ">host<" not in html["plain"]
+    assert ">host<" in html["looked"] and "copy to device" in html["looked"] and "gemm_kernel" in html["plain"]
+    for name in ("looked", "why"):
+        assert f"<b>{format_time(longest.ns)}</b> {longest.ns / looked.total_ns:.1%}" in html[name]
+    assert all(f"<td>{kind}</td>" in html["why"] for kind in ("pe_gemm", "pe_dma", "pcie wire"))

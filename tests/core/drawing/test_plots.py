@@ -108,3 +108,12 @@ def test_blocks_are_where_their_rows_and_columns_are() -> None:
         "M0.0 0.0H360.0V90.0H0.0z", "M0.0 90.0H45.0V135.0H0.0zM0.0 135.0H45.0V180.0H0.0z"
     ]  # fmt: skip
     assert [(text.text, text.get("x"), text.get("y")) for text in drawn(svg, "text")] == [("PE 0", "180.0", "49.0")]
+
+
+def test_spans_side_by_side_stay_two() -> None:
+    """One that ends where the next begins, if both are wide; of many thin ones one is drawn."""
+    wide = [(0.0, 50.0, "a"), (50.0, 100.0, "b")]
+    thin = [(at / 100, at / 100 + 0.005, str(at)) for at in range(10_000)]
+    bars = drawn(spans([("", wide), ("", thin)], 0.0, 100.0), "rect")
+    titles = [title_of(bar) for bar in bars if bar.get("class") != "kb-ground"]
+    assert titles == ["a", "b", "0, and 9,999 more"]

@@ -134,7 +134,7 @@ def hazard(number: int, landed: float | None = 30.0) -> Hazard:
 def test_a_hazard_is_both_uses_over_time() -> None:
     """One that did not land lasts to the end of what is drawn; files are told by their names."""
     html = picture(hazard(0, None)) or ""
-    bars = re.findall(r'<rect class="kb-c(\d)" x="([\d.]+)" y="\d+" width="([\d.]+)"', html)
+    bars = re.findall(r'<rect class="kb-c(\d) kb-cut" x="([\d.]+)" y="\d+" width="([\d.]+)"', html)
     (_, x0, w0), (_, x1, w1) = bars
     assert float(x0) + float(w0) == pytest.approx(float(x1) + float(w1), abs=0.2)
     assert (float(x1) - float(x0)) / float(w0) == pytest.approx(0.5, abs=0.01)
