@@ -88,8 +88,7 @@ def _of_explanation(explain: Explanation) -> str:
         for use in sorted(explain.usage, key=lambda use: -sum(use.utilisation))[:_DRAWN]
     ]  # fmt: skip
     bar = stacked([(name, ns) for name, ns, _ in where])
-    text: str = _macros().explanation(_style(), where, bar, uses, explain.total_ns)
-    return text
+    return _drawn("explanation", where, bar, uses, explain.total_ns)
 
 
 @picture.register
@@ -107,20 +106,18 @@ def run_cell(
     """Return what a notebook shows of a run: the head of its page, where the time went, launches, the roofline."""
     where = [] if explain is None else list(_where(explain, page.total_ns))
     roofline, points = _under_the_roof(launches)
-    text: str = _macros().run(
-        _style(), SUMMARY.html(page), "" if kernels is None else kernels.hint, where,
+    return _drawn(
+        "run", SUMMARY.html(page), "" if kernels is None else kernels.hint, where,
         stacked([(name, ns) for name, ns, _ in where]), () if kernels is None else kernels.busiest[:_DRAWN],
         _over_time(launches, 0.0, page.total_ns, page.timeline), roofline, points,
     )  # fmt: skip
-    return text
 
 
 def tensors_cell(tensors: Mapping[str, DeviceTensor | None]) -> str:
     """Return what a notebook shows of tensors: their facts, and for the first ones what of them lies where."""
     first = [*tensors][:_ROWS]
     found = [tensor_blocks(name, tensors[name], drawn=name in first[:_MAPS]) for name in first]
-    text: str = _macros().tensors(_style(), found, len(tensors))
-    return text
+    return _drawn("tensors", found, len(tensors))
 
 
 def _launches(launches: Sequence[LaunchFigures], head: str, uses: Sequence[Any]) -> str:
@@ -128,8 +125,7 @@ def _launches(launches: Sequence[LaunchFigures], head: str, uses: Sequence[Any])
     roofline, points = _under_the_roof(launches)
     rows = [_row(number, each) for number, each in enumerate(launches[:_ROWS], start=1)]
     plot = _over_time(launches, begin, end) if len(launches) > 1 else ""
-    text: str = _macros().launches(_style(), head, rows, len(launches), uses, plot, roofline, points)
-    return text
+    return _drawn("launches", head, rows, len(launches), uses, plot, roofline, points)
 
 
 def _row(number: int, launch: LaunchFigures) -> Mapping[str, Any]:
@@ -208,8 +204,7 @@ def _hazards(hazards: Sequence[Hazard]) -> str:
         {"what": str(each), "lines": each.lines(folders=False)[1:], "plot": _both(each.first, each.second)}
         for each in hazards[:_DRAWN]
     ]
-    text: str = _macros().hazards(_style(), found, len(hazards))
-    return text
+    return _drawn("hazards", found, len(hazards))
 
 
 def _both(*uses: HazardUse) -> str:
@@ -242,5 +237,6 @@ def _style() -> str:
     )
 
 
-def _macros() -> Any:
-    return environment().get_template("cells.html").module
+def _drawn(macro: str, *values: Any) -> str:
+    """Return what a macro of the template makes of values, as a plain text: adding to it escapes nothing."""
+    return str(getattr(environment().get_template("cells.html").module, macro)(_style(), *values))

@@ -145,6 +145,7 @@ def test_cells_are_small_and_stand_alone() -> None:
     """No id that another cell could have, no script, nothing that is fetched; many things are not drawn."""
     many = {f"<t{at}>": tensor((1024, 4), (Shard(0), Shard(0), Shard(0)), f"<t{at}>") for at in range(40)}
     for html in (picture(Listing(hazard(at) for at in range(50))) or "", tensors_cell(many), tensors_cell({})):
+        assert type(html) is str
         tags = Tags(html)
         assert tags.open == [] and "id" not in tags.words and not tags.names & {"script", "link", "img", "iframe"}
         assert "url(" not in html and "@import" not in html and len(html) < 100_000
