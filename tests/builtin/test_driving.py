@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import load_plugins
 from kernbench_core.testing import CheckOutcome
 from kernbench_core.testing.components.kit import KIT
+from kernbench_core.testing.components.subject import ComponentUnderTest
 
 pytest_plugins = ["pytester"]
 PAGE = Path(__file__).parents[2] / "docs/plugins.md"
@@ -39,10 +40,13 @@ QUICK_LIES = {"deaf", "lossycredits"}
 QUICK = {"builtin.hbm_ctrl_bank", "builtin.pe_dma", "builtin.router_vc"}
 
 
-def outcomes(name: str, checks: set[str], plugins: Plugins = PLUGINS) -> dict[str, str]:
+#: What opens models of which other processes are asked together.
+TOGETHER = KIT.opener(PLUGINS, list(PLUGINS.components))
+
+
+def outcomes(subject: ComponentUnderTest, checks: set[str]) -> dict[str, str]:
     """Return the outcomes of checks of a model that are not a pass, with their reasons."""
-    subject = KIT.subject(plugins, name)
-    found = [check.result("components", name, subject, {}) for check in KIT.checks if check.name in checks]
+    found = [check.result("components", subject.name, subject, {}) for check in KIT.checks if check.name in checks]
     return {each.check: f"{each.outcome}: {each.reason}" for each in found if each.outcome is not CheckOutcome.PASSED}
 
 
@@ -55,7 +59,7 @@ def expected(name: str) -> set[str]:
                                   for name in PLUGINS.components])  # fmt: skip
 def test_a_model_keeps_its_word(name: str) -> None:
     """One of each driver is quick: messages, a memory, kernels."""
-    found = outcomes(name, {check.name for check in KIT.checks} - LONG)
+    found = outcomes(KIT.subject(PLUGINS, name), {check.name for check in KIT.checks} - LONG)
     assert found.keys() == expected(name), found
     assert all(told.startswith("not applicable") for told in found.values())
 
@@ -64,7 +68,7 @@ def test_a_model_keeps_its_word(name: str) -> None:
 @pytest.mark.parametrize("name", PLUGINS.components)
 def test_a_model_keeps_its_word_in_every_process(name: str) -> None:
     """Under every hash seed, built anew; and at the ends of what its parameters allow."""
-    assert outcomes(name, LONG) == {}
+    assert outcomes(TOGETHER(name), LONG) == {}
 
 
 @pytest.mark.parametrize("lie", [lie if lie in QUICK_LIES else pytest.param(lie, marks=pytest.mark.slow)
@@ -73,7 +77,7 @@ def test_a_lie_is_found(lie: str) -> None:
     """On a machine that runs kernels, by the check that is named for it."""
     plugins = load_plugins([*ENTRY_POINTS, "lying = tests.bad_input.lying_models"], installed=False)
     checks = {check.name for check in KIT.checks} - LONG - {"documents_itself"}
-    found = outcomes(f"lying.{lie}", checks, plugins)
+    found = outcomes(KIT.subject(plugins, f"lying.{lie}"), checks)
     assert {check for check, told in found.items() if told.startswith("failed")} == LIES[lie], found
 
 

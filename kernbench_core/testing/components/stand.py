@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from kernbench_core.engine.watchdog import Limits
-from kernbench_core.errors import DeadlockError, KernbenchWarning, LimitError, SanityError, in_words
+from kernbench_core.errors import ComponentError, DeadlockError, KernbenchWarning, LimitError, SanityError, in_words
 from kernbench_core.graph import Edge
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.statistics import statistics
@@ -85,7 +85,10 @@ class Course:
     def log(self) -> list[str]:
         """All that was seen, a line each: passages and services in their order, then what was counted."""
         assert self.hardware is not None, "asked of a drive that came to its end"
-        counted = [f"{each.name} of {each.component} is {each.value!r}" for each in statistics(self.hardware)]
+        try:
+            counted = [f"{each.name} of {each.component} is {each.value!r}" for each in statistics(self.hardware)]
+        except ComponentError as error:
+            counted = [first_line(error)]
         return [*self.watch.lines, *counted]
 
     @property
