@@ -179,7 +179,7 @@ class ReportSectionEntry(_Described):
 
 @attrs.frozen
 class KitEntry(_Described):
-    """A kit of checks: `target` is a `Kit` of `kernbench_core.testing`, `name` the sort of what it checks.
+    """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
 
     >>> kernbench_kits = lambda: [kb.KitEntry("exporters", "acme_models.kits:EXPORTERS", "Formats of traces.")]
     """

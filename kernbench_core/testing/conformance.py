@@ -19,7 +19,8 @@ from kernbench_core.registration.chosen import several_plugins
 from kernbench_core.testing.kit import Check, CheckResult, Kit
 
 _EXPECTED: Final = "kernbench_expected_failures"
-#: What stands in the name of what a kit is made of, as a driver of one kind of node: `components.pe_sfu`.
+#: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
+DRIVES: Final = "components."
 _PART: Final = "."
 #: The check that every kit begins with: that an entry can be had at all.
 _OPENS: Final = "opens"
@@ -55,6 +56,9 @@ class Conformance:
             raise several_plugins(plugin, [(each.name, each.distribution) for each in found])
         source = found[0]
         kits = {sort: plugins.kits.load(sort) for sort in plugins.kits if _PART not in sort}
+        for name in plugins.kits:
+            if _PART in name and not name.startswith(DRIVES):
+                raise plugins.kits.fault(name, f"must be named after a sort of entries, or begin with {DRIVES!r}")
         for sort, kit in kits.items():
             if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):
                 raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")

@@ -13,11 +13,10 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.testing.components.drivers import BY_KIND
 from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.stand import Course, Driver, Stand
+from kernbench_core.testing.conformance import DRIVES
 from kernbench_core.testing.hand_made import Placed
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
-#: What a kit of a plug-in is called that has the driver of a kind of node.
-DRIVES = "components."
 #: Where a plug-in's module says which models are others in another style: {"acme.unit_events": "acme.unit"}.
 SAME = "kernbench_same_models"
 #: Where it gives parameters to try models with: {"acme.unit": {"lanes": 8}}.

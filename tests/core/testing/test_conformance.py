@@ -123,6 +123,17 @@ def test_what_is_no_kit_is_refused(site: Site, kit: str, told: str) -> None:
     assert str(caught.value).startswith(told)
 
 
+def test_the_name_of_a_driver_begins_as_it_must(site: Site) -> None:
+    """What drives nothing would be there for nothing."""
+    kits = "def kernbench_kits():\n    return [KitEntry('networks.line', f'{__name__}:LINE', 'X.')]\n"
+    with pytest.raises(PluginError) as caught:
+        Conformance.of("acme", loaded(site, more=kits))
+    assert str(caught.value).startswith(
+        "kit of checks 'networks.line' of acme_conforming (source tree) must be named after a sort of entries, or "
+        "begin with 'components.';"
+    )
+
+
 @pytest.mark.parametrize(
     ("plugin", "names", "told"),
     [
