@@ -3,6 +3,7 @@
     python tools/check_forms.py                             # all shipped algorithms, 2 to 32 ranks: about an hour
     python tools/check_forms.py --ranks 2-9,16 --only direct --only ring:all_reduce:switch
     python tools/check_forms.py --ranks 64 --size 64K --only direct:all_reduce -j 2 --json
+    python tools/check_forms.py --ranks 2-9 --set system.network.bandwidth=10GB/s --set system.network.latency=100ns
 
 Step by step a time must be within 1 % of the form, pipelined never above the form of that by more. PEs of a rank are
 those that "auto" takes. Printed are the worst cases of each algorithm and network as soon as all of these are done, and
@@ -51,13 +52,17 @@ PER_PE = 16
 
 @frozen(order=True)
 class Case:
-    """An algorithm (by its registered name) on a network of so many ranks, with so many bytes, pipelined or not."""
+    """An algorithm (by its registered name) on a network of so many ranks, with so many bytes, pipelined or not.
+
+    `sets` are settings of the machine.
+    """
 
     algorithm: str
     network: str
     world: int
     size: int
     pipeline: bool
+    sets: tuple[str, ...] = ()
 
 
 @frozen
@@ -98,9 +103,9 @@ def plugins() -> Plugins:
 
 
 @cache
-def machine(network: str, world: int) -> TimedMachine:
+def machine(network: str, world: int, sets: tuple[str, ...] = ()) -> TimedMachine:
     """Compile the idealised machine."""
-    sets = (f"system.sips={world}", f"system.network.topology={network}")
+    sets = (f"system.sips={world}", f"system.network.topology={network}", *sets)
     return machine_of(Setup(TOPOLOGY, None, sets, idealised=True, checked=False), plugins())
 
 
@@ -128,12 +133,12 @@ def timed(case: Case) -> TimedCase:
 
 def form(case: Case) -> float | str:
     """Return the closed form in ns, or why there is none."""
-    return closed_form(timed(case), machine(case.network, case.world), opened(case))
+    return closed_form(timed(case), machine(case.network, case.world, case.sets), opened(case))
 
 
 def check(case: Case) -> Row:
     """Run a case."""
-    on, asked, formula = machine(case.network, case.world), timed(case), form(case)
+    on, asked, formula = machine(case.network, case.world, case.sets), timed(case), form(case)
     assert not isinstance(formula, str)
     measured = measure(asked, on, plugins(), checked=False)
     return Row(case, measured.time_ns, formula, on.bound(opened(case).kind, asked.nbytes, asked.root).ns)
@@ -157,7 +162,11 @@ class Terminal:
 
 
 def cases(
-    ranks: Sequence[int], sizes: Sequence[int], wanted: Sequence[str], terminal: Terminal | None = None
+    ranks: Sequence[int],
+    sizes: Sequence[int],
+    wanted: Sequence[str],
+    terminal: Terminal | None = None,
+    sets: Sequence[str] = (),
 ) -> tuple[list[Case], Without]:
     """Return every case that has a closed form, and what has none.
 
@@ -173,7 +182,7 @@ def cases(
             if terminal is not None:
                 terminal.show(f"looking for cases: {name} on {network}")
             for world in ranks:
-                one = Case(name, network, world, SIZE, False)
+                one = Case(name, network, world, SIZE, False, tuple(sets))
                 if _refused(one):
                     continue
                 if isinstance(formula := form(one), str):
@@ -201,7 +210,7 @@ def _fits(name: str, network: str, wanted: str) -> bool:
 
 def _refused(case: Case) -> bool:
     try:
-        on = machine(case.network, case.world)
+        on = machine(case.network, case.world, case.sets)
     except KernbenchError:
         return True
     algorithm = opened(case)
@@ -294,11 +303,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     sizes = "bytes; several times (256K, and 16K and 1M of 2-9,16 ranks)"
     parser.add_argument("--size", action="append", type=nbytes, help=sizes)
     parser.add_argument("--only", action="append", default=[], metavar="METHOD[:COLLECTIVE[:NETWORK]]")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the machine, as its links")
     parser.add_argument("-j", type=int, default=2, help="processes (2)")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each case, as it is done")
     given = parser.parse_args(argv)
     terminal = Terminal()
-    asked, without = cases(given.ranks, given.size or (), given.only, terminal)
+    asked, without = cases(given.ranks, given.size or (), given.only, terminal, given.set)
     terminal.show()
     if not asked and not without:
         parser.error(f"--only must name an algorithm of these ranks, as direct:all_reduce:ring, not {given.only}")

@@ -34,8 +34,11 @@ class TimedMessage:
 def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float | str:
     """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`.
 
-    A sentence where messages share links, or would with another root.
+    A sentence where messages share links, or would with another root, and where those of several trees share the links
+    of a rank: they come from several ranks at once then, and take turns packet by packet.
     """
+    if len(trees) > 1 and cost.network.switched and cost.world > 2:
+        return _links.SHARED
     messages: list[TimedMessage] = []
     for place in trees:
         messages += _along(place, cost.world, ways, len(messages))
@@ -73,10 +76,9 @@ def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> floa
 def streamed(cost: Cost, levels: int, nbytes: float) -> float:
     """Return what tiles of halves of a vector take at most down so many levels, in ns: `nbytes` pass the busiest link.
 
-    On each level a tile is sent on when it is there as a whole; on a switch it may wait for that of another child on
-    the way out, and for one of the other tree on the way in.
+    On each level a tile is sent on when it is there as a whole.
     """
-    tile = min(cost.message, cost.nbytes / 2) * (3 if cost.network.switched else 1)
+    tile = min(cost.message, cost.nbytes / 2)
     return levels * (cost.hop_of(cost.nbytes) + tile / cost.bandwidth) + nbytes / cost.bandwidth
 
 

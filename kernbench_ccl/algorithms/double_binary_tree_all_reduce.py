@@ -6,7 +6,7 @@ tree moves half of the vector. With one PE there is one tree.
 
 Closed form: a tile of t bytes goes up and down floor(log2 N) levels; on each it has to be there as a whole before it
 goes on. Where each rank has children it receives twice S/2 on the way up and sends that on the way down: at most
-2 floor(log2 N)(a + t/b) + 2 S/b; on a switch, where it may wait for two other tiles, 3 t/b.
+2 floor(log2 N)(a + t/b) + 2 S/b. None on a switch, where the trees share the links of a rank.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """

@@ -6,7 +6,7 @@ half of the vector. With one PE there is one tree.
 
 Closed form: the root sends S, and so does every rank with children, twice S/2; a tile of t bytes passes
 floor(log2(N - 1)) + 1 levels, and on each has to be there as a whole before it goes on: at most
-(floor(log2(N - 1)) + 1)(a + t/b) + S/b; on a switch, where it may wait for two other tiles, 3 t/b.
+(floor(log2(N - 1)) + 1)(a + t/b) + S/b. None on a switch, where the trees share the links of a rank.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """

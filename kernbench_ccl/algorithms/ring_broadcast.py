@@ -2,13 +2,12 @@
 
 The root sends to root + 1, which sends on to root + 2, and so on; the rank before the root is the last.
 
-Closed form: cut into k tiles, the last tile arrives after (N - 1) + (k - 1) steps of a + S/(k b), least for
-k = ((N - 2) S/(a b))^1/2: (((N - 2) a)^1/2 + (S/b)^1/2)^2 and a, the latency of one more link.
+Closed form: the first tile of each PE, t bytes together, takes N - 1 links, on each of which it has to be there as a
+whole before it goes on; the others follow it: at most (N - 1) a + (N - 2) t/b + S/b.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from kernbench_ccl.algorithms import _links, _tree
@@ -35,12 +34,8 @@ kernel = ring_broadcast
 
 
 def formula(cost: Cost) -> float | str:
-    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns, or step by step, and at most, (N - 1)(a + S/b)."""
+    """Return (N - 1) a + (N - 2) t/b + S/b in ns, t bytes a message of each PE; step by step (N - 1)(a + S/b)."""
     if not _links.around(cost):
         return _links.SHARED
-    wire = cost.nbytes / cost.bandwidth
-    hop = cost.hop_of(cost.nbytes)
-    stepped = (cost.world - 1) * (hop + wire)
-    if not cost.pipeline:
-        return stepped
-    return min(stepped, (math.sqrt((cost.world - 2) * hop) + math.sqrt(wire)) ** 2 + hop)
+    tile = min(cost.message * cost.pes, cost.nbytes) if cost.pipeline else cost.nbytes
+    return (cost.world - 1) * cost.hop_of(cost.nbytes) + ((cost.world - 2) * tile + cost.nbytes) / cost.bandwidth
