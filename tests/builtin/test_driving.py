@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kernbench_core.plugins import load_plugins
-from kernbench_core.testing import CheckOutcome
+from kernbench_core.testing import CheckOutcome, Placed, Stand
 from kernbench_core.testing.components.kit import KIT
 from kernbench_core.testing.components.subject import ComponentUnderTest
 
@@ -69,6 +70,22 @@ def test_a_model_keeps_its_word(name: str) -> None:
 def test_a_model_keeps_its_word_in_every_process(name: str) -> None:
     """Under every hash seed, built anew; and at the ends of what its parameters allow."""
     assert outcomes(TOGETHER(name), LONG) == {}
+
+
+def test_a_kind_of_ones_own_stands_in_a_whole_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a preset has such units, with other parameters than those, and where the driver adds them."""
+    monkeypatch.syspath_prepend(PAGE.parents[1] / "plugins_example")
+    plugins = load_plugins([*ENTRY_POINTS, "example = kernbench_example.plugin"], installed=False)
+    for bench, topology, added in (
+        ("example-tables", "example-pair", {}),
+        ("example-silu", "tiny", {"pe.units.pe_sfu.attach": "pe_tcm"}),
+    ):
+        stand = Stand(Placed("example.sfu", {"lanes": 7}, "pe_sfu"), plugins)
+        run = partial(Stand.run, bench=plugins.benches.load(bench), topology=topology, set=added)
+        course = stand.drive(run)
+        assert course.error is None
+        assert {each["lanes"] for each in course.params} == {7}
+        assert all(component.served for component in course.watch.components)
 
 
 @pytest.mark.parametrize("lie", [lie if lie in QUICK_LIES else pytest.param(lie, marks=pytest.mark.slow)

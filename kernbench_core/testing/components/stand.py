@@ -19,6 +19,7 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.testing.components.observation import NotingParams, Observation, contents
 from kernbench_core.testing.hand_made import Model, Placed
+from kernbench_core.testing.kit import CheckFailed
 from kernbench_core.testing.rig import Harness, Probe
 
 if TYPE_CHECKING:
@@ -156,16 +157,24 @@ class Stand:
         return self._machine
 
     def run(self, bench: Callable[..., Any], topology: Any, set: Mapping[str, object] | None = None) -> None:
-        """Run a host program on a whole machine, in which the model serves all nodes of its kind."""
+        """Run a host program on a whole machine, in which the model serves all nodes of its kind.
+
+        A kind that the topology does not have is added to its PEs where `set` says what to, as
+        `{"pe.units.pe_sfu.attach": "pe_tcm"}`.
+        """
         from kernbench_core.host.session import GraphEngine
         from kernbench_core.runs.bench_run import configure
         from kernbench_core.topology.compilation import compile_topology
 
-        chosen: dict[str, object] = {f"components.{self.model.kind}.impl": self.model.model}
-        if self.model.params:
-            chosen[f"components.{self.model.kind}.params"] = dict(self.model.params)
         plugins = self.plugins
-        config = configure(plugins, topology, None, {**chosen, **(set or {})})
+        kind, more = self.model.kind, set or {}
+        units = configure(plugins, topology).data.get("pe", {}).get("units", {})
+        added = kind in units or any(key.startswith(f"pe.units.{kind}.") for key in more)
+        place = f"pe.units.{kind}" if added else f"components.{kind}"
+        chosen: dict[str, object] = {f"{place}.impl": self.model.model}
+        if self.model.params:
+            chosen[f"{place}.params"] = dict(self.model.params)
+        config = configure(plugins, topology, None, {**chosen, **more})
         graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
         impl = self.model.model
         self._watch = Observation(lambda node: node.impl == impl)
@@ -193,7 +202,8 @@ class Stand:
             if self._watch is None:
                 raise
             error = raised
-        assert self._watch is not None, "a driver makes a machine"
+        if self._watch is None:
+            raise CheckFailed("its driver must make a machine, by stand.machine or stand.run, and made none")
         return self._course(self._watch, error)
 
     def _course(self, watch: Observation, error: BaseException | None) -> Course:

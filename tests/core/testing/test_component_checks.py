@@ -184,6 +184,15 @@ def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:
     assert found[1:] == (CheckOutcome.FAILED, told)
 
 
+def test_a_driver_that_makes_nothing_is_at_fault(site: Site) -> None:
+    """It forgot to."""
+    site.module("acme_empty", SFU.format(kits=DRIVEN.replace(":drive", ":print")) + "print = lambda stand: None\n")
+    plugins = load_plugins(["acme = acme_empty"], installed=False)
+    (found,) = outcomes(plugins, "acme.sfu", {"drains"})
+    told = "its driver must make a machine, by stand.machine or stand.run, and made none"
+    assert found[1:] == (CheckOutcome.FAILED, told)
+
+
 @pytest.mark.slow
 def test_a_model_that_ends_its_process_does_not_speak_for_others(site: Site) -> None:
     """The other is asked in processes of its own."""
