@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.kernel_launch import launch as launch
     from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
-    from kernbench_core.runs.triton_run import triton as triton
+    from kernbench_core.runs.triton_run.session import triton as triton
     from kernbench_core.topology.compilation import compile_topology as compile_topology
 
 #: What each file gives.
@@ -61,7 +61,7 @@ _FILES = {
     "registry": "AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
     "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ReportSectionEntry TopologyEntry",
     "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
-    "runs.result": "RunResult", "runs.triton_run": "triton", "topology.compilation": "compile_topology",
+    "runs.result": "RunResult", "runs.triton_run.session": "triton", "topology.compilation": "compile_topology",
 }  # fmt: skip
 _EXPORTS = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_EXPORTS)

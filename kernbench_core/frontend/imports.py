@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from kernbench_core.frontend import testing
+from kernbench_core.frontend import autotune, testing
 from kernbench_core.frontend.kernel import JitFunction, jit
 from kernbench_core.frontend.names import language_module
 
@@ -19,6 +19,7 @@ def modules() -> dict[str, ModuleType]:
     triton.__path__ = []
     triton.__version__ = "3.0.0"
     triton.jit, triton.JITFunction = jit, JitFunction
+    triton.Config, triton.autotune, triton.heuristics = autotune.Config, autotune.autotune, autotune.heuristics
     triton.cdiv, triton.next_power_of_2 = testing.cdiv, testing.next_power_of_2
     triton.language = language = language_module()
     made: dict[str, ModuleType] = {"triton": triton, "triton.language": language}

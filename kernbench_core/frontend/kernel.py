@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.names import constexpr
@@ -23,22 +27,46 @@ HINTS = (
 Grid = Sequence[int] | int | Callable[[Mapping[str, Any]], Any]
 
 
-class JitFunction:
-    """A kernel or a helper of one. `fn` is the Python function."""
+class Launchable(ABC):
+    """What is launched with `kernel[grid](…)`: a jit function, or a wrapper of one. `fn` is what it wraps."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    fn: Any
+    arg_names: Sequence[str]
+
+    def __init__(self, fn: Any) -> None:
         functools.update_wrapper(self, fn)
         self.__name__ = name_of(fn)
         self.fn = fn
+        if isinstance(fn, Launchable):
+            self.arg_names = fn.arg_names
+
+    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
+        """Return what launches the kernel on a grid."""
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the function inside a kernel; UsageError elsewhere."""
+        return self.fn(*args, **named)
+
+    def warmup(self, *args: Any, grid: Grid, **named: Any) -> Any:
+        """Return the kernel as compiled for these arguments; nothing runs."""
+        return self.run(*args, grid=grid, warmup=True, **named)
+
+    @abstractmethod
+    def run(self, *args: Any, grid: Grid, warmup: bool = False, **named: Any) -> Any:
+        """Launch the kernel on a grid, or only prepare for that: `warmup`."""
+
+
+class JitFunction(Launchable):
+    """A kernel or a helper of one. `fn` is the Python function."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__(fn)
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
         self.constexprs = frozenset(
             name for name, each in self.signature.parameters.items() if _is_constexpr(each.annotation)
         )
-
-    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
-        """Return what launches the kernel on a grid."""
-        return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function inside a kernel; UsageError elsewhere."""
@@ -54,12 +82,14 @@ class JitFunction:
     def run(self, *args: Any, grid: Grid, warmup: bool = False, **named: Any) -> Any:
         """Launch the kernel; `grid` is one to three extents, or a function of the arguments that gives them."""
         arguments = self.bound(args, named)
+        if warmup:
+            return CompiledKernel(self, current(f"kernel {self.__name__!r}").machine.scratchpad_bytes)
         extents = grid(arguments) if callable(grid) else grid
         whole = (extents,) if isinstance(extents, int) else tuple(extents)
-        if warmup:
-            return None
         shape = full_grid(tuple(map(int, whole)), f"kernel {self.__name__!r}")
-        return current(f"kernel {self.__name__!r}").launch(JitLaunch(JitKernel(self), self.__name__, arguments, shape))
+        site = site_of_frame(sys._getframe())
+        asked = JitLaunch(JitKernel(self), self.__name__, arguments, shape, site)
+        return current(f"kernel {self.__name__!r}").launch(asked)
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Match arguments to parameters, hints left out; UsageError where they do not fit."""
@@ -72,6 +102,28 @@ class JitFunction:
             ) from None
         found.apply_defaults()
         return dict(found.arguments)
+
+
+class CompiledKernel:
+    """A kernel as `warmup` gives it: launched with `compiled[grid](…)`, and asked what it needs of a PE.
+
+    One program at a time is on a PE, so it needs all of the scratchpad. Registers are not modelled.
+    """
+
+    n_regs, n_spills, n_max_threads = 32, 0, 1024
+
+    def __init__(self, function: JitFunction, scratchpad_bytes: int) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.asm: dict[str, str] = {}
+        self.metadata = SimpleNamespace(name=self.name, shared=scratchpad_bytes, num_warps=4, num_stages=3, num_ctas=1)
+
+    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
+        """Return what launches the kernel on a grid."""
+        return self.function[grid]
+
+    def _init_handles(self) -> None:
+        """Load the kernel on the device: it is there."""
 
 
 class JitKernel:
@@ -92,9 +144,7 @@ class JitKernel:
     def __call__(self, *, tl: TritonLanguage, **arguments: Any) -> None:
         """Run one program."""
         constexprs = self.function.constexprs
-        given = {
-            name: constant(value) if name in constexprs else argument(value) for name, value in arguments.items()
-        }
+        given = {name: constant(value) if name in constexprs else argument(value) for name, value in arguments.items()}
         self.function.fn(**given)
 
 

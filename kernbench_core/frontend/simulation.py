@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
@@ -10,6 +11,8 @@ from attrs import frozen
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from kernbench_core.callsite import CallSite
+    from kernbench_core.frontend.tuning import Tuning
     from kernbench_core.host.figures.launch import LaunchFigures
 
 
@@ -17,20 +20,50 @@ if TYPE_CHECKING:
 class JitLaunch:
     """A launch that the host's code asks for; arrays among `arguments` are the host's own.
 
-    `kernel` is a function as `rt.launch` takes it, and `name` what messages call it.
+    `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks.
     """
 
     kernel: Callable[..., Any]
     name: str
     arguments: Mapping[str, object]
     grid: tuple[int, int, int]
+    site: CallSite | None = None
+
+
+@frozen
+class MachineFacts:
+    """What a script may ask of the machine: how many PEs it has, and bytes of a scratchpad and of all HBM."""
+
+    pes: int
+    scratchpad_bytes: int
+    hbm_bytes: int
 
 
 class Simulation(Protocol):
     """What jit functions ask of a run that is held open."""
 
+    @property
+    def machine(self) -> MachineFacts:
+        """The machine that kernels run on."""
+
+    @property
+    def launches(self) -> Sequence[LaunchFigures]:
+        """The figures of the launches that are over, without trials."""
+
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+
+    def trying(self, arguments: Iterable[object], hooked: bool) -> AbstractContextManager[None]:
+        """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were.
+
+        A launch like one before takes as long; where hooks may change arrays, each is simulated.
+        """
+
+    def tuned(self, tuning: Tuning) -> None:
+        """Note what came of trying the configurations of a kernel."""
+
+    def note(self, sentence: str) -> None:
+        """Note what a script is to be told of, once."""
 
 
 _OPEN: list[Simulation] = []

@@ -18,12 +18,14 @@ from kernbench_core.values.dtypes import NAMES, dtype_name, is_known, numpy_dtyp
 
 @frozen(eq=False)
 class StorageView:
-    """An array: the bytes of its whole storage, of what dtype it is, and at which element of that it begins."""
+    """An array: the bytes of its whole storage, of what dtype it is, and at which byte of that it begins."""
 
     storage: Array
     """The bytes of the storage, as uint8, shared with the host."""
     dtype: str
-    first: int
+    first_byte: int
+    owner: Array | None = None
+    """The array that the storage is of, where it goes with that; None where it may outlive it."""
 
     @property
     def address(self) -> int:
@@ -46,7 +48,7 @@ def view_of(value: Any, call: str) -> StorageView | None:
 
 
 def _of_numpy(array: Array, call: str) -> StorageView:
-    if not is_known(array.dtype):
+    if not is_known(array.dtype) or not array.dtype.isnative:
         raise UsageError(
             f"{call} must be an array of dtype {', '.join(NAMES)}, not {array.dtype}; cast it, as in "
             "x.astype(np.float32)."
@@ -63,7 +65,7 @@ def _of_numpy(array: Array, call: str) -> StorageView:
         )
     flat = base.reshape(-1, order="A").view(np.uint8) if base.size else np.zeros(0, np.uint8)
     offset = int(array.ctypes.data) - int(base.ctypes.data)
-    return StorageView(flat, dtype_name(array.dtype), offset // array.itemsize)
+    return StorageView(flat, dtype_name(array.dtype), offset, base if base.base is None else None)
 
 
 def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
@@ -80,7 +82,7 @@ def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
     with torch.no_grad():
         whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
         flat = whole.numpy()
-    return StorageView(flat, dtype, int(tensor.storage_offset()))
+    return StorageView(flat, dtype, int(tensor.storage_offset() * tensor.element_size()))
 
 
 def typed(storage: Array, dtype: str) -> Array:

@@ -1,0 +1,151 @@
+"""A machine that is held open: a run whose host program launches what it is given, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from kernbench_core.errors import UsageError
+from kernbench_core.frontend.mirror import Mirror
+from kernbench_core.frontend.simulation import MachineFacts
+from kernbench_core.frontend.storage import StorageView, view_of
+from kernbench_core.host.launch_arguments import deal_programs
+from kernbench_core.kernel.bridge import Finished, Guest
+from kernbench_core.messages import Launch
+from kernbench_core.runs.bench_run import run
+
+if TYPE_CHECKING:
+    from kernbench_core.frontend.simulation import JitLaunch
+    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.host.runtime import Runtime
+    from kernbench_core.runs.result import RunResult
+
+
+@frozen(eq=False)
+class _Asked:
+    """A launch, and whether the host is to have what it writes."""
+
+    launch: JitLaunch
+    kept: bool
+
+
+class HeldMachine:
+    """A run of `kb.run` with these options, between `begin` and `end`."""
+
+    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+        self.launched = 0
+        self._call = {"topology": topology, "race_by": "program", **options}
+        self._guest: Guest | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the run goes on: it has begun, and neither ended nor failed."""
+        return self._guest is not None and not self._guest.over
+
+    def begin(self) -> None:
+        """Begin the run."""
+        self._guest = Guest(self._run)
+        self._guest.visit()
+
+    def facts(self) -> MachineFacts:
+        """Return what the machine has."""
+        facts: MachineFacts = self._ask(_facts)
+        return facts
+
+    def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
+        """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
+        figures: LaunchFigures = self._ask(lambda mirror: _launched(mirror, asked, kept))
+        self.launched += 1
+        return figures
+
+    def end(self) -> RunResult | None:
+        """End the run and return its result; None where nothing was launched, or an error ended it."""
+        guest = self._guest
+        if guest is None or guest.over:
+            return None
+        if not self.launched:
+            guest.abandon()
+            return None
+        answer = guest.visit(None)
+        assert isinstance(answer, Finished)
+        result: RunResult = answer.value
+        return result
+
+    def abandon(self) -> None:
+        """Give the run up."""
+        if self.open:
+            assert self._guest is not None
+            self._guest.abandon()
+
+    def _ask(self, request: Callable[[Mirror], Any]) -> Any:
+        assert self._guest is not None
+        answer = self._guest.visit(request)
+        if isinstance(answer, UsageError):
+            raise answer
+        return answer
+
+    def _run(self) -> RunResult:
+        def program(rt: Runtime) -> None:
+            assert self._guest is not None
+            mirror, answer = Mirror(rt), None
+            while (request := self._guest.ask(answer)) is not None:
+                try:
+                    answer = request(mirror)
+                except UsageError as error:  # of the arguments: the run goes on
+                    answer = error
+
+        program.__name__ = "triton"
+        return run(program, **self._call)
+
+
+class Trials:
+    """Launches whose data nobody gets, each on a machine of its own; what was `seen` is not simulated again."""
+
+    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+        self.seen: dict[object, LaunchFigures] = {}
+        self._given = topology, options
+
+    def launch(self, asked: JitLaunch) -> LaunchFigures:
+        """Run a kernel on a machine on which nothing ran before, and return its figures."""
+        key = asked.grid, *((name, type(value), _known_by(value)) for name, value in asked.arguments.items())
+        if key not in self.seen:
+            machine = HeldMachine(*self._given)
+            machine.begin()
+            self.seen[key] = machine.launch(asked, kept=False)
+            machine.abandon()
+        return self.seen[key]
+
+
+def _known_by(value: object) -> object:
+    return value if isinstance(value, int | float | str) else id(value)
+
+
+def _facts(mirror: Mirror) -> MachineFacts:
+    design = mirror.rt.design
+    pes = len(mirror.rt.pes)
+    return MachineFacts(pes, design.tcm_bytes, design.hbm_slice_bytes * pes)
+
+
+def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
+    """Launch on the device what the host's code asks for, with the host's arrays."""
+    rt = mirror.rt
+    views: dict[str, StorageView] = {}
+    for name, value in asked.arguments.items():
+        view = view_of(value, f"argument {name!r} of kernel {asked.name!r}")
+        if view is not None:
+            views[name] = view
+    held = mirror.hold(views, asked.name)
+    arguments = {name: held[name].pointer if name in held else value for name, value in asked.arguments.items()}
+    programs, grid = deal_programs([site.index for site in rt.pes], asked.grid)
+    tensors = [each.held.tensor for each in held.values()]
+    handle = rt.submit(Launch(asked.kernel, arguments, grid, programs), tensors, asked.name)
+    handle.site = asked.site
+    rt.wait(handle)
+    if kept:
+        mirror.read_back(held.values(), asked.name)
+    else:
+        mirror.forget(held.values())
+    return handle.figures

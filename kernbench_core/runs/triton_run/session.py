@@ -1,0 +1,141 @@
+"""Run files written in Triton: a run that is held open while the caller's own code launches kernels on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.frontend import imports, simulation
+from kernbench_core.frontend.storage import view_of
+from kernbench_core.runs.triton_run.machine import HeldMachine, Trials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kernbench_core.frontend.simulation import JitLaunch, MachineFacts
+    from kernbench_core.frontend.tuning import Tuning
+    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.runs.result import RunResult
+
+#: Options of the run that a trial has, too: those that say what the machine is, and when to stop.
+_OF_TRIALS = (
+    "components", "set", "device", "seed", "data", "race_by", "max_events", "max_sim_ns", "timeout_s", "plugins",
+)  # fmt: skip
+
+
+class TritonRun:
+    """A machine on which `kernel[grid](…)` runs, inside a `with`. `launches` are the figures of those that are over.
+
+    `tunings` are the choices that `triton.autotune` made, whose trials are not among the launches; `notes` say what a
+    script asked for that is not simulated. `result` is what the run gave, once the `with` is left; None where no kernel
+    was launched, or an error ended it.
+    """
+
+    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+        self.launches: list[LaunchFigures] = []
+        self.tunings: list[Tuning] = []
+        self.notes: list[str] = []
+        self.result: RunResult | None = None
+        self._topology, self._options = topology, options
+        self._stack = ExitStack()
+        self._machine = HeldMachine(topology, options)
+        self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
+        self._facts: MachineFacts | None = None
+        self._trying = False
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the data of the run is right, as far as that was asked for and is over; None where it was not."""
+        return None if self.result is None else self.result.verified
+
+    def __enter__(self) -> TritonRun:
+        simulation.enter(self)
+        self._stack.callback(simulation.leave)
+        self._stack.enter_context(imports.replaced())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        if error is not None:
+            self._machine.abandon()
+        elif self._machine.open:
+            self.result = self._machine.end()
+
+    @property
+    def machine(self) -> MachineFacts:
+        """The machine that kernels run on."""
+        if self._facts is None:
+            self._facts = self._open_machine().facts()
+        return self._facts
+
+    def launch(self, asked: JitLaunch) -> LaunchFigures:
+        """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+        if self._trying:
+            return self._trials.launch(asked)
+        figures = self._open_machine().launch(asked)
+        self.launches.append(figures)
+        return figures
+
+    @contextmanager
+    def trying(self, arguments: Iterable[object], hooked: bool) -> Iterator[None]:
+        """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were.
+
+        A launch like one before takes as long; where hooks may change arrays, each is simulated.
+        """
+        views = [view_of(value, "an argument") for value in arguments] if hooked else []
+        before = [(view.storage, view.storage.copy()) for view in views if view is not None]
+        if hooked:
+            self._trials.seen.clear()
+        self._trying = True
+        try:
+            yield
+        finally:
+            self._trying = False
+            for storage, copy in before:
+                if storage.flags.writeable:
+                    storage[:] = copy
+
+    def tuned(self, tuning: Tuning) -> None:
+        """Note what came of trying the configurations of a kernel."""
+        self.tunings.append(tuning)
+        self._trials.seen.clear()
+
+    def note(self, sentence: str) -> None:
+        """Note what a script is to be told of, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def _open_machine(self) -> HeldMachine:
+        """Return the machine; an error ends a run, and a script may go on after it on a new one."""
+        if not self._machine.open:
+            self._machine = HeldMachine(self._topology, self._options)
+            self._machine.begin()
+        return self._machine
+
+
+def triton(topology: str | Path | Mapping[str, object] = "default", **options: Any) -> TritonRun:
+    """Hold a machine open on which files written in Triton launch their kernels, inside a `with`.
+
+    There, and only there, `import triton` and `import triton.language` give kernbench's own. Arrays are numpy's,
+    ml_dtypes', torch's where torch is installed, or whatever has `__array_interface__` or `__dlpack__`; what a kernel
+    wrote is in them when the launch returns. `options` are those of `kb.run`.
+
+    >>> import numpy as np
+    >>> with kb.triton("tiny") as sim:
+    ...     import triton
+    ...     import triton.language as tl
+    ...     @triton.jit
+    ...     def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    ...         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...         tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+    ...     x, y = np.arange(5, dtype="f4"), np.zeros(5, "f4")
+    ...     figures = double[(3,)](x, y, 5, BLOCK=2)
+    >>> y.tolist(), len(sim.launches)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], 1)
+    """
+    return TritonRun(topology, options)

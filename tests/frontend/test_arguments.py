@@ -1,0 +1,135 @@
+"""Arrays that launches are given, of every make: what the host has after a launch, or the sentence that refuses it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from tests.frontend.kernels import scaling
+
+
+def refused(do: Callable[[], object]) -> str:
+    """Return the sentence with which kernbench refuses something."""
+    with pytest.raises(kb.KernbenchError) as error:
+        do()
+    return str(error.value)
+
+
+class Interface:
+    """An array that says where it lies, as other libraries' do."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class Capsule:
+    """An array that is handed over by DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **named: Any) -> Any:
+        """Hand it over."""
+        return self.array.__dlpack__(**named)
+
+    def __dlpack_device__(self) -> Any:
+        """Say where it lies."""
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("wrap", [Interface, Capsule])
+def test_arrays_of_other_libraries(wrap: Callable[[Any], Any]) -> None:
+    """They are read and written in their own memory."""
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    with kb.triton("tiny"):
+        scaling()[(1,)](wrap(x), wrap(y), 8, BLOCK=8)
+    assert y.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
+
+
+def test_a_read_only_array_is_read_and_not_written() -> None:
+    """Where a kernel writes one, no array has changed, the other that it wrote among them."""
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    x.flags.writeable = False
+    with kb.triton("tiny"):
+        kernel = scaling()
+        kernel[(1,)](x, y, 8, BLOCK=8)
+        assert y.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
+        assert refused(lambda: kernel[(1,)](y, x, 8, BLOCK=8)) == (
+            "argument 'y_ptr' of kernel 'scale_kernel' must be an array that can be written, as the kernel writes it, "
+            "not a read-only one; give a copy. All arrays are as they were."
+        )
+        assert x.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
+        kernel[(1,)](x, y, 8, BLOCK=8)
+
+
+def test_storages_that_share_memory() -> None:
+    """One inside the other is the same memory on the device, in either order; those that cross are refused."""
+    memory = bytearray(64)
+    whole = np.frombuffer(memory, np.float32)
+    part = np.frombuffer(memory, np.float32, count=8, offset=16)
+    whole[:] = np.arange(16)
+    with kb.triton("tiny") as sim:
+        kernel = scaling()
+        kernel[(1,)](part, part, 8, BLOCK=8)
+        expected = [0, 1, 2, 3, *(2 * value for value in range(4, 12)), 12, 13, 14, 15]
+        assert whole.tolist() == expected
+        kernel[(1,)](part, whole, 8, BLOCK=8)
+        expected[:8] = [2 * value for value in expected[4:12]]
+        assert whole.tolist() == expected
+        first, last = np.frombuffer(memory, np.float32, count=8), np.frombuffer(memory, np.float32, count=8, offset=16)
+        assert refused(lambda: kernel[(1,)](first, last, 8, BLOCK=8)) == (
+            "arguments 'x_ptr' and 'y_ptr' of kernel 'scale_kernel' must be apart in memory, or one inside the other, "
+            "and they share a part; give a copy of 'y_ptr'."
+        )
+        odd = np.frombuffer(memory, np.float32, count=8, offset=2)
+        assert refused(lambda: kernel[(1,)](whole, odd, 8, BLOCK=8)) == (
+            "argument 'y_ptr' of kernel 'scale_kernel' must begin at a whole element of its storage, not 2 bytes "
+            "behind one; give a copy."
+        )
+        kernel[(1,)](whole, whole, 0, BLOCK=8)
+    assert len(sim.launches) == 3, "a launch that is refused ends nothing"
+    assert whole.tolist() == expected
+
+
+def test_an_empty_array_is_given_and_not_reached() -> None:
+    """A kernel whose lanes are all masked runs; one that reads an element is refused."""
+    empty, y = np.zeros(0, np.float32), np.zeros(8, np.float32)
+    with kb.triton("tiny"):
+        scaling()[(1,)](empty, y, 0, BLOCK=8)
+        assert y.tolist() == [0] * 8
+        assert "must stay inside tensor 'x_ptr'" in refused(lambda: scaling()[(1,)](empty, y, 1, BLOCK=8))
+
+
+def test_memory_of_arrays_that_are_gone_is_used_again() -> None:
+    """Many arrays, one after the other, take no more of the device than one; each is computed from its own content."""
+    with kb.triton("tiny", set=["cube.hbm.capacity=64 KiB"]) as sim:
+        kernel, y = scaling(), np.zeros(1 << 12, np.float32)
+        for number in range(sim.machine.hbm_bytes // y.nbytes + 2):
+            x = np.full(1 << 12, number, np.float32)
+            kernel[(1,)](x, y, 4, BLOCK=4)
+            assert y[:5].tolist() == [2 * number] * 4 + [0]
+            del x
+            gc.collect()
+    assert len(sim.launches) > 4
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros(4, np.complex64), "must be an array of dtype "),
+        (np.zeros(4, ">f4"), "must be an array of dtype "),
+        (np.array(["a"]), "must be an array of dtype "),
+    ],
+)
+def test_what_has_no_dtype_of_kernels_is_refused(value: Any, words: str) -> None:
+    """The sentence names the argument and what to do."""
+    with kb.triton("tiny"):
+        sentence = refused(lambda: scaling()[(1,)](value, value, 4, BLOCK=4))
+    assert sentence.startswith(f"argument 'x_ptr' of kernel 'scale_kernel' {words}")
+    assert sentence.endswith("cast it, as in x.astype(np.float32).")
