@@ -3,30 +3,66 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from kernbench_core.frontend import autotune, testing
-from kernbench_core.frontend.kernel import JitFunction, jit
+from kernbench_core.errors import KernelError, TcmOverflowError
+from kernbench_core.frontend import autotune, driver, testing
+from kernbench_core.frontend.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_core.frontend.names import language_module
+
+_ERRORS = {
+    "OutOfResources": TcmOverflowError, "CompilationError": KernelError, "CompileTimeAssertionFailure": KernelError,
+}  # fmt: skip
+_JIT = {"JITFunction": JitFunction, "KernelInterface": Launchable, "jit": jit}
+_AUTOTUNE = {
+    "Autotuner": autotune.Autotuner, "Config": autotune.Config, "Heuristics": autotune.Heuristics,
+    "autotune": autotune.autotune, "heuristics": autotune.heuristics,
+}  # fmt: skip
+_TESTING = {
+    "Benchmark": testing.Benchmark, "Mark": testing.Mark, "assert_close": testing.assert_close,
+    "do_bench": testing.do_bench, "do_bench_cudagraph": testing.do_bench, "perf_report": testing.perf_report,
+}  # fmt: skip
+_NAMES = {
+    **_ERRORS, **_JIT, **_AUTOTUNE, "cdiv": testing.cdiv, "next_power_of_2": testing.next_power_of_2,
+    "set_allocator": driver.set_allocator,
+}  # fmt: skip
+_BELOW: Mapping[str, Mapping[str, object]] = {
+    "testing": _TESTING,
+    "runtime": {**_JIT, **_AUTOTUNE},
+    "runtime.jit": _JIT,
+    "runtime.autotuner": _AUTOTUNE,
+    "runtime.errors": _ERRORS,
+    "compiler": {"CompiledKernel": CompiledKernel},
+    "compiler.errors": _ERRORS,
+    "backends": {},
+    "backends.compiler": {"GPUTarget": driver.GPUTarget},
+}
 
 
 def modules() -> dict[str, ModuleType]:
     """Make `triton` and the modules below it."""
-    triton: Any = ModuleType("triton", "kernbench's front end for kernels written in Triton.")
-    triton.__path__ = []
-    triton.__version__ = "3.0.0"
-    triton.jit, triton.JITFunction = jit, JitFunction
-    triton.Config, triton.autotune, triton.heuristics = autotune.Config, autotune.autotune, autotune.heuristics
-    triton.cdiv, triton.next_power_of_2 = testing.cdiv, testing.next_power_of_2
-    triton.language = language = language_module()
-    made: dict[str, ModuleType] = {"triton": triton, "triton.language": language}
+    made: dict[str, Any] = {"triton": _module("triton", _NAMES)}
+    made["triton"].__version__ = "3.0.0"
+    made["triton"].language = made["triton.language"] = language_module()
     for name in ("math", "extra", "extra.libdevice"):
-        below = made[f"triton.language.{name}"] = language_module(f"triton.language.{name}")
-        parent, _, last = f"triton.language.{name}".rpartition(".")
-        setattr(made[parent], last, below)
+        made[f"triton.language.{name}"] = language_module(f"triton.language.{name}")
+    for name, names in _BELOW.items():
+        made[f"triton.{name}"] = _module(f"triton.{name}", names)
+    for name, module in made.items():
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(made[parent], last, module)
+    made["triton.runtime"].driver = driver.Driver()
+    return made
+
+
+def _module(name: str, names: Mapping[str, object]) -> ModuleType:
+    made = ModuleType(name, "kernbench's front end for kernels written in Triton.")
+    made.__path__ = []
+    vars(made).update(names)
     return made
 
 
