@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms import _links, _ring
 from kernbench_ccl.algorithms._ring import Ring, RingWork
 from kernbench_ccl.algorithms._tiles import Segment, Stream, copy, cut
 from kernbench_ccl.contract import Cost
@@ -116,7 +116,7 @@ def _stride(ranks: Sequence[int]) -> int:
     return ranks[1] - ranks[0] if len(ranks) > 1 else 0
 
 
-def all_reduce_time(cost: Cost, ways: int, wraps: bool) -> float:
+def all_reduce_time(cost: Cost, ways: int, wraps: bool) -> float | str:
     """Return the closed form of an all-reduce in both dimensions, cut into `ways` parts, in ns.
 
     Of each part of s = S/ways go s/X in X - 1 steps along the X places of the dimension that it takes first, s/(X Y) in
@@ -129,7 +129,7 @@ def all_reduce_time(cost: Cost, ways: int, wraps: bool) -> float:
     return _lockstep(cost, parts, ways, wraps)
 
 
-def gather_time(cost: Cost, ways: int, wraps: bool) -> float:
+def gather_time(cost: Cost, ways: int, wraps: bool) -> float | str:
     """Return the closed form of a reduce-scatter or an all-gather in both dimensions, cut into `ways` parts, in ns.
 
     All-gather: of each part of s = S/ways go s/(X Y) in X - 1 steps along the dimension that it takes first, and s/Y in
@@ -153,14 +153,20 @@ def _orders(cost: Cost) -> tuple[tuple[_Dimension, _Dimension], tuple[_Dimension
     return (rows, columns), (columns, rows)
 
 
-def _lockstep(cost: Cost, parts: Sequence[Sequence[tuple[_Dimension, float]]], ways: int, wraps: bool) -> float:
+def _lockstep(cost: Cost, parts: Sequence[Sequence[tuple[_Dimension, float]]], ways: int, wraps: bool) -> float | str:
     """Return the time of steps in which all parts take a step each, in ns: the longest row of messages.
+
+    A sentence for a pipelined call whose parts do not keep step by themselves and get into each other's way: on a mesh,
+    and where rows and columns differ.
 
     A rank's step ends when it has the messages of all parts, so the row may change between dimensions. Parts that go
     along the same dimension at a step share its links; four ways use both directions of them, which two places have but
     one of. Where a dimension does not wrap around, its last place sends to its first over the links that lead back: of
     messages along X places every X-th is such a one.
     """
+    width, height = cost.network.grid(cost.world)
+    if cost.pipeline and cost.world > 4 and min(width, height) > 1 and not (wraps and width == height):
+        return _links.SHARED
     latest = {0: 0.0}
     """When a row ends, by how many of its messages went along rows."""
     for number, step in enumerate(zip(*parts, strict=True)):

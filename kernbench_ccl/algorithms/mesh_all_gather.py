@@ -39,6 +39,6 @@ def mesh_all_gather(
 kernel = mesh_all_gather
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | str:
     """Return the time of the slower part, in ns."""
     return _grid.gather_time(cost, ways=WAYS, wraps=False)

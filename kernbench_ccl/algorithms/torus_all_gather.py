@@ -38,6 +38,6 @@ def torus_all_gather(
 kernel = torus_all_gather
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | str:
     """Return the time of the slower part, in ns."""
     return _grid.gather_time(cost, ways=WAYS, wraps=True)

@@ -43,6 +43,6 @@ def scratch_count(count: int, world: int) -> int:
     return (world + 1) * count
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | str:
     """Return the time of the slower part, in ns."""
     return _grid.gather_time(cost, ways=WAYS, wraps=True)

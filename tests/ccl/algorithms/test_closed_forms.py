@@ -187,12 +187,13 @@ def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, netwo
 @pytest.mark.parametrize("worlds", [(2, 4, 6), pytest.param((3, 5, 8), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_pipelined_form_is_at_most_that_of_whole_steps(network, worlds):
-    """Of every algorithm, of few bytes and of many; one has a form where the other has."""
+    """Of every algorithm, of few bytes and of many; one has a form where the other has, but for grids."""
     for world in worlds:
         for name, what in METHODS:
             for nbytes in (1024, 1 << 22):
                 if found := forms(name, what, nbytes, world, network):
-                    assert found[0] == found[1] or 0 < found[0] <= found[1], (name, what, world)
+                    assert found[0] == found[1] or found[0] is None or 0 < found[0] <= found[1], (name, what, world)
+                    assert found[0] is not None or found[1] is None or name in ("mesh", "torus"), (name, what, world)
 
 
 @pytest.mark.parametrize("what", ["all_gather", "all_reduce", "broadcast", "reduce"])
