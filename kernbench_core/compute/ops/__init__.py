@@ -9,14 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kernbench_core.compute.ops import arithmetic, bits, logic, moves, reductions, scans, special
+from kernbench_core.compute.ops import (
+    arithmetic,
+    bits,
+    elementary,
+    logic,
+    moves,
+    random_bits,
+    reductions,
+    scans,
+    special,
+)
 from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands
 from kernbench_core.errors import ShapeError
 
 __all__ = ["ALIASES", "OPS", "Again", "Form", "LaneCost", "MathOp", "Operands", "op_of"]
 
 OPS: Final[Mapping[str, MathOp]] = {
-    op.name: op for family in (special, arithmetic, bits, logic, reductions, scans, moves) for op in family.OPS
+    op.name: op
+    for family in (special, elementary, arithmetic, bits, logic, reductions, scans, moves, random_bits)
+    for op in family.OPS
 }
 ALIASES: Final[Mapping[str, str]] = {alias: op.name for op in OPS.values() for alias in op.aliases}
 

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import Again, MathOp, NumpyFunction, plain
+from kernbench_core.compute.ops.record import Again, MathOp, NumpyFunction, Params, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.dtypes import numpy_dtype
 
 
 def _left_again(a: Array, b: Array) -> Array:
@@ -18,6 +19,32 @@ def _left_again(a: Array, b: Array) -> Array:
 
 def _right_again(a: Array, b: Array) -> Array:
     return np.where((b >= 0) & (b < 63), a // 2 ** np.clip(b, 0, 62), np.where(a < 0, -1, 0))
+
+
+def _high(a: Array, b: Array) -> Array:
+    """Give the upper half of the product of unsigned integers."""
+    bits = 8 * a.dtype.itemsize
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    if bits < 64:
+        wide = a.astype(unsigned).astype(np.uint64) * b.astype(unsigned).astype(np.uint64)
+        return np.asarray(wide >> np.uint64(bits)).astype(a.dtype)
+    half, low = np.uint64(32), np.uint64(2**32 - 1)
+    x, y = a.astype(np.uint64), b.astype(np.uint64)
+    cross = (x >> half) * (y & low) + ((x & low) * (y & low) >> half)
+    other = (x & low) * (y >> half) + (cross & low)
+    return np.asarray((x >> half) * (y >> half) + (cross >> half) + (other >> half)).astype(a.dtype)
+
+
+def _high_again(params: Params, a: Array, b: Array) -> Array:
+    """Multiply Python's integers."""
+    bits = 8 * numpy_dtype(params["dtype"]).itemsize
+    kept = (1 << bits) - 1
+
+    def one(x: int, y: int) -> int:
+        found = (int(x) & kept) * (int(y) & kept) >> bits
+        return found - (1 << 64) if found >= 1 << 63 else found
+
+    return np.asarray(np.vectorize(one, otypes=[np.int64])(a, b))
 
 
 def _of_bits(
@@ -33,4 +60,8 @@ OPS: Final = (
     _of_bits("invert", np.invert, lambda x: -1 - x, 1, aliases=("not",)),
     _of_bits("shl", np.left_shift, _left_again, aliases=("lshift",)),
     _of_bits("shr", np.right_shift, _right_again, aliases=("rshift",), keeps_sign=True),
+    MathOp(
+        "umulhi", plain(_high), integers, elementwise, Again(integers=_high_again), arity=2,
+        triton="Of all integers, as if they were unsigned.",
+    ),
 )

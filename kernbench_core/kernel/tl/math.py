@@ -65,7 +65,8 @@ class MathLanguage(Family):
         if free_of_memory(left, right):
             if isinstance(left, IndexTensor) or isinstance(right, IndexTensor):
                 return compute_now(op, (left, right), **extra)
-            return _ON_NUMBERS[op](left, right)
+            on_numbers = _ON_NUMBERS.get(op)
+            return compute_now(op, (left, right)) if on_numbers is None else on_numbers(left, right)
         a, b = shape_of(left), shape_of(right)
         shape = a if a == b else broadcast_shapes(a, b, f"tl.{op}")
         kinds = (kind_of(left), kind_of(right))

@@ -59,7 +59,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dtypes.REFUSED,
         "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
         "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",
-        "umulhi": "there is no wide multiply; use int64",
         "swizzle2d": "compute the program's tile with // and %",
         "pointer_type": "pointers come from the tensors that a launch passes",
         "tensor": "tensors come from tl.load, tl.full and arithmetic",

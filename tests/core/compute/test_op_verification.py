@@ -44,11 +44,13 @@ SHAPED: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
     "gather": (((5, 7), (3, 7)), {"axis": 0}),
     "histogram": (((35,),), {"num_bins": 9}),
     "where": (((5, 7), (5, 1), (7,)), {}),
+    "philox": (((), (), (5, 7), (7,), (), ()), {"part": 2}),
     "fma": (((5, 7), (5, 1), (7,)), {}),
     "clamp": (((5, 7), (), ()), {}),
 }  # fmt: skip
 BINARY = ("add", "sub", "mul", "floordiv", "mod", "pow", "minimum", "maximum", "div", "and", "or", "xor", "shl", "shr",
-          "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")  # fmt: skip
+          "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "umulhi", "atan2", "copysign", "fdim",
+          "hypot")  # fmt: skip
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, op: str) -> np.ndarray:
@@ -73,7 +75,7 @@ def recorded(op: str, dtype: str, seed: int) -> Recorder | None:
         kinds[0] = "bool"
     if op in ("cast", "full", "zeros", "bitcast"):
         params = {**params, "dtype": {"cast": "f16"}.get(op, dtype)}
-    if op == "histogram" and dtype not in ("int8", "int32", "uint8", "uint32"):
+    if op in ("histogram", "philox") and dtype not in ("int8", "int32", "uint8", "uint32"):
         return None
     try:
         out, shape = result_type(op, kinds, params), result_shape(op, shapes, params)

@@ -59,6 +59,17 @@ CASES: dict[str, Case] = {
     "sub": (lambda tl, f, g: tl.sub(f, g), (F, G), F - G),
     "mul": (lambda tl, i, u: tl.mul(i, u), (I, U), I * U),
     "abs": (lambda tl, g, i: (tl.abs(g), tl.abs(i)), (G, I), (abs(G), abs(I))),
+    "umulhi": (
+        lambda tl, u: (tl.umulhi(u, 0xD2511F53), tl.umulhi(u.to(tl.int64) * -7, u.to(tl.int64) << 40)),
+        (U.astype(np.uint32) << 20 | 12345,),
+        (
+            ((U.astype(np.uint64) << 20 | 12345) * 0xD2511F53 >> 32).astype(np.uint32),
+            np.array([
+                (((-7 * n % 2**64) * ((n << 40) % 2**64) >> 64) + 2**63) % 2**64 - 2**63
+                for n in (U.astype(object) << 20 | 12345).ravel()
+            ], np.int64).reshape(U.shape),
+        ),
+    ),
     "maximum": (lambda tl, n, g: tl.maximum(n, g * 0.5), (N, G), np.fmax(N, G * np.float32(0.5))),
     "minimum": (lambda tl, n, g: tl.minimum(n, g * 0.5), (N, G), np.fmin(N, G * np.float32(0.5))),
     "PropagateNan": (
