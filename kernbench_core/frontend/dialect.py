@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from kernbench_core.frontend.scalars import scalar
-from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.values.value import Value
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.ops import OPS
+from kernbench_core.errors import UnsupportedError
+from kernbench_core.frontend.language.blocks import BlockLanguage
+from kernbench_core.frontend.language.combine import CombineLanguage
+from kernbench_core.frontend.language.libdevice import REFUSED, SPELLINGS
+from kernbench_core.frontend.language.random import RandomLanguage
+from kernbench_core.frontend.language.sorting import SortLanguage
 
 
-class TritonLanguage(TLContext):
-    """`triton.language` for one program: positions are typed scalars, and computed data may be read and branched on."""
+class TritonLanguage(BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage):
+    """`triton.language` for one program: numbers are typed scalars, and computed data may be read and branched on."""
 
-    def known(self, value: Value) -> bool:
-        """Tell that the data of a value that has landed may be read: what it needs is computed then, at no time."""
-        return True
-
-    def program_id(self, axis: int = 0) -> Any:
-        """Give this program's position along `axis` of the grid, an int32 scalar."""
-        return scalar(self._program[axis], "int32")
-
-    def num_programs(self, axis: int = 0) -> Any:
-        """Give the number of programs along `axis` of the grid, an int32 scalar."""
-        return scalar(self._grid[axis], "int32")
+    def __getattr__(self, name: str) -> Any:
+        op = SPELLINGS.get(name)
+        if op is not None:
+            return partial(self.unary if OPS[op].arity == 1 else self.binary, op)
+        if name in REFUSED:
+            here = f"tl.math.{name} at {describe_site(call_site())}"
+            raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
+        return super().__getattr__(name)

@@ -11,6 +11,7 @@ from typing import Any
 from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.frontend import autotune, driver, testing
 from kernbench_core.frontend.kernel import CompiledKernel, JitFunction, Launchable, jit
+from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.names import language_module
 
 _ERRORS = {
@@ -37,6 +38,8 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
     "runtime.errors": _ERRORS,
     "compiler": {"CompiledKernel": CompiledKernel},
     "compiler.errors": _ERRORS,
+    "tools": {},
+    "tools.tensor_descriptor": {"TensorDescriptor": TensorDescriptor},
     "backends": {},
     "backends.compiler": {"GPUTarget": driver.GPUTarget},
 }
@@ -47,7 +50,7 @@ def modules() -> dict[str, ModuleType]:
     made: dict[str, Any] = {"triton": _module("triton", _NAMES)}
     made["triton"].__version__ = "3.0.0"
     made["triton"].language = made["triton.language"] = language_module()
-    for name in ("math", "extra", "extra.libdevice"):
+    for name in ("math", "extra", "extra.libdevice", "extra.cuda", "extra.cuda.libdevice"):
         made[f"triton.language.{name}"] = language_module(f"triton.language.{name}")
     for name, names in _BELOW.items():
         made[f"triton.{name}"] = _module(f"triton.{name}", names)

@@ -7,11 +7,15 @@ from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
-from kernbench_core.frontend.scalars import constant
-from kernbench_core.frontend.types import TritonType, as_dtype
+from kernbench_core.frontend.language.blocks import TensorDescriptor
+from kernbench_core.frontend.scalars import Constant, TypedNumber, constant
 from kernbench_core.kernel.bridge import current_language
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.language import TLContext
+from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import TRITON
+from kernbench_core.values.element_types import ElementType, as_dtype
 
 
 def running(name: str) -> TLContext:
@@ -42,12 +46,34 @@ class LanguageFunction:
         return f"<function triton.language.{self.__name__}>"
 
 
-class constexpr:  # noqa: N801 - Triton's spelling
+class _Constants(type):
+    def __instancecheck__(cls, given: object) -> bool:
+        return isinstance(given, Constant)
+
+
+class constexpr(metaclass=_Constants):  # noqa: N801 - Triton's spelling
     """Mark a parameter as one of compile time; called, give a constant with `.value`."""
 
     def __new__(cls, value: Any = None) -> Any:
         """Give `value` as a constant."""
         return constant(value)
+
+
+class _Tensors(type):
+    def __instancecheck__(cls, given: object) -> bool:
+        return isinstance(given, Tensor | IndexTensor | Pointer | TypedNumber)
+
+
+class tensor(metaclass=_Tensors):  # noqa: N801 - Triton's spelling
+    """What `isinstance` asks for: a tile, what `arange` led to, a pointer, a scalar that is no constant."""
+
+
+class pointer_type:  # noqa: N801 - Triton's spelling
+    """A pointer to elements of a dtype: what an annotation or a cast names."""
+
+    def __new__(cls, element_ty: Any, address_space: int = 1, const: bool = False) -> Any:
+        """Give the type of a pointer to elements of a dtype."""
+        return PointerType(as_dtype(element_ty))
 
 
 class LanguageModule(ModuleType):
@@ -68,6 +94,8 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     for triton, own in TRITON.items():
         setattr(made, triton, as_dtype(own))
     made.constexpr = constexpr  # type: ignore[attr-defined]
-    made.dtype = TritonType  # type: ignore[attr-defined]
+    made.tensor, made.pointer_type = tensor, pointer_type  # type: ignore[attr-defined]
+    made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]
+    made.dtype = ElementType  # type: ignore[attr-defined]
     made.PropagateNan = TLContext.PropagateNan  # type: ignore[attr-defined]
     return made

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
-from kernbench_core.frontend.types import TritonType, dtype_named
 from kernbench_core.values.dtypes import dtype_of, info, is_float, itemsize, numpy_dtype
+from kernbench_core.values.element_types import TYPES, ElementType
 
 
 def _operator(name: str, compute: Callable[[Any, Any], Any], swap: bool = False, dividing: bool = False) -> Any:
@@ -77,12 +77,12 @@ def _div(name: str, swap: bool = False) -> Any:
 class TypedNumber:
     """What typed numbers have in common; `dtype` is that of the class."""
 
-    dtype: ClassVar[TritonType]
+    dtype: ClassVar[ElementType]
     shape: ClassVar[tuple[int, ...]] = ()
     numel: ClassVar[int] = 1
 
     @property
-    def type(self) -> TritonType:
+    def type(self) -> ElementType:
         """The dtype, as Triton's tensors call it."""
         return self.dtype
 
@@ -140,10 +140,10 @@ def _shifted(a: int, b: int) -> int:
 def _kinds() -> Mapping[str, type]:
     found: dict[str, type] = {}
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        if (dtype := dtype_named(name)) is not None:
+        if (dtype := TYPES.get(name)) is not None:
             found[name] = type(name.capitalize(), (IntScalar,), {"dtype": dtype})
     for name in ("f16", "bf16", "f32", "f8e4m3", "f8e5m2", "f64"):
-        if (dtype := dtype_named(name)) is not None:
+        if (dtype := TYPES.get(name)) is not None:
             found[name] = type(name.capitalize(), (FloatScalar,), {"dtype": dtype})
     return MappingProxyType(found)
 
@@ -185,7 +185,7 @@ def argument(value: Any) -> Any:
     return value
 
 
-class _Constant:
+class Constant:
     """What constants of compile time have in common."""
 
     @property
@@ -194,7 +194,21 @@ class _Constant:
         raise NotImplementedError  # pragma: no cover
 
 
-class ConstInt(_Constant, int):
+def _of_constants(name: str, number: type) -> Any:
+    """Make a Python operator of constants, which gives constants; typed numbers do their own arithmetic."""
+    compute = getattr(number, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, TypedNumber):
+            return NotImplemented
+        found = compute(self, other)
+        return found if found is NotImplemented else constant(found)
+
+    method.__name__ = name
+    return method
+
+
+class ConstInt(Constant, int):
     """An integer of compile time."""
 
     @property
@@ -203,7 +217,7 @@ class ConstInt(_Constant, int):
         return int(self)
 
 
-class ConstFloat(_Constant, float):
+class ConstFloat(Constant, float):
     """A float of compile time."""
 
     @property
@@ -212,7 +226,14 @@ class ConstFloat(_Constant, float):
         return float(self)
 
 
-class ConstText(_Constant, str):
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+for _kind, _number in ((ConstInt, int), (ConstFloat, float)):
+    for _name in _ARITHMETIC + (("and", "or", "xor", "lshift", "rshift") if _number is int else ()):
+        for _spelled in (f"__{_name}__", f"__r{_name}__"):
+            setattr(_kind, _spelled, _of_constants(_spelled, _number))
+
+
+class ConstText(Constant, str):
     """A text of compile time."""
 
     @property

@@ -20,6 +20,7 @@ from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.placeholders import describe_given
 from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
+from kernbench_core.values.element_types import TYPES, ElementType
 
 Number: TypeAlias = int | float | bool
 
@@ -104,9 +105,14 @@ class IndexTensor:
         return None if self._strides is None else (self._base, self._strides)
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> ElementType:
         """The dtype of the elements as an operand of a unit: `kind`, but int64 where int32 does not hold them."""
-        return "int64" if self.kind == "int32" and not self.bounds_fit("int32") else self.kind
+        return TYPES["int64" if self.kind == "int32" and not self.bounds_fit("int32") else self.kind]
+
+    @property
+    def type(self) -> ElementType:
+        """The dtype, as Triton's tensors call it too."""
+        return self.dtype
 
     def bounds(self) -> tuple[int, int]:
         """Give the least and the greatest element of an integer tensor; (0, -1) when it is empty."""

@@ -22,18 +22,23 @@ from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.elements import index_at
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
+from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.values.region import Region
 
 
-class PointerType(str):
+class PointerType(ElementType):
     """The type of a pointer: equal to its element dtype's name, and, as in Triton, with an `element_ty`."""
 
     __slots__ = ()
 
+    def is_ptr(self) -> bool:
+        """Tell whether it is a pointer: yes."""
+        return True
+
     @property
-    def element_ty(self) -> str:
+    def element_ty(self) -> ElementType:
         """The dtype of what the pointer points to."""
-        return str(self)
+        return TYPES[str(self)]
 
 
 def _refuse(what: str) -> Callable[..., NoReturn]:
@@ -63,6 +68,11 @@ class Pointer:
     @property
     def dtype(self) -> PointerType:
         """The pointer's type: the element dtype, and its `element_ty`."""
+        return PointerType(self.element)
+
+    @property
+    def type(self) -> PointerType:
+        """The pointer's type, as Triton's tensors call it too."""
         return PointerType(self.element)
 
     @property

@@ -53,6 +53,8 @@ def _made_encoder(kind: type) -> _Encoder:
         return lambda thing: _framed(b"T", _name(thing).encode())
     if issubclass(kind, Enum):
         return lambda thing: _framed(b"e", f"{_name(kind)}.{thing.name}".encode())
+    if issubclass(kind, str):
+        return lambda thing: _framed(b"s", str(thing).encode())
     if issubclass(kind, np.ndarray | np.generic):
         return _array
     if issubclass(kind, Value):

@@ -206,6 +206,7 @@ class Dispatcher(Family):
 
         `operand_dtype` is what numbers among `things` become, the result's dtype by default.
         """
+        dtype = str(dtype)  # of a tensor it is more than a text, which no log and no function of a plug-in asks for
         reads = tuple(self.operand(thing, operand_dtype or dtype, op) for thing in things)
         site = call_site()
         block = self._allocate(op, shape, dtype, site)
@@ -227,6 +228,7 @@ class Dispatcher(Family):
 
         An accumulator that is the result of a product on its way is not waited for: the unit adds to it there.
         """
+        dtype = str(dtype)
         reads = (*[self.operand(thing, dtype, "dot") for thing in things[:2]], *map(self._accumulator, things[2:]))
         site = call_site()
         block = self._allocate("dot", shape, dtype, site)

@@ -14,6 +14,7 @@ from kernbench_core.errors import KernelError, NoDataError, PendingDataError, Sh
 from kernbench_core.kernel.index import IndexTensor, inserts_only
 from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.values.dtypes import is_float
+from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
@@ -171,6 +172,16 @@ class Tensor(Handle):
     ) -> None:
         super().__init__(tl, value, op, site, command)
         self.block = block
+
+    @property
+    def dtype(self) -> ElementType:
+        """The element type: a text such as "f16", with Triton's questions."""
+        return TYPES[self.value.dtype]
+
+    @property
+    def type(self) -> ElementType:
+        """The element type, as Triton's tensors call it too."""
+        return TYPES[self.value.dtype]
 
     @property
     def known(self) -> bool:

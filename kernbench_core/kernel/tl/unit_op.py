@@ -88,7 +88,7 @@ class UnitOpLanguage(Family):
         here = f"tl.unit_op at {describe_site(call_site())}"
         params = checked_keywords(here, params, self._state.kernels.ops.keywords(op))
         extents = like.shape if shape is None else tuple(shape)
-        name = like.dtype if dtype is None else dtype_of(dtype)
+        name = str(like.dtype) if dtype is None else dtype_of(dtype)
         reads = tuple(self.operand(thing, like.dtype, "unit_op") for thing in inputs)
         site = call_site()
         block = self._allocate("unit_op", extents, name, site)

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_core.errors import UsageError
+from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.mirror import Mirror
 from kernbench_core.frontend.simulation import MachineFacts
 from kernbench_core.frontend.storage import StorageView, view_of
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.runs.bench_run import run
 
@@ -134,11 +136,15 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     rt = mirror.rt
     views: dict[str, StorageView] = {}
     for name, value in asked.arguments.items():
-        view = view_of(value, f"argument {name!r} of kernel {asked.name!r}")
+        array = value.base if isinstance(value, TensorDescriptor) else value
+        view = view_of(array, f"argument {name!r} of kernel {asked.name!r}")
         if view is not None:
             views[name] = view
     held = mirror.hold(views, asked.name)
-    arguments = {name: held[name].pointer if name in held else value for name, value in asked.arguments.items()}
+    arguments = {
+        name: _on_device(value, held[name].pointer) if name in held else value
+        for name, value in asked.arguments.items()
+    }
     programs, grid = deal_programs([site.index for site in rt.pes], asked.grid)
     tensors = [each.held.tensor for each in held.values()]
     handle = rt.submit(Launch(asked.kernel, arguments, grid, programs), tensors, asked.name)
@@ -149,3 +155,8 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     else:
         mirror.forget(held.values())
     return handle.figures
+
+
+def _on_device(value: object, pointer: Pointer) -> object:
+    """Give an argument as the device has it: an array's pointer, or a descriptor of what is there."""
+    return evolve(value, base=pointer) if isinstance(value, TensorDescriptor) else pointer

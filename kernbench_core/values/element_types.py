@@ -1,13 +1,14 @@
-"""Triton's dtypes as objects: texts that are equal to kernbench's names, with what kernels ask of them."""
+"""Element types as kernels have them: texts, equal to kernbench's names, that answer what Triton's dtypes answer."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from kernbench_core.values.dtypes import DTYPES, dtype_of, info
 
 
-class TritonType(str):
+class ElementType(str):
     """A dtype of elements: equal to its name in kernbench, printed as in Triton."""
 
     __slots__ = ()
@@ -30,12 +31,12 @@ class TritonType(str):
         return info(str(self)).itemsize
 
     @property
-    def scalar(self) -> TritonType:
+    def scalar(self) -> ElementType:
         """The dtype itself: that of one element."""
         return self
 
     @property
-    def element_ty(self) -> TritonType:
+    def element_ty(self) -> ElementType:
         """The dtype itself: that of one element."""
         return self
 
@@ -76,7 +77,7 @@ class TritonType(str):
 
 
 def _is(name: str) -> object:
-    def ask(self: TritonType) -> bool:
+    def ask(self: ElementType) -> bool:
         return str(self) == name
 
     ask.__doc__ = f"Tell whether it is {name}."
@@ -85,15 +86,13 @@ def _is(name: str) -> object:
 
 for _record in DTYPES.values():
     for _alias in {_record.triton, *_record.aliases}:
-        setattr(TritonType, f"is_{_alias}", _is(_record.name))
+        setattr(ElementType, f"is_{_alias}", _is(_record.name))
 
 
-@cache
-def dtype_named(name: str) -> TritonType | None:
-    """Return the dtype of a name, None where kernbench has none."""
-    return TritonType(name) if name in DTYPES else None
+TYPES: Mapping[str, ElementType] = MappingProxyType({name: ElementType(name) for name in DTYPES})
+"""The element types by their names."""
 
 
-def as_dtype(given: object) -> TritonType:
-    """Return the dtype of any spelling; StoreError for one that is not known."""
-    return TritonType(dtype_of(given))
+def as_dtype(given: object) -> ElementType:
+    """Return the element type of any spelling; UnsupportedError for one that is not known."""
+    return TYPES[dtype_of(given)]

@@ -1,0 +1,128 @@
+"""Numbers of a kernel stay typed: what a function of `tl` makes of scalars alone is a scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.errors import ShapeError
+from kernbench_core.frontend.scalars import TypedNumber, argument, scalar
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.kernel.tl.language import TLContext
+from kernbench_core.kernel.tl.shapes import kind_of, met, type_of_result
+from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.values.dtypes import dtype_of, numpy_dtype
+
+
+def is_number(thing: Any) -> bool:
+    """Tell whether something is a number, typed or not."""
+    return isinstance(thing, int | float | np.number | np.bool_)
+
+
+def as_scalar(number: Any, dtype: str) -> Any:
+    """Give a number as a scalar of `dtype`, or of int64 where int32 does not hold it."""
+    if dtype == "int32" and not -(2**31) <= number < 2**31:
+        dtype = "int64"
+    return scalar(number, dtype)
+
+
+class NumberLanguage(TLContext):
+    """Scalars, positions and loops."""
+
+    def known(self, value: Any) -> bool:
+        """Tell that the data of a value that has landed may be read: what it needs is computed then, at no time."""
+        return True
+
+    def program_id(self, axis: int = 0) -> Any:
+        """Give this program's position along `axis` of the grid, an int32 scalar."""
+        return scalar(self._program[axis], "int32")
+
+    def num_programs(self, axis: int = 0) -> Any:
+        """Give the number of programs along `axis` of the grid, an int32 scalar."""
+        return scalar(self._grid[axis], "int32")
+
+    def range(self, start: Any, end: Any = None, step: Any = 1, **hints: Any) -> Any:
+        """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing."""
+        bounds = (0, start, step) if end is None else (start, end, step)
+        wide = any(isinstance(each, TypedNumber) and each.dtype == "int64" for each in bounds)
+        return _counted(range(*(int(each) for each in bounds)), "int64" if wide else "int32")
+
+    def unary(self, op: str, x: Any) -> Any:
+        """Run an op of one operand; of a number it gives a scalar."""
+        found = super().unary(op, x)
+        return as_scalar(found, type_of_result(op, (kind_of(x),))) if is_number(found) else found
+
+    def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
+        """Run an op of two operands; of numbers it gives a scalar."""
+        found = super().binary(op, left, right, **extra)
+        if not is_number(found):
+            return found
+        return as_scalar(found, type_of_result(op, (kind_of(left), kind_of(right))))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        """Choose `x` where `condition` holds, else `y`; one of two pointers by a single condition."""
+        if isinstance(x, Pointer) and isinstance(y, Pointer):
+            return x if bool(condition) else y
+        found = super().where(condition, x, y)
+        return as_scalar(found, met("where", (kind_of(x), kind_of(y)))) if is_number(found) else found
+
+    def cdiv(self, x: Any, div: Any) -> Any:
+        """Divide integers, rounding up: of numbers free, of tiles by timed commands."""
+        if isinstance(x, Tensor | IndexTensor) and x.shape:
+            return (x + (div - 1)) // div
+        return as_scalar(-(-int(x) // int(div)), kind_of(x) if isinstance(x, TypedNumber) else "int32")
+
+    def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
+        """Convert to `dtype`, or keep the bits with `bitcast`; a number becomes a scalar."""
+        if not is_number(x):
+            return super().cast(x, dtype, fp_downcast_rounding, bitcast)
+        name = dtype_of(dtype)
+        if not bitcast:
+            return scalar(x, name)
+        own = numpy_dtype(_type_of(x))
+        if own.itemsize != numpy_dtype(name).itemsize:
+            here = f"tl.cast at {describe_site(call_site())}"
+            given = f"go from {_type_of(x)} to {name}"
+            raise ShapeError(f"{here} must keep the element size with bitcast=True, not {given}.")
+        return scalar(np.asarray(x, own).view(numpy_dtype(name)).item(), name)
+
+    def to_tensor(self, x: Any) -> Any:
+        """Give a number as a scalar with a dtype, a tensor as it is."""
+        return as_scalar(x, _type_of(x)) if is_number(x) else x
+
+    def zeros_like(self, input: Any) -> Any:
+        """Make zeros of the shape and dtype of `input`; of a number a scalar."""
+        return scalar(0, _type_of(input)) if is_number(input) else super().zeros_like(input)
+
+    def dot(self, input: Any, other: Any, acc: Any = None, *args: Any, **named: Any) -> Tensor:
+        """Multiply two matrices; what `arange` led to becomes a tile first."""
+        a, b, c = (self._as_tensor(x, x.dtype) if isinstance(x, IndexTensor) else x for x in (input, other, acc))
+        return super().dot(a, b, c, *args, **named)
+
+    def swizzle2d(self, i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[Any, Any]:
+        """Turn the indices of a row-major grid into those of one in which groups of `size_g` rows go by columns."""
+        ij = i * size_j + j
+        group = ij // (size_g * size_j)
+        first = group * size_g
+        rows = self.minimum(size_i - first, size_g)
+        ij = ij % (size_g * size_j)
+        return first + ij % rows, ij // rows
+
+
+def _counted(numbers: range, dtype: str) -> Iterator[Any]:
+    return (scalar(number, dtype) for number in numbers)
+
+
+def _type_of(number: Any) -> str:
+    """Give the dtype of a number by itself."""
+    typed = argument(number) if type(number) in (int, float) else number
+    found = getattr(typed, "dtype", None)
+    if isinstance(found, str):
+        return found
+    return "bool" if isinstance(number, bool) else "f32" if isinstance(number, float) else "int32"
+
+

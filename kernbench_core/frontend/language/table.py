@@ -1,0 +1,57 @@
+"""What kernels written in Triton have that kernbench's own `tl` has not, or otherwise: the table of docs/triton.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kernbench_core.frontend.language.libdevice import SPELLINGS
+
+_TREE = "A function that is one op (`+`, `*`, `maximum`, …) is that reduction; any other is a tree of timed commands, "
+_TREE += "along an axis whose extent is a power of two."
+
+HERE: Mapping[str, str] = MappingProxyType(
+    {
+        "advance": "",
+        "associative_scan": _TREE,
+        "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",
+        "cdiv": "Of tiles two timed commands.",
+        "constexpr": "A class whose objects have `.value` and are numbers, in arithmetic too; not of bools.",
+        "dot": "Operands that are index arithmetic become tiles by a timed command.",
+        "load": "As in the table of the kernel language, and by block pointers.",
+        "load_tensor_descriptor": "",
+        "make_block_ptr": "`order` changes nothing.",
+        "make_tensor_descriptor": "Any strides. No gather, scatter nor atomics of a descriptor.",
+        "num_programs": "",
+        "philox": "Words of 32 bits: one timed command each.",
+        "pointer_type": "For annotations and comparisons of types.",
+        "program_id": "",
+        "rand": "Bit for bit: one timed command for the bits, and those that make a float of them.",
+        "rand4x": "As `rand`.",
+        "randint": "One timed command.",
+        "randint4x": "Four timed commands.",
+        "randn": "The bits are Triton's; log, sqrt and cos are the vector unit's.",
+        "randn4x": "As `randn`.",
+        "range": "Gives int32 scalars, int64 ones where a bound is; Python's `range` gives Python's integers.",
+        "reduce": _TREE,
+        "sort": "A bitonic network of timed commands; NaN is not ordered.",
+        "store": "As in the table of the kernel language, and by block pointers.",
+        "store_tensor_descriptor": "",
+        "swizzle2d": "",
+        "tensor": "For `isinstance`: tiles, index arithmetic, pointers and typed scalars.",
+        "tensor_descriptor": "",
+        "to_tensor": "",
+        "topk": "As `sort`, and a gather of the first.",
+    }
+)
+"""Names that the language of files in Triton has, and how each differs, "" if it does not."""
+
+
+def table() -> str:
+    """Give the Markdown table "name | here | what differs"."""
+    lines = ["| `triton.language` | here | what differs |", "|---|---|---|"]
+    lines += [f"| `{name}` | {'differs' if note else 'same'} | {note} |" for name, note in sorted(HERE.items())]
+    names = ", ".join(f"`{name}`" for name in sorted(SPELLINGS))
+    note = f"The names of `tl`, and {names}; all round to nearest."
+    lines.append(f"| `math`, `extra.libdevice`, `extra.cuda.libdevice` | differs | {note} |")
+    return "\n".join(lines) + "\n"
