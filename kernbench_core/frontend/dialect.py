@@ -11,11 +11,12 @@ from kernbench_core.errors import UnsupportedError
 from kernbench_core.frontend.language.blocks import BlockLanguage
 from kernbench_core.frontend.language.combine import CombineLanguage
 from kernbench_core.frontend.language.libdevice import REFUSED, SPELLINGS
+from kernbench_core.frontend.language.products import ProductLanguage
 from kernbench_core.frontend.language.random import RandomLanguage
 from kernbench_core.frontend.language.sorting import SortLanguage
 
 
-class TritonLanguage(BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage):
+class TritonLanguage(BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage):
     """`triton.language` for one program: numbers are typed scalars, and computed data may be read and branched on."""
 
     def __getattr__(self, name: str) -> Any:

@@ -98,11 +98,6 @@ class NumberLanguage(TLContext):
         """Make zeros of the shape and dtype of `input`; of a number a scalar."""
         return scalar(0, _type_of(input)) if is_number(input) else super().zeros_like(input)
 
-    def dot(self, input: Any, other: Any, acc: Any = None, *args: Any, **named: Any) -> Tensor:
-        """Multiply two matrices; what `arange` led to becomes a tile first."""
-        a, b, c = (self._as_tensor(x, x.dtype) if isinstance(x, IndexTensor) else x for x in (input, other, acc))
-        return super().dot(a, b, c, *args, **named)
-
     def swizzle2d(self, i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[Any, Any]:
         """Turn the indices of a row-major grid into those of one in which groups of `size_g` rows go by columns."""
         ij = i * size_j + j

@@ -17,7 +17,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",
         "cdiv": "Of tiles two timed commands.",
         "constexpr": "A class whose objects have `.value` and are numbers, in arithmetic too; not of bools.",
-        "dot": "Operands that are index arithmetic become tiles by a timed command.",
+        "dot": "Operands that are index arithmetic become tiles by a timed command. Of stacks a product each.",
         "load": "As in the table of the kernel language, and by block pointers.",
         "load_tensor_descriptor": "",
         "make_block_ptr": "`order` changes nothing.",

@@ -1,0 +1,129 @@
+"""Typed scalars, constants, types, positions and products, as files of Triton have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+
+# mypy: disable-error-code="import-not-found"
+
+
+def test_constants_scalars_and_types() -> None:
+    """What a kernel may ask of its arguments, and what arithmetic keeps."""
+    x = np.array([3, 5], np.float16)
+    seen: dict[str, Any] = {}
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, n: Any, BLOCK: tl.constexpr, WIDTH: tl.constexpr = 3) -> None:  # noqa: N803
+            assert isinstance(BLOCK, tl.constexpr)
+            assert (BLOCK * WIDTH + 1).value == 7
+            assert not isinstance(n, tl.constexpr)
+            assert isinstance(BLOCK * n, tl.tensor)
+            assert isinstance(tl.load(x_ptr), tl.tensor)
+            assert isinstance(x_ptr, tl.tensor)
+            assert not isinstance(BLOCK, tl.tensor)
+            seen["types"] = [
+                x_ptr.type.element_ty, x_ptr.dtype.element_ty.primitive_bitwidth, x_ptr.dtype.is_ptr(),
+                tl.load(x_ptr).type.scalar, tl.arange(0, 2).dtype.is_int(), (BLOCK * n).dtype,
+                x_ptr.type == tl.pointer_type(tl.float16), repr(x_ptr.dtype.element_ty),
+            ]  # fmt: skip
+            seen["numbers"] = [
+                tl.cdiv(n, BLOCK), tl.cdiv(n, BLOCK).to(tl.int64).dtype, tl.math.exp2(n * 1.0).dtype,
+                tl.minimum(n, 4).dtype, tl.to_tensor(2.5).dtype, tl.cast(1.0, tl.int32, bitcast=True),
+                tl.zeros_like(n), tl.where(n > 3, n, 0).dtype, tl.load(x_ptr + 1).to(tl.int32) // BLOCK == 2,
+            ]  # fmt: skip
+            seen["loops"] = [
+                [i.dtype for i in tl.range(0, 2)], [i.dtype for i in tl.range(n.to(tl.int64))][:1],
+                sum(tl.static_range(BLOCK + 1)), list(range(tl.load(x_ptr).to(tl.int32))),
+            ]  # fmt: skip
+            assert 0 < tl.load(x_ptr) <= 3.0 < n
+
+        kernel[(1,)](x, 7, BLOCK=2)
+    assert seen["types"] == ["f16", 16, True, "f16", True, "int32", True, "float16"]
+    assert seen["numbers"][:8] == [4, "int64", "f32", "int32", "f32", 0x3F800000, 0, "int32"]
+    assert bool(np.all(seen["numbers"][8:])) is True
+    assert seen["loops"] == [["int32", "int32"], ["int64"], 3, [0, 1, 2]]
+
+
+def test_groups_of_rows_are_walked_by_columns() -> None:
+    """`swizzle2d` meets every place of the grid once, groups of two rows first, as it is documented."""
+    order = np.zeros((3, 4), np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, rows: Any, columns: Any) -> None:
+            i, j = tl.swizzle2d(tl.program_id(0), tl.program_id(1), rows, columns, 2)
+            tl.store(out_ptr + i * columns + j, tl.program_id(0) * columns + tl.program_id(1))
+
+        kernel[(3, 4)](order, 3, 4)
+    assert order.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 9, 10, 11]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8])
+def test_stacks_of_matrices_are_multiplied(dtype: Any) -> None:
+    """With an accumulator, of loaded and of computed stacks, each product an op of its own."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-4, 5, (3, 4, 8)).astype(dtype), rng.integers(-4, 5, (3, 8, 2)).astype(dtype)
+    out = np.zeros((3, 4, 2), np.float32)
+    with kb.triton("tiny", verify_ops=True) as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(a_ptr: Any, b_ptr: Any, out_ptr: Any) -> None:
+            left, right = tl.load(a_ptr, shape=a.shape), tl.load(b_ptr, shape=b.shape)
+            first = tl.dot(left, right)
+            found = tl.dot(left + left, right, acc=first)
+            tl.store(out_ptr, found.to(tl.float32))
+
+        kernel[(1,)](a, b, out)
+    np.testing.assert_array_equal(out, 3 * (a.astype(np.float32) @ b.astype(np.float32)))
+    assert sim.result is not None
+    assert sim.result._op_log is not None
+    assert sum(record.op_kind == "gemm" for record in sim.result._op_log) == 6
+
+
+def test_a_product_of_index_arithmetic() -> None:
+    """A selection matrix made of comparisons of indices, as kernels make it."""
+    x, out = np.arange(16, dtype=np.float32).reshape(4, 4), np.zeros((4, 4), np.float32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any) -> None:
+            at = tl.arange(0, 4)
+            turned = (at[:, None] == 3 - at[None, :]).to(tl.float32)
+            tl.store(out_ptr, tl.dot(turned, tl.load(x_ptr, shape=(4, 4))))
+
+        kernel[(1,)](x, out)
+    assert out.tolist() == x[::-1].tolist()
+
+
+def test_stacks_that_do_not_fit_are_a_sentence() -> None:
+    """With both shapes."""
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(a_ptr: Any) -> None:
+            a = tl.zeros((2, 4, 4), tl.float32)
+            tl.dot(a, tl.zeros((3, 4, 4), tl.float32))
+
+        with pytest.raises(kb.KernbenchError) as error:
+            kernel[(1,)](np.zeros(4, np.float32))
+        here = f"{__file__}:{kernel.fn.__code__.co_firstlineno + 3}"
+    assert str(error.value).startswith(
+        f"tl.dot at {here} must be given stacks (b, m, k) and (b, k, n) of one dtype, not f32 of shape (2, 4, 4) and "
+        "f32 of shape (3, 4, 4); reshape or cast them."
+    )
