@@ -46,12 +46,17 @@ class Look:
             raise UsageError("options -q and -v exclude each other; give one of them.")
 
 
-def _run_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Give a command the options of `RunCall`, under the names of its fields."""
-    fields = attrs.fields_dict(RunCall)
-    for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
-        command = as_option(name, option, fields[name].default)(command)
-    return command
+def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Give a command the options of `RunCall`, under the names of its fields, `but` some."""
+
+    def decorate(command: Callable[..., object]) -> Callable[..., object]:
+        fields = attrs.fields_dict(RunCall)
+        for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
+            if name not in but:
+                command = as_option(name, option, fields[name].default)(command)
+        return command
+
+    return decorate
 
 
 @click.command(cls=RunCommand)
@@ -60,7 +65,7 @@ def _run_options(command: Callable[..., object]) -> Callable[..., object]:
     "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.",
     shell_complete=completed_by("parameters"),
 )
-@_run_options
+@run_options()
 @click.option("--open", "show", is_flag=True, help="Show --trace in the Perfetto UI; needs kernbench[trace].")
 @click.option("--web", is_flag=True, help="Show the run in a browser on this machine while it goes on, until Ctrl-C.")
 @click.option("--port", type=PortNumber(), default=0, help="The port of --web; any free one without it.")

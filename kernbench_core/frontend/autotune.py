@@ -11,11 +11,25 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from kernbench_core.errors import KernbenchError, LimitError, UsageError
+from kernbench_core.errors import (
+    DeadlockError,
+    ExecutionError,
+    KernbenchError,
+    LimitError,
+    OutOfBoundsError,
+    SanityError,
+    UninitializedReadError,
+    UsageError,
+)
 from kernbench_core.frontend.kernel import Launchable
 from kernbench_core.frontend.simulation import current
 from kernbench_core.frontend.tuning import Trial, Tuning
 from kernbench_core.wording import brief
+
+#: What is wrong with a kernel, or with its launch, and not with a configuration.
+_FAULTS = (
+    UsageError, LimitError, OutOfBoundsError, UninitializedReadError, DeadlockError, ExecutionError, SanityError,
+)  # fmt: skip
 
 Values = Mapping[str, Any]
 Hook = Callable[..., object]
@@ -176,7 +190,7 @@ class Autotuner(Launchable):
                 config.pre_hook(given)
             try:
                 return Trial(str(config), self.fn.run(*args, grid=grid, **chosen).time_ns)
-            except (UsageError, LimitError):
+            except _FAULTS:
                 raise
             except KernbenchError as error:
                 reason = str(error)

@@ -35,10 +35,13 @@ class _Asked:
 
 
 class HeldMachine:
-    """A run of `kb.run` with these options, between `begin` and `end`."""
+    """A run of `kb.run` with these options, between `begin` and `end`; `name` is what its result calls it."""
 
-    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton"
+    ) -> None:
         self.launched = 0
+        self._name = name
         self._call = {"topology": topology, "race_by": "program", **options}
         self._guest: Guest | None = None
 
@@ -99,7 +102,7 @@ class HeldMachine:
                 except UsageError as error:  # of the arguments: the run goes on
                     answer = error
 
-        program.__name__ = "triton"
+        program.__name__ = self._name
         return run(program, **self._call)
 
 

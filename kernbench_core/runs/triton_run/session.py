@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,16 @@ class TritonRun:
     was launched, or an error ended it.
     """
 
-    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton"
+    ) -> None:
         self.launches: list[LaunchFigures] = []
         self.tunings: list[Tuning] = []
         self.notes: list[str] = []
         self.result: RunResult | None = None
-        self._topology, self._options = topology, options
+        self._new = partial(HeldMachine, topology, options, name)
         self._stack = ExitStack()
-        self._machine = HeldMachine(topology, options)
+        self._machine = self._new()
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
         self._facts: MachineFacts | None = None
         self._trying = False
@@ -113,7 +116,7 @@ class TritonRun:
     def _open_machine(self) -> HeldMachine:
         """Return the machine; an error ends a run, and a script may go on after it on a new one."""
         if not self._machine.open:
-            self._machine = HeldMachine(self._topology, self._options)
+            self._machine = self._new()
             self._machine.begin()
         return self._machine
 
