@@ -35,6 +35,21 @@ class Read:
     site: CallSite | None
 
 
+@attrs.frozen
+class BranchValues:
+    """Values that kernels `read` although only phase 2 knows them, and how many of them it `confirmed`, if asked."""
+
+    read: int = 0
+    confirmed: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Say how many there are, and whether they are right."""
+        if self.confirmed is None:
+            return f"branch values: {self.read}, not confirmed (--verify-data does)"
+        return f"branch values: {self.confirmed} of {self.read} confirmed"
+
+
 class OnDemand:
     """Phase 2 of just what is asked for, at no simulated time; nothing is made before something is."""
 
@@ -45,11 +60,18 @@ class OnDemand:
         self._executor: DataExecutor | None = None
         self._reads: dict[Value, Read] = {}
         self._room = _KEPT_BYTES
+        self._branched: dict[Value, None] = {}
+        self._confirmed: int | None = None
 
-    def array(self, value: Value, why: str) -> Array:
+    @property
+    def branch_values(self) -> BranchValues:
+        """How many values kernels read that only phase 2 knows, and how many of them were confirmed so far."""
+        return BranchValues(len(self._branched), self._confirmed)
+
+    def array(self, value: Value, why: str, *, branch: bool = False) -> Array:
         """Return the data of a value, computing the ops that it needs; ExecutionError where one has not ended yet.
 
-        `why` names the call that reads.
+        `why` names the call that reads; a `branch` value is one that a kernel reads while its own launch goes on.
         """
         if self._executor is None:
             from kernbench_core.compute.executor import DataExecutor
@@ -57,6 +79,8 @@ class OnDemand:
             self._executor = DataExecutor(self._log, self._store, self._functions)
         found = self._executor.materialize(value)
         content = value.content()
+        if branch:
+            self._branched[content] = None
         if content not in self._reads and found.nbytes <= self._room and content.results():
             self._room -= found.nbytes
             self._reads[content] = Read(found, why, site_of_frame(sys._getframe()))
@@ -65,18 +89,23 @@ class OnDemand:
     def confirm(self, executor: DataExecutor, maker: Callable[[Failure], str]) -> None:
         """Raise SanityError where phase 2 gives other data than was read: what a run did with it was timed wrongly.
 
+        Values that kernels branched on are computed anew, from the data of the host on.
         `maker` says what made a wrong element.
         """
+        from kernbench_core.compute.executor import DataExecutor
         from kernbench_core.compute.verification import Expected
         from kernbench_core.oplog.description import Access
 
+        anew = DataExecutor(self._log, self._store, self._functions, inputs={})
+        self._confirmed = 0
         for value, read in self._reads.items():
-            now = _uncached(value)
-            if executor.materialize(now) is read.array:
-                continue
-            name = f"what {read.why} at {describe_site(read.site)} read while the run went on, computed again,"
-            for failure in executor.verify({name: Expected(Access("", ()), read.array, value=now)}).found:
-                raise SanityError(f"do not use this result: {failure.name} {failure.words}{maker(failure)}")
+            branched = value in self._branched
+            by, now = (anew if branched else executor), _uncached(value)
+            if by.materialize(now) is not read.array:
+                name = f"what {read.why} at {describe_site(read.site)} read while the run went on, computed again,"
+                for failure in by.verify({name: Expected(Access("", ()), read.array, value=now)}).found:
+                    raise SanityError(f"do not use this result: {failure.name} {failure.words}{maker(failure)}")
+            self._confirmed += branched
 
 
 def _uncached(value: Value) -> Value:

@@ -24,12 +24,13 @@ class Substitution:
 
     The keys are ready values as the host put them into memory (`replace_data` finds them), each array has the shape and
     dtype of its value. Raise ExecutionError for an array that does not fit, and for data that an op computed while its
-    kernel ran (`tl` does so for integers), which cannot follow.
+    kernel ran (`tl` does so for integers), which cannot follow. Without arrays all is made anew from the same data.
     """
 
     def __init__(self, arrays: Mapping[ArrayValue, Array]) -> None:
         self._made: dict[int, Value] = {}
         self._keep: list[Value] = []
+        self._all_stay = not arrays
         for value, array in arrays.items():
             if array.shape != value.shape or array.dtype != numpy_dtype(value.dtype):
                 raise ExecutionError(
@@ -61,7 +62,7 @@ class Substitution:
             return AssemblyValue(value.shape, value.dtype, made, value.makers())
         if not isinstance(value, ArrayValue):
             return value
-        if value.writer is not None:
+        if value.writer is not None and not self._all_stay:
             pe, issue = value.writer
             raise ExecutionError(
                 f"The result of op {issue} of PE {pe} was computed while its kernel ran, and cannot follow other "

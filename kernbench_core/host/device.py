@@ -54,6 +54,7 @@ class Device:
         *,
         data: bool = True,
         race_by: str = "pe",
+        materialize: str = "determined",
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
@@ -76,6 +77,7 @@ class Device:
             recorder=recorder,
             ops=ops,
             meter=meter,
+            materializes=materialize == "on_demand",
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

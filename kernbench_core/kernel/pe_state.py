@@ -73,7 +73,8 @@ class Kernels:
 
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
-    hold, `ops` are what plug-ins add to the language, `meter` measures launches.
+    hold, `ops` are what plug-ins add to the language, `meter` measures launches. Where it `materializes`, kernels may
+    read what only phase 2 knows: it is computed then, at no simulated time.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Kernels:
         recorder: TcmRecorder | None = None,
         ops: OpsOfPlugins | None = None,
         meter: MeasuresLaunches | None = None,
+        materializes: bool = False,
     ) -> None:
         self.memory = memory
         self.store = store
@@ -96,6 +98,7 @@ class Kernels:
         self.recorder = recorder
         self.ops = ops or OpsOfPlugins({})
         self.meter = meter
+        self.materializes = materializes
         self.states: dict[int, PeState] = {}
 
     def state(self, site: PeSite) -> PeState:

@@ -52,6 +52,8 @@ def command(result: Mapping[str, Any]) -> str:
         words.append("--no-data")
     if manifest.get("race_by", "pe") != "pe":
         words += ["--race-by", str(manifest["race_by"])]
+    if manifest.get("materialize", "determined") != "determined":
+        words += ["--materialize", str(manifest["materialize"])]
     words += [word for limit in _limits(manifest.get("limits") or {}) for word in limit]
     words += [f"--{flag.replace('_', '-')}" for flag in _FLAGS if manifest.get(flag)]
     return shlex.join(words)

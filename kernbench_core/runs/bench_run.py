@@ -82,7 +82,9 @@ def run(call: RunCall) -> RunResult:
     one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
     `level` says how far down it goes. `explain` has the result say why the run took as long as it did, `tcm_map` what
     the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
-    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `on_progress`
+    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). With
+    `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
+    ("determined") that is a PendingDataError. `on_progress`
     is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about four times a second
     within one, whenever the run comes back to the simulator; a `watcher` (`RunWatcher` of `kernbench_core.runs`) is
     given pages of what there is so far, too. `plugins`
@@ -240,6 +242,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             observers=observers,
             tcm_map=options.tcm_map or request.wants_timeline,
             race_by=options.race_by,
+            materialize=options.materialize,
             plugins=plugins,
             wall=wall,
             inputs=request.inputs,
@@ -305,6 +308,7 @@ def _result(
         explain=None if recorder is None else recorder.explanation(engine.shared.requests, engine.meter.point),
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
+        branch_values=engine.device.on_demand.branch_values,
         launches=engine.figures(),
         kernels=engine.kernels(),
         links=engine.links(),

@@ -45,7 +45,7 @@ _OPTIONS: Mapping[str, Any] = {
     if option.kept and name not in _LIMITS
 }
 #: Those that manifests of earlier versions do not have.
-_LATER = ("verify_ops", "race_by", "changes")
+_LATER = ("verify_ops", "race_by", "materialize", "changes")
 _WORDS: Mapping[Any, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list",
                              dict | None: "an object or null"}  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.
@@ -148,9 +148,10 @@ def _faults(found: Mapping[str, object]) -> Iterator[str]:
             yield f"{name} is {found[name]!r}, not {_WORDS.get(kind, 'text or null')}"
     if isinstance(found["seed"], int) and found["seed"] < 0:
         yield f"seed is {found['seed']}, not an integer of at least 0"
-    choice, race_by = command_options(RunOptions)["race_by"], found.get("race_by", _OPTIONS["race_by"])
-    if isinstance(race_by, str) and race_by not in choice.choices:
-        yield f"race_by is {race_by!r}, not {choice.choice}"
+    for name in ("race_by", "materialize"):
+        choice, chosen = command_options(RunOptions)[name], found.get(name, _OPTIONS[name])
+        if isinstance(chosen, str) and chosen not in choice.choices:
+            yield f"{name} is {chosen!r}, not {choice.choice}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
     function = found["bench"].get("function", "") if isinstance(found["bench"], dict) else ""

@@ -114,6 +114,14 @@ class RunOptions:
             choices=("pe", "program"),
         ),
     ] = "pe"
+    materialize: Annotated[
+        str,
+        Option(
+            "What kernels may read: loaded data and what earlier launches made, or all that has been computed.",
+            kept=True,
+            choices=("determined", "on_demand"),
+        ),
+    ] = "determined"
     out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
     report: Annotated[
         str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
@@ -146,7 +154,7 @@ class RunOptions:
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
         _ = self.cut_to
-        for name in ("race_by", "level", "links"):
+        for name in ("race_by", "materialize", "level", "links"):
             choice, given = command_options(RunOptions)[name], getattr(self, name)
             if not isinstance(given, str) or given not in choice.choices:
                 raise UsageError(f"{name} must be {choice.choice}, not {brief(given)}.")

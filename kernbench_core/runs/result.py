@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.compute.on_demand import BranchValues
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.listing import Document, Listing
@@ -49,6 +50,7 @@ class RunResult:
     pickled result has its figures, launches, links, ops and the outputs that were computed; `op_log` and `store` stay
     behind.
 
+    `branch_values` says how many values kernels branched on that only phase 2 knows, and how many it confirmed.
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
     did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
@@ -79,6 +81,7 @@ class RunResult:
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
     hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
+    branch_values: BranchValues = attrs.field(factory=BranchValues)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     timeline: Timeline | None = None
@@ -202,6 +205,7 @@ class RunResult:
             "launches": [launch.to_json() for launch in self.launches],
             **({"links": self.links.to_json()} if self._all_links else {}),
             "outputs": self.outputs.to_json(),
+            "branch_values": attrs.asdict(self.branch_values),
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}

@@ -300,6 +300,8 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
             for line in failure.splitlines()
         )
     lines.extend(_hazards(result, verbose))
+    if result.branch_values.read:
+        lines.append(Text(result.branch_values.words))
     lines.append(_counts(result))
     lines.extend(_late(result, verbose))
     lines.extend(Text(f"warning: {warning}", "yellow") for warning in result.warnings)

@@ -118,6 +118,10 @@ class Dispatcher(Family):
     # Data -------------------------------------------------------------------------------------------
 
     def known(self, value: Value) -> bool:
+        """Tell whether the data of a value that has landed may be read: where it is determined, or all may be."""
+        return self._state.kernels.materializes or self.determined(value)
+
+    def determined(self, value: Value) -> bool:
         """Tell whether the data of a value that has landed is determined: loaded, or made by an op that is over.
 
         Over are the ops of launches that the host had waited for when it submitted this one, and those of earlier
@@ -143,7 +147,7 @@ class Dispatcher(Family):
         if on_demand is None or not value.results():
             return value.array()
         try:
-            return on_demand.array(value, why)
+            return on_demand.array(value, why, branch=not self.determined(value))
         except ExecutionError as error:
             here = f"{why} at {describe_site(call_site())}"
             raise KernelError(f"{here} must have data that can be computed: {error}") from error
@@ -266,7 +270,7 @@ class Dispatcher(Family):
 
         Those of integers that are known but not computed are computed when they are asked for.
         """
-        if is_float(dtype) or any(is_float(read.value.dtype) or not self.known(read.value) for read in reads):
+        if is_float(dtype) or any(is_float(read.value.dtype) or not self.determined(read.value) for read in reads):
             return ResultValue(op_id, shape, dtype)
         if any(read.value.pending for read in reads):
             return ResultValue(op_id, shape, dtype, on_demand=True)

@@ -42,7 +42,8 @@ class HeldMachine:
     ) -> None:
         self.launched = 0
         self._name = name
-        self._call = {"topology": topology, "race_by": "program", **options}
+        usual = {"race_by": "program", "materialize": "on_demand", "verify_data": options.get("data", True)}
+        self._call = {"topology": topology, **usual, **options}
         self._guest: Guest | None = None
 
     @property

@@ -51,8 +51,10 @@ class TritonRun:
 
     @property
     def verified(self) -> bool | None:
-        """Whether the data of the run is right, as far as that was asked for and is over; None where it was not."""
-        return None if self.result is None else self.result.verified
+        """Whether what kernels branched on was confirmed, and nothing else found wrong; None before the end."""
+        if self.result is None or self.result.branch_values.confirmed is None:
+            return None
+        return self.result.right and self.result.branch_values.confirmed == self.result.branch_values.read
 
     def __enter__(self) -> TritonRun:
         simulation.enter(self)
