@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import secrets
 import shutil
 import signal
 import stat
@@ -91,6 +89,8 @@ def whole_file(path: Path, *, compress: bool = False) -> Iterator[IO[bytes]]:
         try:
             with raw:
                 if compress:
+                    import gzip
+
                     with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
                         yield cast("IO[bytes]", packed)
                 else:
@@ -236,7 +236,7 @@ def _remove_empty(folder: Path, top: Path) -> None:
 
 def _temporary(folder: Path) -> Path:
     """Name something new in a folder, short enough wherever a file of any name fits."""
-    return folder / f".kernbench.{secrets.token_hex(6)}.tmp"
+    return folder / f".kernbench.{os.urandom(6).hex()}.tmp"
 
 
 @contextmanager
