@@ -17,6 +17,7 @@ class CommandRegistry(Registry[CommandEntry]):
         CommandEntry("report", f"{_CLI}.report:report", "Write pages of saved runs."),
         CommandEntry("trace", f"{_CLI}.trace:trace", "Write the timeline of a saved run."),
         CommandEntry("web", f"{_CLI}.web:web", "Show saved runs in a browser."),
+        CommandEntry("triton", f"{_CLI}.triton.command:triton", "Run files written in Triton."),
         CommandEntry("list", f"{_CLI}.catalogue:list_benches", "List the benches."),
         CommandEntry("components", f"{_CLI}.catalogue:components", "List the hardware models."),
         CommandEntry("topology", f"{_CLI}.topology:topology", "Look at machines."),
