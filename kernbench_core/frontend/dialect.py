@@ -8,6 +8,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import OPS
 from kernbench_core.errors import UnsupportedError
+from kernbench_core.frontend.language.atomics import AtomicLanguage
 from kernbench_core.frontend.language.blocks import BlockLanguage
 from kernbench_core.frontend.language.combine import CombineLanguage
 from kernbench_core.frontend.language.libdevice import REFUSED, SPELLINGS
@@ -16,7 +17,7 @@ from kernbench_core.frontend.language.random import RandomLanguage
 from kernbench_core.frontend.language.sorting import SortLanguage
 
 
-class TritonLanguage(BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage):
+class TritonLanguage(AtomicLanguage, BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage):
     """`triton.language` for one program: numbers are typed scalars, and computed data may be read and branched on."""
 
     def __getattr__(self, name: str) -> Any:

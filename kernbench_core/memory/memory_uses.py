@@ -60,6 +60,11 @@ class UseGroup:
         self.meets: list[UseGroup] = []
 
     @property
+    def atomic(self) -> bool:
+        """Whether the uses are read-modify-writes, which others of their kind may come before or after."""
+        return self.call.startswith("tl.atomic_")
+
+    @property
     def key(self) -> _Key:
         """What finds it."""
         return self.physical, id(self.site[0]), self.site[1]
@@ -142,7 +147,7 @@ def _meet(group: UseGroup, pages: RegionPages[UseGroup]) -> None:
     for piece in pieces:
         near.update(pages.near(piece))
     for other in near:
-        if _share(pieces, other.pieces()):
+        if not (group.atomic and other.atomic) and _share(pieces, other.pieces()):
             group.meets.append(other)
             if other is not group:
                 other.meets.append(group)

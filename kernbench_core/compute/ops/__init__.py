@@ -11,6 +11,7 @@ from typing import Final
 
 from kernbench_core.compute.ops import (
     arithmetic,
+    atomics,
     bits,
     elementary,
     logic,
@@ -27,7 +28,7 @@ __all__ = ["ALIASES", "OPS", "Again", "Form", "LaneCost", "MathOp", "Operands", 
 
 OPS: Final[Mapping[str, MathOp]] = {
     op.name: op
-    for family in (special, elementary, arithmetic, bits, logic, reductions, scans, moves, random_bits)
+    for family in (special, elementary, arithmetic, bits, logic, reductions, scans, moves, random_bits, atomics)
     for op in family.OPS
 }
 ALIASES: Final[Mapping[str, str]] = {alias: op.name for op in OPS.values() for alias in op.aliases}

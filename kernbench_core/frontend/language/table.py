@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kernbench_core.compute.ops.atomics import HOWS
 from kernbench_core.frontend.language.libdevice import SPELLINGS
 
 _TREE = "A function that is one op (`+`, `*`, `maximum`, …) is that reduction; any other is a tree of timed commands, "
 _TREE += "along an axis whose extent is a power of two."
 
+_ATOMIC = "At one instant, when the command is issued. Timed as a store, and as a load where the result is used; "
+_ATOMIC += "lanes and programs that meet in an element do not wait for each other there. A lock orders nothing for hazards. "
+_ATOMIC += "Hints of order and scope change nothing."
+
 HERE: Mapping[str, str] = MappingProxyType(
     {
+        **{f"atomic_{how}": _ATOMIC for how in HOWS},
         "advance": "",
         "associative_scan": _TREE,
         "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",

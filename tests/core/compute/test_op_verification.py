@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernbench_core.compute import batches, functions
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.ops import ALIASES, OPS
+from kernbench_core.compute.ops.atomics import HOWS
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.recomputation import anew, differs
 from kernbench_core.compute.result_types import result_shape, result_type
@@ -23,6 +24,7 @@ from tests.conftest import examples
 from tests.core.compute.test_executor import Recorder, host
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")
+FLOATS = ("f8e4m3", "f16", "bf16", "f32")
 REDUCTIONS = ("sum", "prod", "max", "min", "xor_sum", "reduce_or", "argmax", "argmin", "any", "all")
 #: Shapes of the operands, and parameters, of ops that are not elementwise on one, two or three operands.
 SHAPED: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
@@ -44,6 +46,9 @@ SHAPED: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
     "gather": (((5, 7), (3, 7)), {"axis": 0}),
     "histogram": (((35,),), {"num_bins": 9}),
     "where": (((5, 7), (5, 1), (7,)), {}),
+    **dict.fromkeys([f"atomic_{how}" for how in HOWS if how != "cas"], (((9,), (5, 7), (5, 7)), {})),
+    "atomic_cas": (((9,), (5, 7), (5, 7), (5, 7)), {}),
+    "atomic_before": (((9,), (5, 7), (5, 7)), {"how": "add"}),
     "philox": (((), (), (5, 7), (7,), (), ()), {"part": 2}),
     "fma": (((5, 7), (5, 1), (7,)), {}),
     "clamp": (((5, 7), (), ()), {}),
@@ -58,7 +63,8 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, op: str)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.startswith(("int", "uint")):
-        low, high = (0, 5) if op in ("pow", "shl", "shr", "histogram", "gather") else (-90, 90)
+        small = op in ("pow", "shl", "shr", "histogram", "gather") or op.startswith("atomic_")
+        low, high = (0, 5) if small else (-90, 90)
         return rng.integers(max(low, 0 if dtype[0] == "u" else low), high, shape).astype(numpy_dtype(dtype))
     found = rng.standard_normal(shape) * 3
     return (np.abs(found) + 0.1 if op in ("log", "log2", "sqrt", "rsqrt", "pow") else found).astype(numpy_dtype(dtype))
@@ -69,6 +75,10 @@ def recorded(op: str, dtype: str, seed: int) -> Recorder | None:
     rng, record = np.random.default_rng(seed), Recorder()
     shapes, params = SHAPED.get(op, (((5, 7), (5, 7)) if op in BINARY else ((5, 7),), {}))
     kinds = [dtype] * len(shapes)
+    if op.startswith("atomic_"):
+        kinds[2] = "int32"
+        if dtype == "bool" or (op in ("atomic_and", "atomic_or", "atomic_xor") and dtype in FLOATS):
+            return None
     if op in ("masked_store", "gather"):
         kinds[-1] = "bool" if op == "masked_store" else "int32"
     if op == "where":

@@ -1,0 +1,78 @@
+"""What memory holds after read-modify-writes of some of its elements, and what it held before each of them.
+
+Operands are the elements, each once; the operands of the lanes; and the place of each lane among the elements, -1 of a
+lane that a mask turns off. Lanes take turns in row-major order, so several may meet one element. `cas` has a fourth
+operand: what a lane compares with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Form, MathOp, Operands, Params, both
+from kernbench_core.compute.ops.shape_rules import first
+from kernbench_core.compute.ops.type_rules import first as dtype_of_first
+from kernbench_core.values.arrays import Array
+
+_IN_PLACE: Final = {
+    "add": np.add, "max": np.fmax, "min": np.fmin, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def _one_by_one(how: str, old: Array, new: Array, lanes: Array, *compared: Array) -> tuple[Array, Array]:
+    """Let the lanes take turns; give the elements afterwards, and what each lane found."""
+    now, before = old.copy(), np.zeros(new.shape, old.dtype)
+    flat, wanted = before.reshape(-1), compared[0].reshape(-1) if compared else None
+    for lane, (place, value) in enumerate(zip(lanes.reshape(-1).tolist(), new.reshape(-1), strict=True)):
+        if place < 0:
+            continue
+        found = flat[lane] = now[place]
+        if how == "xchg":
+            now[place] = value
+        elif wanted is not None:
+            now[place] = value if found == wanted[lane] else found
+        else:
+            now[place] = _IN_PLACE[how](found, value)
+    return now, flat.reshape(new.shape)
+
+
+def _after(how: str) -> Callable[..., Array]:
+    def compute(params: Params, old: Array, new: Array, lanes: Array, *compared: Array) -> Array:
+        if how not in _IN_PLACE:
+            return _one_by_one(how, old, new, lanes, *compared)[0]
+        now, kept = old.copy(), lanes.reshape(-1) >= 0
+        _IN_PLACE[how].at(now, lanes.reshape(-1)[kept], new.reshape(-1)[kept])
+        return now
+
+    return compute
+
+
+def _after_again(how: str) -> Callable[..., Array]:
+    return lambda params, old, new, lanes, *compared: _one_by_one(how, old, new, lanes, *compared)[0]
+
+
+def _before(params: Params, *operands: Array) -> Array:
+    return _one_by_one(params["how"], *operands)[1]
+
+
+def _shape_of_lanes(op: MathOp, shapes: Any, params: Params) -> Any:
+    return shapes[1]
+
+
+HOWS: Final = (*_IN_PLACE, "xchg", "cas")
+OPS: Final = (
+    *(
+        MathOp(
+            f"atomic_{how}", _after(how), dtype_of_first, first, both(_after_again(how)), Form.MOVE, Operands.GIVEN,
+            arity=0, cost=LOOKUP + STEP,
+        )
+        for how in HOWS
+    ),
+    MathOp(
+        "atomic_before", _before, dtype_of_first, _shape_of_lanes, both(_before), Form.MOVE, Operands.GIVEN, arity=0,
+        cost=LOOKUP + STEP,
+    ),
+)  # fmt: skip
