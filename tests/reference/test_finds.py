@@ -91,7 +91,7 @@ def _load_sees_a_later_store(patch: pytest.MonkeyPatch) -> None:
 
 def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        "kernbench_core.compute.on_demand.OnDemand.array", lambda self, value, why: np.zeros(value.shape, "f4")
+        "kernbench_core.compute.on_demand.OnDemand.array", lambda self, value, why, **_: np.zeros(value.shape, "f4")
     )
 
 

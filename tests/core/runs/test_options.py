@@ -36,6 +36,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "tcm_map": (("--tcm-map",), True),
     "strict_races": (("--strict-races",), True),
     "race_by": (("--race-by", "program"), "program"),
+    "materialize": (("--materialize", "on_demand"), "on_demand"),
     "out": (("--out", "o"), "o"),
     "report": (("--report", "r.html"), "r.html"),
     "links": (("--links", "all", "--json"), "all"),
@@ -48,7 +49,10 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
 #: What a call alone can give.
 BY_CALL = ("on_progress", "plugins", "timeline", "watcher")
 #: What a manifest keeps: what may change the op log or the verdict, and when a run is stopped.
-KEPT = ("device", "seed", "data", "verify_data", "verify_ops", "race_by", "max_events", "max_sim_ns", "timeout_s")
+KEPT = (
+    "device", "seed", "data", "verify_data", "verify_ops", "race_by", "materialize", "max_events", "max_sim_ns",
+    "timeout_s",
+)  # fmt: skip
 
 
 @pytest.fixture
