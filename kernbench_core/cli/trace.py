@@ -16,10 +16,12 @@ from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
-from kernbench_core.units import format_bytes
+from kernbench_core.units import format_bytes, format_time
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kernbench_core.timeline import Timeline
     from kernbench_core.timeline.window import TimeWindow
 
@@ -59,7 +61,10 @@ def trace(
             )
         page = stack.enter_context(shown_at(file.path, port)) if show else None
         with doing("reading the run"):
-            timeline = _cut(read_timeline(run), level, asked)
+            saved = read_timeline(run)
+            timeline = _cut(saved, level, asked)
+        for note in _unknown(saved, level, asked):
+            click.echo(shown(note), err=True)
         with doing("writing the trace"):
             file.write(None, timeline=timeline)
         if output is not None:
@@ -84,3 +89,19 @@ def _cut(timeline: Timeline, level: str, window: TimeWindow | None) -> Timeline:
     if window is not None:
         timeline = timeline.window(window.from_ns, window.to_ns)
     return timeline.level(level)
+
+
+def _unknown(timeline: Timeline, level: str, window: TimeWindow | None) -> Iterator[str]:
+    """Say what is asked for of a timeline that its run did not note, a sentence each."""
+    if timeline.known_ns is not None:
+        since, until = timeline.known_ns
+        if window is None or window.from_ns < since or window.to_ns > until:
+            yield (
+                f"The timeline of this run is known from {format_time(since)} to {format_time(until)} only, and so is "
+                "the trace; run again without --window for the rest."
+            )
+    if LEVELS.index(timeline.depth) < LEVELS.index(level):
+        yield (
+            f"The timeline of this run goes down to level {timeline.depth} only, not {level}, and so does the trace; "
+            f"run again with --level {level} for the rest."
+        )

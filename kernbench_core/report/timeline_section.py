@@ -29,17 +29,9 @@ def _html(page: RunPage) -> str:
         left_out=None if timeline is None else _left_out(timeline),
         notes=() if timeline is None else timeline.notes,
         kernels=timeline is not None and LEVELS.index(timeline.depth) >= LEVELS.index("kernel"),
-        known=None if timeline is None else _known(timeline),
+        known=None if timeline is None else timeline.known_ns,
         explained=page.explain is not None,
     )  # fmt: skip
-
-
-def _known(timeline: Timeline) -> tuple[float, float] | None:
-    """Return from and until when (ns) a timeline that was cut to a window knows what was busy; None of a whole one."""
-    if timeline.activity is None:
-        return None
-    since, until = float(timeline.activity.edges_ns[0]), float(timeline.activity.edges_ns[-1])
-    return None if since <= 0 and until >= timeline.total_ns * (1 - 1e-9) else (since, until)
 
 
 def _data(page: RunPage) -> Mapping[str, Any] | None:

@@ -39,6 +39,7 @@ def save(timeline: Timeline, path: str | Path | IO[bytes]) -> None:
         "lines": timeline.lines,
         "sources": timeline.sources,
         "notes": timeline.notes,
+        "known_ns": timeline.known_ns,
         "tracks": [[track.parent, track.name, track.kind, track.node] for track in timeline.tracks],
         "places": None if timeline.activity is None else timeline.activity.places,
         "counters": [[each.name, each.unit, each.track, len(each.values)] for each in counters],
@@ -91,12 +92,27 @@ def _made(head: dict[str, Any], arrays: Any) -> Timeline:
         for (name, unit, track, _), first, last in zip(head["counters"], bounds[:-1], bounds[1:], strict=True)
     )
     texts = {name: tuple(head[name]) for name in ("names", "lines", "sources", "notes")}
+    activity = _activity(head.get("places"), arrays)
     timeline = Timeline(
-        head["total_ns"], tracks, spans=spans, counters=counters, flows=flows, depth=head["depth"],
-        activity=_activity(head.get("places"), arrays), **texts,
+        head["total_ns"], tracks, spans=spans, counters=counters, flows=flows, depth=head["depth"], activity=activity,
+        known_ns=_known(head, activity), **texts,
     )  # fmt: skip
     _check(timeline)
     return timeline
+
+
+def _known(head: dict[str, Any], activity: Activity | None) -> tuple[float, float] | None:
+    """Return from and until when a timeline is known; files of an earlier kernbench tell it by their activity alone."""
+    if "known_ns" not in head:
+        edges = (0.0, head["total_ns"]) if activity is None else (activity.edges_ns[0], activity.edges_ns[-1])
+        whole = edges[0] <= 0.0 and edges[1] >= head["total_ns"] * (1 - 1e-9)
+        return None if whole else (float(edges[0]), float(edges[1]))
+    if head["known_ns"] is None:
+        return None
+    since, until = map(float, head["known_ns"])
+    if not since < until:
+        raise ValueError("known_ns")
+    return since, until
 
 
 def _activity(places: list[str] | None, arrays: Any) -> Activity | None:

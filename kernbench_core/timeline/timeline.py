@@ -127,7 +127,8 @@ class Timeline:
 
     `names` are what spans are called, `lines` are kernel lines ("/path/file.py:12") with their text in `sources`.
     `depth` is the finest level in it. `notes` say, a sentence each, what is not in it. `activity` says how busy every
-    place was over time, None where nobody looked or no time has passed.
+    place was over time, None where nobody looked or no time has passed. `known_ns` are the times from and until which
+    it says what happened, None where that is the whole run.
 
     >>> timeline = kb.run("vector-add", "tiny", {"n": 64}, timeline=True).timeline
     >>> units = [track.node for track in timeline.tracks if track.kind == "unit"]
@@ -147,23 +148,29 @@ class Timeline:
     depth: str = LEVELS[-1]
     notes: tuple[str, ...] = ()
     activity: Activity | None = None
+    known_ns: tuple[float, float] | None = None
 
     def window(self, from_ns: float, to_ns: float) -> Timeline:
         """Return what lies in a window of simulated time, even in part: spans keep their true times.
 
-        Counters begin and end with the window. UsageError for a window in which nothing of the run lies.
+        Counters begin and end with the window, or with what is known of it. UsageError for a window in which nothing
+        of the run lies, or nothing that is known.
         """
-        if not (from_ns < to_ns and from_ns < self.total_ns and to_ns > 0):
+        since, until = self.known_ns or (0.0, self.total_ns)
+        if not (from_ns < to_ns and from_ns < until and to_ns > since):
+            place = "the run, which took" if self.known_ns is None else "what is known of the run, which is from"
             raise UsageError(
-                f"a window must lie in the run, which took {format_time(self.total_ns)}, and not be empty, not "
+                f"a window must lie in {place} {self._extent()}, and not be empty, not "
                 f"{format_time(from_ns)}..{format_time(to_ns) if to_ns < math.inf else ''}; give another one."
             )
+        from_ns, to_ns = max(from_ns, since), min(to_ns, until)
         spans = self.spans
         inside = (spans.start_ns < to_ns) & (spans.end_ns > from_ns)
         inside |= (spans.start_ns == spans.end_ns) & (spans.start_ns >= from_ns) & (spans.start_ns < to_ns)
-        counters = tuple(_cut(counter, from_ns, min(to_ns, self.total_ns)) for counter in self.counters)
+        counters = tuple(_cut(counter, from_ns, to_ns) for counter in self.counters)
         activity = None if self.activity is None else self.activity.window(from_ns, to_ns)
-        return attrs.evolve(self._of(inside, self.tracks, counters), activity=activity)
+        known = None if from_ns <= 0.0 and to_ns >= self.total_ns else (from_ns, to_ns)
+        return attrs.evolve(self._of(inside, self.tracks, counters), activity=activity, known_ns=known)
 
     def level(self, name: str) -> Timeline:
         """Return what is of a level of `LEVELS` or a coarser one, and the places that it lies in.
@@ -217,6 +224,10 @@ class Timeline:
             columns[end] = number[columns[end]]
         return attrs.evolve(self, tracks=tuple(tracks), spans=spans, counters=counters, flows=Flows(**columns))
 
+    def _extent(self) -> str:
+        """Say how long the run took, or from and until when it is known."""
+        return format_time(self.total_ns) if self.known_ns is None else " to ".join(map(format_time, self.known_ns))
+
     def __repr__(self) -> str:
         return (
             f"<Timeline of {format_time(self.total_ns)}: {len(self.spans)} spans on {len(self.tracks)} tracks, "
@@ -235,9 +246,8 @@ def _cut(counter: Counter, from_ns: float, to_ns: float) -> Counter:
     inside = (times > from_ns) & (times < to_ns)
     at = int(np.searchsorted(times, from_ns, side="right")) - 1
     before = values[at] if at >= 0 else 0.0
-    begin = max(0.0, from_ns)
     return attrs.evolve(
         counter,
-        times_ns=np.concatenate([[begin], times[inside], [to_ns]]),
+        times_ns=np.concatenate([[from_ns], times[inside], [to_ns]]),
         values=np.concatenate([[before], values[inside], [0.0]]),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import urllib.request
 import webbrowser
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.process.interrupt import Terminated
+from kernbench_core.timeline import save
 from tests.core.report.test_page import shipped
 from tests.core.working_machine import YAML, on_machine, plugins
 
@@ -88,6 +90,37 @@ def test_level_and_window_cut_a_trace(call: Call, saved: tuple[Path, kb.RunResul
     kept = [row for row in rows("all.tsv") if "->" not in row[0] and "#" not in row[0] and float(row[2]) < round(half)]
     assert rows("cut.tsv") == kept
     assert 0 < len(kept) < len(rows("all.tsv"))
+
+
+def test_what_a_run_did_not_note_is_told_beside_its_trace(call: Call, saved: tuple[Path, kb.RunResult]) -> None:
+    """Once for times and once for levels; a window that lies beside what is known is refused, and writes nothing."""
+    folder, result = saved
+    assert result.timeline is not None
+    part = Path("part")
+    shutil.copytree(folder, part)
+    save(result.timeline.window(10.0, 20.0).level("unit"), part / "timeline.npz")
+    times = (
+        "The timeline of this run is known from 10 ns to 20 ns only, and so is the trace; run again without --window "
+        "for the rest.\n"
+    )
+    depth = (
+        "The timeline of this run goes down to level unit only, not wire, and so does the trace; run again with "
+        "--level wire for the rest.\n"
+    )
+    for args, told in (
+        ((), times + depth),
+        (("--level", "unit", "--window", "0 ns..15 ns"), times),
+        (("--level", "unit", "--window", "10 ns..20 ns"), ""),
+    ):
+        code, _, err = call("trace", part, "-o", "t.tsv", *args)
+        assert (code, err) == (0, told)
+    assert call("trace", part, "-o", "u.tsv", "--window", "20 ns..30 ns") == (
+        2,
+        "",
+        "error: a window must lie in what is known of the run, which is from 10 ns to 20 ns, and not be empty, not "
+        "20 ns..30 ns; give another one.\n",
+    )
+    assert not Path("u.tsv").exists()
 
 
 @pytest.mark.parametrize(

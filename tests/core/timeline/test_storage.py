@@ -37,6 +37,7 @@ def sample() -> Timeline:
         "wire",
         ("nothing is missing.",),
         Activity(np.array([0.0, 4.0, 9.5]), ("a->b",), np.array([1]), np.array([[1.0, 0.0]]), np.array([[0.0, 2.5]])),
+        (0.5, 9.0),
     )
 
 
@@ -122,6 +123,19 @@ def test_a_file_of_before_has_no_activity(tmp_path: Path) -> None:
     save(attrs.evolve(sample(), activity=None), out)
     found = load(out)
     assert found.activity is None and attrs.evolve(found, activity=sample().activity) == sample()
+
+
+def test_a_file_of_before_is_known_where_its_activity_is(tmp_path: Path) -> None:
+    """It does not say what it was cut to; what was busy is known there."""
+    activity = sample().activity
+    assert activity is not None
+    for since, until, known in ((1.0, 4.0, (1.0, 4.0)), (0.0, 9.5, None)):
+        save(attrs.evolve(sample(), activity=activity.window(since, until)), tmp_path / "t.npz")
+        with np.load(tmp_path / "t.npz") as found:
+            arrays = dict(found)
+        old = {name: value for name, value in json.loads(arrays["head"].tobytes()).items() if name != "known_ns"}
+        np.savez(tmp_path / "u.npz", **{**arrays, "head": np.frombuffer(json.dumps(old).encode(), np.uint8)})
+        assert load(tmp_path / "u.npz").known_ns == known
 
 
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:

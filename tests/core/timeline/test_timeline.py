@@ -122,6 +122,23 @@ def test_an_empty_window_is_refused(start: float, end: float, said: str) -> None
     )
 
 
+def test_a_window_of_a_window_has_nothing_from_outside_of_either() -> None:
+    """What was not looked at is unknown, not 0; a window that lies there is refused."""
+    cut = made([(1, 0.0, TOTAL, 0)]).window(30.0, 40.0)
+    again = cut.window(0.0, 90.0)
+    assert again == cut and again.known_ns == (30.0, 40.0)
+    assert {(float(c.times_ns[0]), float(c.times_ns[-1])) for c in again.counters} == {(30.0, 40.0)}
+    assert cut.window(35.0, 90.0).known_ns == (35.0, 40.0)
+    assert made([(1, 0.0, TOTAL, 0)]).window(-1.0, TOTAL).known_ns is None
+    for start, end in ((40.0, 50.0), (0.0, 30.0)):
+        with pytest.raises(UsageError) as caught:
+            cut.window(start, end)
+        assert str(caught.value) == (
+            "a window must lie in what is known of the run, which is from 30 ns to 40 ns, and not be empty, not "
+            f"{start:g} ns..{end:g} ns; give another one."
+        )
+
+
 def test_another_level_is_refused() -> None:
     """The sentence names all there are."""
     with pytest.raises(UsageError) as caught:
