@@ -12,8 +12,8 @@ _TREE = "A function that is one op (`+`, `*`, `maximum`, …) is that reduction;
 _TREE += "along an axis whose extent is a power of two."
 
 _ATOMIC = "At one instant, when the command is issued. Timed as a store, and as a load where the result is used; "
-_ATOMIC += "lanes and programs that meet in an element do not wait for each other there. A lock orders nothing for hazards. "
-_ATOMIC += "Hints of order and scope change nothing."
+_ATOMIC += "lanes and programs that meet in an element do not wait for each other there. A lock orders nothing for "
+_ATOMIC += "hazards. Hints of order and scope change nothing."
 
 HERE: Mapping[str, str] = MappingProxyType(
     {
