@@ -8,11 +8,26 @@ function bar(share, name, kind) {
     make("rect", { class: kind, x: 0, y: 1, width: Math.max(share > 0 ? 1 : 0, 100 * share), height: 8 }, make("title", {}, name)));
 }
 
+// A time as a bar of its share of the whole, with the number beside it; nothing where there was none.
+function amount(ns, whole, name, kind) {
+  if (!(ns > 0)) return "";
+  const share = kernbench.share(ns / whole);
+  return make("div", { class: "amount" }, bar(ns / whole, `${name}, ${share}`, kind), make("span", {}, kernbench.time(ns)));
+}
+
 // Show the files with their lines; choose(line) is called with the number of a line that ran.
 kernbench.source = (element, data, spans, choose) => {
-  const onPath = new Map();
-  for (const segment of data.path) {
-    if (segment.line) onPath.set(segment.line, (onPath.get(segment.line) || 0) + segment.to_ns - segment.from_ns);
+  // How long each line was on the critical path in a window of ns, and all of that path.
+  function onPathIn(from, to) {
+    const found = new Map();
+    let whole = 0;
+    for (const segment of data.path) {
+      const inside = Math.min(segment.to_ns, to) - Math.max(segment.from_ns, from);
+      if (inside <= 0) continue;
+      whole += inside;
+      if (segment.line) found.set(segment.line, (found.get(segment.line) || 0) + inside);
+    }
+    return { onPath: found, whole };
   }
   const files = new Map();
   data.lines.forEach((line, index) => {
@@ -44,21 +59,26 @@ kernbench.source = (element, data, spans, choose) => {
     const head = make("thead", {}, make("tr", {}, ...["time", "critical", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
     element.append(make("table", {}, make("caption", {}, file), head, body));
   }
+  const atTheEnd = make("tr", {}, make("td", { class: "flame" }), make("td"), make("td"), make("td", { class: "note" }, "waiting at the end of the program"));
+  const last = element.querySelector("table:last-of-type");
+  if (last !== null) last.append(make("tfoot", {}, atTheEnd));
   if (!files.size) element.append(make("p", { class: "note" }, "No kernel line is on the timeline."));
 
   return {
     show(from, to) {
-      const { time, called, ops } = spans.lines(from, to);
-      const most = Math.max(...time, 1e-12);
-      const longest = Math.max(...onPath.values(), 1e-12);
+      const { time, called, ops, ended, all } = spans.lines(from, to);
+      const { onPath, whole } = onPathIn(from, to);
+      const end = `${kernbench.time(ended)} over all PEs`;
+      atTheEnd.hidden = !(ended > 0);
+      atTheEnd.children[0].replaceChildren(amount(ended, all, end, "kb-c0"));
       for (const [index, row] of rows) {
         const line = data.lines[index];
         const path = onPath.get(`${line.file}:${line.number}`) || 0;
         const made = ops[index] ? `, ${ops[index].toLocaleString("en")} ${ops[index] === 1 ? "op" : "ops"}` : "";
         const calls = called[index] > 0 ? `, and ${kernbench.time(called[index])} in lines that it calls` : "";
         const spent = `${kernbench.time(time[index])} over all PEs${made}${calls}`;
-        row.children[0].replaceChildren(bar(time[index] / most, spent, "kb-c0"));
-        row.children[1].replaceChildren(bar(path / longest, `${kernbench.time(path)} on the critical path`, "crit"));
+        row.children[0].replaceChildren(amount(time[index], all, spent, "kb-c0"));
+        row.children[1].replaceChildren(amount(path, whole, `${kernbench.time(path)} on the critical path`, "crit"));
         row.setAttribute("aria-label", `line ${line.number}: ${spent}, ${kernbench.time(path)} on the critical path`);
       }
     },

@@ -145,24 +145,30 @@ kernbench.Spans = class {
     return this.outward.get(i) || [];
   }
   // Time of each kernel line in a window of ns, that in lines that it called, and how many ops it made: what else it
-  // spends is waiting for others.
+  // spends is waiting for others. `ended` is what programs waited after their last line, `all` the time of all kernels.
   lines(from, to) {
     const time = new Float64Array(this.data.lines.length);
     const called = new Float64Array(this.data.lines.length);
     const ops = new Int32Array(this.data.lines.length);
+    let [ended, all] = [0, 0];
     this.data.tracks.forEach(([, , kind], track) => {
       if (kind !== "kernel") return;
+      let last = -1; // the end of the kernel that all until then is in
       this.each(track, from / this.tick, to / this.tick, (i) => {
-        if (this.line[i] < 0) return;
         const long = this.to(i) - this.from(i);
         const inside = Math.min(this.to(i), to) - Math.max(this.from(i), from);
         if (inside <= 0 || long <= 0) return;
+        if (this.from(i) >= last) {
+          all += inside;
+          last = this.to(i);
+        } else if (this.line[i] < 0 && this.name(i) === "end of the program") ended += inside;
+        if (this.line[i] < 0) return;
         const within = Math.min(long, this.inner[i] * this.tick);
         time[this.line[i]] += ((long - within) * inside) / long;
         called[this.line[i]] += (within * inside) / long;
         if (this.issue[i] >= 0) ops[this.line[i]]++;
       });
     });
-    return { time, called, ops };
+    return { time, called, ops, ended, all };
   }
 };

@@ -311,6 +311,35 @@ def test_lines_of_the_kernel_and_the_critical_path(opened: Callable[..., Any], r
     assert page.evaluate("kernbench.run(0).timeline.span") not in (before, None)
 
 
+def test_a_line_is_on_the_critical_path_within_the_window(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """A window inside of the longest segment gives its line all of the window, and no other line any."""
+    page = opened(runs[0])
+    path = page.evaluate("kernbench.run(0).timeline.data.path.filter((each) => each.line)")
+    longest = max(path, key=lambda each: each["to_ns"] - each["from_ns"])
+    middle, long = (longest["from_ns"] + longest["to_ns"]) / 2, (longest["to_ns"] - longest["from_ns"]) / 4
+    page.evaluate(f"kernbench.run(0).set('window', [{middle - long / 2}, {middle + long / 2}])")
+    page.wait_for_timeout(150)
+    told = page.locator(f"{TIMELINE} .source tr.hot").evaluate_all("rows => rows.map((row) => row.ariaLabel)")
+    line, told_long = longest["line"].rpartition(":")[2], page.evaluate(f"kernbench.time({long})")
+    for each in told:
+        spent = told_long if each.startswith(f"line {line}: ") else "0 ns"
+        assert each.endswith(f", {spent} on the critical path")
+    assert any(each.startswith(f"line {line}: ") for each in told)
+
+
+def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
+    """A composite's line asks for it and goes on: the line's bar is short, that of the end has nearly all the time."""
+    params = {"M": 64, "N": 64, "K": 64}
+    kb.run("gemm-composite", "tiny", params, plugins=plugins, timeline=True, report=(file := tmp_path / "page.html"))
+    page = opened(file)
+    page.wait_for_timeout(150)
+    rows = page.locator(f"{TIMELINE} .source tr:has(.amount)")
+    line, end = rows.all_inner_texts()
+    assert "40 ns" in line and "waiting at the end of the program" in end
+    short, long = (float(rows.nth(i).locator("rect").first.get_attribute("width")) for i in (0, 1))
+    assert short + long == pytest.approx(100, abs=0.1) and short < 5
+
+
 def test_light_and_dark(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """As the system has them, and by the button; text stands out in both, canvases are drawn anew."""
     for scheme, ground in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 22, 28)")):
