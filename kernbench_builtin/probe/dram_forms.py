@@ -6,8 +6,8 @@ from attrs import frozen
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_bounds import least_time
-from kernbench_builtin.probe.dram_turns import served_in
-from kernbench_builtin.probe.dram_workload import DramCase, parts, workload
+from kernbench_builtin.probe.dram_loop import served_in
+from kernbench_builtin.probe.dram_workload import DramCase, asked, parts, workload
 
 
 @frozen
@@ -31,11 +31,11 @@ def closed_form(case: DramCase, g: DramGeometry, peak: float, outstanding: int |
         return _rowless(case, g)
     if g.window is None or g.drain is None:
         return None
-    asked = parts(case, g)
+    requests = asked(case, g)
     nbytes = case.requests * case.chunk
-    bound = least_time(asked, g, reopens=case.pattern == "onebank")
-    queued = asked if g.queue_of == 1 else parts(case, g, g.queue_of)
-    took = max(bound.ns, served_in(queued, g, case.requests, outstanding))
+    bound = least_time(parts(requests), g, reopens=case.pattern == "onebank")
+    queued = requests if g.queue_of == 1 else asked(case, g, g.queue_of)
+    took = max(bound.ns, served_in(queued, g, outstanding))
     return ClosedForm(nbytes / took / peak, bound.rule, nbytes / bound.ns / peak)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
-from kernbench_builtin.probe.dram_workload import RowPlace, places_of
+from kernbench_builtin.probe.dram_recurrence import CommandBus, Recurrence
+from kernbench_builtin.probe.dram_workload import READ, RowPlace, places_of
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
 
@@ -23,10 +23,14 @@ Regions = tuple[Region, ...]
 
 @attrs.define(eq=False)
 class _Read:
-    """One read: when it was sent (ns), how many bursts are left, and the clock of its last column command so far."""
+    """One read: when it was sent (ns), how many bursts are left and how many of them are not in their queues.
+
+    `last` is the clock of its last column command so far.
+    """
 
     sent: float
     left: int
+    entering: int
     last: float = 0.0
 
 
@@ -66,8 +70,11 @@ class _Loop:
     def __init__(self, g: DramGeometry) -> None:
         self._g = g
         together = max(1, g.buses)
-        buses = [Slots(1) for _ in range(0, g.channels, together)]
+        buses = [CommandBus() for _ in range(0, g.channels, together)]
         self._places = {channel: _Waiting(g, buses[channel // together]) for channel in range(g.channels)}
+        #: Places of the front end that are free, and the reads that wait for one, each from its clock on.
+        self._room = g.front_end or math.inf
+        self._front: deque[tuple[float, dict[int, list[RowPlace]], _Read]] = deque()
         self.bursts = 0
 
     def clock(self, time: float) -> float:
@@ -79,13 +86,32 @@ class _Loop:
     def send(self, time: float, regions: Regions) -> _Read:
         """Send a read at `time` (ns), not before what was sent or settled."""
         by_channel = places_of(regions, self._g)
-        read = _Read(time, sum(len(places) for places in by_channel.values()))
-        self.bursts += read.left
-        at = self.clock(time)
+        number = sum(len(places) for places in by_channel.values())
+        read = _Read(time, number, number)
+        self.bursts += number
+        self._front.append((self.clock(time), by_channel, read))
+        if self._room:
+            self._room -= 1
+            self._admit(0.0)
+        return read
+
+    def _admit(self, at: float) -> None:
+        """Let the first read that waits go to the queues, from a clock on."""
+        came, by_channel, read = self._front.popleft()
         for channel, places in by_channel.items():
             for place in places:
-                self._places[channel].come(place, at, read)
-        return read
+                self._places[channel].come(place, max(at, came), read)
+
+    def _enter(self, waiting: _Waiting, at: float) -> None:
+        """Let a burst into its queue; the last one of a read frees a place of the front end."""
+        read = waiting.enter(at)
+        read.entering -= 1
+        if read.entering:
+            return
+        if self._front:
+            self._admit(at + 1)
+        else:
+            self._room += 1
 
     def settle(self, until: float) -> bool:
         """Let bursts in and open the rows that they wait for, in the order of time until a clock; say if any was."""
@@ -94,7 +120,7 @@ class _Loop:
             due, bank, place = min(((*each.next(), each) for each in self._places.values()), key=lambda found: found[0])
             if due > until or math.isinf(due):
                 return settled
-            place.enter(due) if bank < 0 else place.open(bank)
+            self._enter(place, due) if bank < 0 else place.open(bank)
             settled = True
 
     def answered_by(self, read: _Read, time: float) -> bool:
@@ -114,10 +140,10 @@ class _Loop:
 class _Waiting:
     """The bursts of one pseudo-channel: in front of its queue, and by bank while another row is open; each in order."""
 
-    def __init__(self, g: DramGeometry, commands: Slots) -> None:
+    def __init__(self, g: DramGeometry, bus: CommandBus) -> None:
         assert g.window is not None
         self._window = -(-g.window[0] // g.queue_of)
-        self._recurrence = Recurrence(g, commands)
+        self._recurrence = Recurrence(g, bus)
         self._leave: list[float] = []
         self._inside = 0
         self._entering: deque[tuple[RowPlace, float, _Read]] = deque()
@@ -136,8 +162,11 @@ class _Waiting:
             return at
         return max(at, self._leave[0]) if self._leave else math.inf
 
-    def enter(self, at: float) -> None:
-        """Let a burst into the queue at a clock; where another row is open it waits until that may be closed."""
+    def enter(self, at: float) -> _Read:
+        """Let a burst into the queue at a clock, and return its read.
+
+        Where another row is open it waits until that may be closed.
+        """
         place, _, read = self._entering.popleft()
         if self._inside < self._window:
             self._inside += 1
@@ -151,9 +180,10 @@ class _Waiting:
             waiting.append((place, at, read))
         else:
             self._waiting[place[0]] = deque([(place, at, read)])
+        return read
 
     def _serve(self, place: RowPlace, at: float, read: _Read) -> None:
-        column = self._recurrence.read(place, at)
+        column = self._recurrence.column(READ, place, at)
         heapq.heappush(self._leave, column + 1)
         read.left -= 1
         read.last = max(read.last, column)

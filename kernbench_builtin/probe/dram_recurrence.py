@@ -6,14 +6,13 @@ the activations, of its group and of the data bus. No clock is stepped, and each
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_workload import READ, WRITE, RowPlace
+from kernbench_builtin.probe.dram_workload import WRITE, RowPlace
 
 _NEVER = -1e18
 
@@ -45,6 +44,35 @@ class Slots:
         self._after[slot] = slot + 1
 
 
+class CommandBus:
+    """Give each clock of a row-command bus to one command; those that are not given in the end can be given back."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def take(self, at: float, clocks: float) -> Iterator[float]:
+        """Take the first so many free clocks from `at` on, and yield them."""
+        for _ in range(int(clocks)):
+            at = self.first(at)
+            self._taken.add(int(at))
+            yield at
+
+    def first(self, at: float) -> float:
+        """Return the first clock from `at` on that is free."""
+        clock = int(at)
+        if clock not in self._taken:
+            return at
+        while clock in self._taken:
+            clock += 1
+        return clock
+
+    def give_back(self, clocks: Iterable[float]) -> None:
+        """Free some clocks."""
+        self._taken.difference_update(map(int, clocks))
+
+
 @attrs.define
 class _Bank:
     """One bank: its row, when it was opened, and from when on it may be closed and opened again (clocks)."""
@@ -63,28 +91,29 @@ class _Turn:
     """The slots of one turn of reads or writes, and what its bursts did, until it is known where it ends."""
 
     acts: list[Slots]
-    commands: Slots
     bus: list[Slots]
     groups: list[Slots]
     group_acts: list[Slots]
     banks: dict[int, _Bank] = attrs.field(factory=dict)
     #: (clock of the first row command, bank, what the bank is from then on): before the end of the turn, in order.
     changes: list[tuple[float, int, _Bank]] = attrs.field(factory=list)
+    #: Clocks of the row-command bus.
+    commands: list[float] = attrs.field(factory=list)
 
 
 class Recurrence:
-    """Keep the banks of a pseudo-channel, or of several with one queue, and serve turns of bursts one after the other.
+    """Keep the banks of a pseudo-channel, or of several with one queue, and serve bursts in turns of reads and writes.
 
     Banks and groups of the second follow those of the first.
     """
 
-    def __init__(self, g: DramGeometry, commands: Slots | None = None, places: int = 1) -> None:
-        """Begin with all banks closed; `commands` are clocks of the row-command bus that others take, too."""
+    def __init__(self, g: DramGeometry, bus: CommandBus | None = None, places: int = 1) -> None:
+        """Begin with all banks closed; others may take clocks of the row-command `bus`, too."""
         clock = g.timing["tCK"]
         self._t = {name: value / clock for name, value in g.timing.items()}
         self._g = g
         self._places = places
-        self._sharing = max(1, min(g.buses, g.channels) // places)
+        self._bus = bus or CommandBus()
         self._per_group = max(1, g.banks // g.bank_groups)
         single = g.refresh == "per_bank"
         every = math.inf if g.refresh == "none" else self._t["tREFI"]
@@ -99,45 +128,31 @@ class Recurrence:
         #: When the last column command of each group came, by kind.
         never = [_NEVER] * g.bank_groups * places
         self._columns = (never, never.copy())
-        self.now = 0.0
-        #: When each burst that was served had its column command.
-        self.served_at: list[float] = []
-        self._reading = self._turn()
-        if commands is not None:
-            self._reading.commands = commands
+        self._now = self._turn()
 
     def _turn(self) -> _Turn:
         t, groups, places = self._t, self._g.bank_groups * self._places, range(self._places)
         return _Turn(
-            [Slots(max(t["tFAW"] / 4, t["tRRD_S"])) for _ in places], Slots(self._sharing),
+            [Slots(max(t["tFAW"] / 4, t["tRRD_S"])) for _ in places],
             [Slots(t["tCCD_S"]) for _ in places],
             [Slots(t["tCCD_L"]) for _ in range(groups)], [Slots(t["tRRD_L"]) for _ in range(groups)],
         )  # fmt: skip
 
-    def serve(self, kind: int, bursts: Sequence[RowPlace], number: int, window: int) -> list[int]:
-        """Serve `number` of `bursts`, of which `window` are seen at a time; return which, as indices."""
-        turn, start = self._turn(), self.now
-        leave: list[float] = []
-        columns: list[float] = []
-        for index, (bank, row) in enumerate(bursts[: number + window - 1]):
-            seen = start if index < window else heapq.heappop(leave)
-            at = self._column(turn, kind, bank, row, max(seen, start))
-            columns.append(at)
-            heapq.heappush(leave, at + 1)
-        served = sorted(sorted(range(len(columns)), key=columns.__getitem__)[:number])
-        end = max(columns[index] for index in served)
-        self._keep(turn, kind, end, [(bursts[index][0], columns[index]) for index in served])
-        self.served_at += [columns[index] for index in served]
-        self.now = end + 1
-        return served
+    def begin(self) -> None:
+        """Begin a turn of reads or of writes."""
+        self._now = self._turn()
 
-    def read(self, place: RowPlace, at: float) -> float:
-        """Return the clock of the column command of a read that comes at `at`, after all that were read before."""
-        return self._column(self._reading, READ, *place, at)
+    def column(self, kind: int, place: RowPlace, seen: float) -> float:
+        """Return the clock of the column command of a burst that is seen from `seen` on, after all of its turn."""
+        return self._column(self._now, kind, *place, seen)
+
+    def end(self, kind: int, end: float, served: Sequence[tuple[int, float]]) -> None:
+        """End a turn after the clock `end`: of what was begun, (bank, clock) of each column command were `served`."""
+        self._keep(self._now, kind, end, served)
 
     def row_until(self, number: int, at: float) -> tuple[int, float]:
         """Return what row of a bank is open at clock `at`, -1 for none, and from when on it may be closed."""
-        bank = self._reading.banks.get(number) or self._banks[number]
+        bank = self._now.banks.get(number) or self._banks[number]
         row = -1 if at >= bank.due else bank.row
         return row, min(max(at, bank.closable), max(at, bank.due))
 
@@ -170,20 +185,20 @@ class Recurrence:
 
     def _open(self, turn: _Turn, bank: _Bank, number: int, row: int, seen: float) -> None:
         """Close and open a bank as soon as there are slots for it."""
-        t, commands = self._t, turn.commands
+        t = self._t
         at = max(seen, bank.openable)
         first = at
         if bank.row >= 0:
-            first = at = self._command(commands, max(seen, bank.closable), t["tPRE"])
+            first = at = self._command(turn, max(seen, bank.closable), t["tPRE"])
             at = max(at + t["tRP"], bank.opened + t["tRC"])
         if self._held and at >= self._every:
             at += max(0.0, self._held - at % self._every)
         acts, group_acts = turn.acts[number // self._g.banks], turn.group_acts[number // self._per_group]
-        while (later := commands.first(group_acts.first(acts.first(at)))) > at:
+        while (later := self._bus.first(group_acts.first(acts.first(at)))) > at:
             at = later
         acts.take(at)
         group_acts.take(at)
-        self._command(commands, at, t["tACT"])
+        self._command(turn, at, t["tACT"])
         bank.row, bank.opened, bank.closable, bank.last = row, at, at + t["tRAS"], _NEVER
         turn.changes.append((first, number, attrs.evolve(bank)))
 
@@ -197,13 +212,11 @@ class Recurrence:
         bank.due += self._again
         turn.changes.append((due, number, attrs.evolve(bank)))
 
-    def _command(self, commands: Slots, at: float, clocks: float) -> float:
-        """Take so many slots of the row-command bus; return when the first one is."""
-        first = commands.first(at)
-        for _ in range(int(clocks)):
-            at = commands.first(at)
-            commands.take(at)
-        return first
+    def _command(self, turn: _Turn, at: float, clocks: float) -> float:
+        """Take so many clocks of the row-command bus; return the first one."""
+        taken = list(self._bus.take(at, clocks))
+        turn.commands += taken
+        return taken[0]
 
     def _after_other(self, kind: int, group: int) -> float:
         """Return before when the bus does not turn to a kind."""
@@ -214,9 +227,10 @@ class Recurrence:
         written = t["tCWL"] + t["tBL"]
         return max(last + written + t["tWTR_S"], others[group] + written + t["tWTR_L"])
 
-    def _keep(self, turn: _Turn, kind: int, end: float, served: list[tuple[int, float]]) -> None:
+    def _keep(self, turn: _Turn, kind: int, end: float, served: Sequence[tuple[int, float]]) -> None:
         """Take over what was done until `end`: rows that were opened, and columns that were `served`."""
         t = self._t
+        self._bus.give_back(clock for clock in turn.commands if clock > end)
         held = t["tCWL"] + t["tBL"] + t["tWR"] if kind == WRITE else t["tRTP"]
         for first, number, changed in turn.changes:
             if first <= end:

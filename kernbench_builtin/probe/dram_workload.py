@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,8 @@ READ, WRITE = 0, 1
 RowPlace = tuple[int, int]
 #: (READ or WRITE, bursts): what one request asks of one pseudo-channel.
 RequestPart = tuple[int, list[RowPlace]]
+#: (READ or WRITE, bursts by pseudo-channel): what one request asks.
+AskedPlaces = tuple[int, dict[int, list[RowPlace]]]
 
 #: (ns, operation, ranges): a request of a trace.
 Timed = tuple[float, str, tuple[Region, ...]]
@@ -102,13 +104,17 @@ def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Regio
             yield op, (Region(base, case.chunk),)
 
 
-def parts(case: DramCase, g: DramGeometry, together: int = 1) -> dict[int, list[RequestPart]]:
-    """Return what each pseudo-channel of a controller with banks is asked, in order; or each so many `together`."""
-    assert g.locate is not None
+def asked(case: DramCase, g: DramGeometry, together: int = 1) -> list[AskedPlaces]:
+    """Return of each request of a case what it asks of each pseudo-channel, or of so many `together`."""
+    return [(READ if op == "read" else WRITE, places_of(regions, g, together)) for op, regions in workload(case, g)]
+
+
+def parts(requests: Iterable[AskedPlaces]) -> dict[int, list[RequestPart]]:
+    """Return what each pseudo-channel of a controller with banks is asked, in order."""
     found: dict[int, list[RequestPart]] = {}
-    for op, regions in workload(case, g):
-        for channel, places in places_of(regions, g, together).items():
-            found.setdefault(channel, []).append((READ if op == "read" else WRITE, places))
+    for kind, by_channel in requests:
+        for channel, places in by_channel.items():
+            found.setdefault(channel, []).append((kind, places))
     return found
 
 

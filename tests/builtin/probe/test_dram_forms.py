@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -15,9 +15,9 @@ from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_builtin.probe.dram_forms import closed_form
 from kernbench_builtin.probe.dram_latency import mean_latency
+from kernbench_builtin.probe.dram_loop import ClosedLoop
 from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
-from kernbench_builtin.probe.dram_turns import ClosedLoop
-from kernbench_builtin.probe.dram_workload import READ, WRITE
+from kernbench_builtin.probe.dram_workload import READ, WRITE, AskedPlaces
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
@@ -108,6 +108,29 @@ def test_queues_that_are_shared_reach_what_is_expected(
     holds(driven(plugins, standard=standard, queues="shared"), case, most)
 
 
+FRONT: list[tuple[DramCase, float, dict[str, object]]] = [
+    (DramCase("random", 32, 6000, 0.5), 0.10, {"front_end": 1, "read_queue": 8, "write_queue": 8}),
+    (DramCase("random", 32, 6000), 0.05, {"front_end": 1, "read_queue": 8}),
+    (DramCase("random", 32, 6000), 0.05, {"front_end": 8, "read_queue": 8}),
+    (DramCase("rows", 128, 2000, 0.0), 0.05, {"front_end": 2, "write_queue": 8}),
+    (DramCase("random", 256, 1500), 0.05, {"front_end": 1, "read_queue": 16, "refresh": "all_bank"}),
+    (DramCase("random", 32, 6000, 0.5), 0.10, {"front_end": 1, "read_queue": 16}),
+    (DramCase("rows", 64, 3000, 0.7), 0.10, {"front_end": 4, "read_queue": 16, "write_queue": 32}),
+    (DramCase("random", 32, 6000, 0.5), 0.10, {"front_end": 1, "queues": "shared", "read_queue": 32}),
+    (DramCase("rows", 32, 6000, 0.5), 0.10, {"read_queue": 64, "write_queue": 8}),
+]
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize(("case", "most", "params"), FRONT)
+@pytest.mark.sample(14)
+def test_a_small_front_end_is_as_expected(
+    plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
+) -> None:
+    """A full queue holds up what is for the others, of four pseudo-channels and of both kinds."""
+    holds(driven(plugins, **{"channels": 4, "standard": standard, **params}), case, most, 1024)
+
+
 CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
     (DramCase("sequential", 4096, 60, chain=True), 0.01, 0.02, {}),
     *((DramCase("sequential", 4096, 400, chain=True), load, 0.10, {}) for load in (0.3, 0.6, 0.8, 0.9, 0.95)),
@@ -117,6 +140,7 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
     *((DramCase("sequential", 256, 3000, chain=True), load, 0.10, {}) for load in (0.5, 0.8, 0.9)),
     *((DramCase("random", 32, 4000), load, 0.05, {}) for load in (0.05, 0.1, 0.2)),
     *((DramCase("rows", 256, 2000, chain=True), load, 0.10, {}) for load in (0.2, 0.4)),
+    *((DramCase("random", 32, 6000), 0.1, 0.10, {"channels": 4, "front_end": n, "read_queue": 8}) for n in (1, 8)),
 ]
 
 
@@ -154,6 +178,18 @@ def test_row_hits_go_before_the_precharge_of_an_older_burst(plugins: Plugins) ->
     answers = [16 + 31 + 22, 16 + 72 + 31 + 22 - 5, 16 + 31 + 4 + 22 - 6]
     reads = [read(0, 1), read(5, 2), read(6, 1, 1)]
     assert mean_latency(reads, geometry, None) == pytest.approx(sum(answers) / 3 * CLOCK)
+
+
+@pytest.mark.parametrize(("front_end", "last"), [(1, 81), (2, 49), (3, 16)])
+def test_reads_wait_for_a_place_of_the_front_end(plugins: Plugins, front_end: int, last: int) -> None:
+    """Queues of one: each of three waits for the one before, until 48 and 80; the fourth, elsewhere, for a place."""
+    geometry = driven(plugins, read_queue=1, pseudo_channels=1, front_end=front_end).geometry
+    address = geometry.address
+    assert address is not None
+    places = (DramPlace(0, 0, 1, 0), DramPlace(0, 4, 1, 0), DramPlace(0, 8, 1, 0), DramPlace(1, 0, 1, 0))
+    reads = [(0.0, (Region(address(place), 32),)) for place in places]
+    answers = [at + 31 + 22 for at in (16, 48, 80, last)]
+    assert mean_latency(reads, geometry, None) == pytest.approx(sum(answers) / 4 * CLOCK)
 
 
 def test_each_of_a_chain_is_sent_when_the_one_before_is_answered(plugins: Plugins) -> None:
@@ -236,6 +272,7 @@ def shapes(draw: st.DrawFn) -> dict[str, object]:
         "pseudo_channels": draw(st.sampled_from((1, 2))),
         "read_queue": draw(st.sampled_from((8, 16, 32, 64, 128))),
         "write_queue": draw(st.sampled_from((8, 16, 32, 64))),
+        "front_end": draw(st.sampled_from((1, 2, 8, 32, 256))),
     }  # fmt: skip
 
 
@@ -315,20 +352,80 @@ BY_HAND: list[tuple[str, list[tuple[int, list[tuple[int, int]]]], int]] = [
 def test_a_few_bursts_come_when_the_rules_say(
     plugins: Plugins, turns: list[tuple[int, list[tuple[int, int]]]], clock: int
 ) -> None:
-    recurrence = Recurrence(driven(plugins, channels=1).geometry)
+    recurrence, now = Recurrence(driven(plugins, channels=1).geometry), 0.0
     for kind, bursts in turns:
-        assert recurrence.serve(kind, bursts, len(bursts), 64) == list(range(len(bursts)))
-    assert recurrence.served_at[-1] == clock
+        recurrence.begin()
+        columns = [recurrence.column(kind, place, now) for place in bursts]
+        recurrence.end(kind, columns[-1], [(bank, at) for (bank, _), at in zip(bursts, columns, strict=True)])
+        now = columns[-1] + 1
+    assert now - 1 == clock
 
 
-def test_a_small_queue_shows_later_bursts_later_and_the_earliest_end_a_turn(plugins: Plugins) -> None:
+def served(
+    plugins: Plugins, asked: Sequence[tuple[int, list[tuple[int, int, int]]]], *, most: int = 99, front_end: int = 256,
+    window: tuple[int, int] = (64, 64), drain: tuple[int, int] = (52, 12), **times: float,
+) -> list[list[float]]:  # fmt: skip
+    """Return when the bursts (channel, bank, row) of some requests are served, by channel."""
+    geometry = driven(plugins, **({"overhead": "0 ns"} if times else {})).geometry
+    timing = {**geometry.timing, **times}
+    geometry = attrs.evolve(geometry, front_end=front_end, window=window, drain=drain, timing=timing)
+    loop = ClosedLoop(list(requests(asked)), geometry, most)
+    loop.run(0, 9999)
+    return [queue.served_at for queue in loop.queues.values()]
+
+
+def requests(asked: Sequence[tuple[int, list[tuple[int, int, int]]]]) -> Iterator[AskedPlaces]:
+    for kind, bursts in asked:
+        places: dict[int, list[tuple[int, int]]] = {}
+        for channel, bank, row in bursts:
+            places.setdefault(channel, []).append((bank, row))
+        yield kind, places
+
+
+def test_a_small_queue_shows_later_bursts_later(plugins: Plugins) -> None:
     """Two rows of a bank and one of another: what is seen decides whether that goes before the second one."""
-    bursts = [(0, 1), (0, 2), (4, 1)]
-    geometry = driven(plugins, channels=1).geometry
-    for window, served, clocks in ((3, [0, 2], [31, 37]), (1, [0, 1], [31, 103])):
-        recurrence = Recurrence(geometry)
-        assert recurrence.serve(READ, bursts, 2, window) == served
-        assert recurrence.served_at == clocks
+    asked = [(READ, [(0, 0, 1)]), (READ, [(0, 0, 2)]), (READ, [(0, 4, 1)])]
+    assert served(plugins, asked, window=(3, 64)) == [[31, 37, 103]]
+    assert served(plugins, asked, window=(1, 64)) == [[31, 103, 104 + 31]]
+
+
+def test_a_turn_that_ends_leaves_open_rows_and_what_was_not_served(plugins: Plugins) -> None:
+    """A write at clock 2 goes at once, before a read whose row was activated at 0; that waits for the turn only."""
+    asked = [(READ, [(0, 0, 1)]), (READ, [(0, 0, 2)]), (WRITE, [(0, 4, 1)])]
+    write = 2 + 15
+    times = [[write, write + 10 + 2 + 7, 72 + 31]]
+    assert served(plugins, asked, front_end=1, drain=(1, 0)) == times
+    assert served(plugins, asked, front_end=1, drain=(2, 0)) == [[31, 103, 104 + 15]]
+
+
+@pytest.mark.parametrize(
+    ("front_end", "first", "other"),
+    [(1, [(0, 4, 1)], 33 + 31), (2, [(0, 4, 1)], 1 + 31), (1, [(0, 4, 1), (1, 4, 1)], 33 + 31)],
+)
+def test_a_full_queue_holds_up_the_front_end(
+    plugins: Plugins, front_end: int, first: list[tuple[int, int, int]], other: int
+) -> None:
+    """The second request waits until the first leaves, at 32; the third is for another channel, and is let in then."""
+    asked = [(READ, [(0, 0, 1)]), (READ, first), (READ, [(2, 0, 1)])]
+    channels = served(plugins, asked, front_end=front_end, window=(1, 64))
+    assert channels[0] == [31, 32 + 31]
+    assert channels[-1] == [other]
+
+
+def test_a_row_command_waits_for_that_of_another_pseudo_channel(plugins: Plugins) -> None:
+    """An activation takes two clocks of the bus; the third pseudo-channel has a bus of its own."""
+    asked = [(READ, [(0, 0, 1)]), (READ, [(1, 0, 1)]), (READ, [(2, 0, 1)])]
+    assert served(plugins, asked) == [[31], [2 + 31], [31]]
+
+
+def test_the_next_of_a_closed_loop_comes_when_one_is_answered(plugins: Plugins) -> None:
+    """A read with its data, 20 + 2 clocks after its column; a write when it is in its queue; then 16 of overhead."""
+    assert served(plugins, [(READ, [(0, bank, 1)]) for bank in (0, 4, 8)], most=1) == [
+        [31, 31 + 22 + 16 + 31, 2 * (31 + 22 + 16) + 31]
+    ]
+    assert served(plugins, [(WRITE, [(0, bank, 1)]) for bank in (0, 4)], most=1) == [[15, 16 + 15]]
+    several = [(READ, [(0, 0, 1), (2, 0, 1), (2, 0, 2)]), (READ, [(0, 0, 1)])]
+    assert served(plugins, several, most=1)[0][-1] == 103 + 22 + 16
 
 
 @pytest.mark.parametrize(
@@ -348,18 +445,16 @@ def test_a_refresh_closes_its_banks_and_is_waited_for(
     plugins: Plugins, refresh: str, at: int, bank: int, clock: int
 ) -> None:
     recurrence = Recurrence(driven(plugins, channels=1, refresh=refresh).geometry)
-    assert recurrence.read((bank, 1), at) == clock
+    assert recurrence.column(READ, (bank, 1), at) == clock
 
 
-def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins) -> None:
-    """Every fourth burst is a write: 156 reads bring the 52nd, and go on when 12 are left, 40 writes later."""
-    geometry = driven(plugins, channels=1).geometry
-    asked = [(WRITE if number % 4 == 3 else READ, [(0, 1)]) for number in range(4000)]
-    loop = ClosedLoop(deque(asked), 100, (64, 64), 10_000)
-    assert geometry.drain == (52, 12)
-    turns = [loop.turn(kind, geometry.drain) for _ in range(3) for kind in (READ, WRITE)]
-    assert turns[1::2] == [40, 40, 40]
-    assert turns[2::2] == [120, 120]
+def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fourth burst is a write: the 52nd ends a turn of reads, which go on when 12 are left, 40 writes later."""
+    turns: list[tuple[int, int]] = []
+    monkeypatch.setattr(Recurrence, "end", lambda _, kind, end, served: turns.append((kind, len(served))))
+    asked = [(WRITE if number % 4 == 3 else READ, [(0, 0, 1)]) for number in range(4000)]
+    served(plugins, asked, most=100, tCL=0.0, tBL=0.0)
+    assert turns[1:-1] == [(WRITE, 40), (READ, 120)] * 23 + [(WRITE, 40)]
 
 
 def test_nothing_is_expected_of_a_model_that_does_not_tell_its_queues(plugins: Plugins) -> None:
