@@ -270,8 +270,7 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchPa
         choices = typing.get_args(hint)
         kind: str | None = "choice"
     else:
-        array = getattr(typing.get_origin(hint) or hint, "__name__", "") == "ndarray"
-        kind = "npy" if array else _KINDS.get(hint)
+        kind = "npy" if _is_array(hint) else _KINDS.get(hint)
     if kind is None or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
         bare = parameter.annotation is inspect.Parameter.empty
         found = "left bare" if bare else repr(parameter.annotation)
@@ -280,6 +279,14 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchPa
             f"Literal[…] or np.ndarray, or one of these | None, not {found}."
         )
     return BenchParam(parameter.name, kind, optional, required, default, choices)
+
+
+def _is_array(hint: object) -> bool:
+    """Tell whether a hint is numpy's array; `NDArray` is an alias with a `__value__` from numpy 2.5 on."""
+    for _ in range(2):
+        hint = typing.get_origin(hint) or hint
+        hint = getattr(hint, "__value__", hint)
+    return getattr(hint, "__name__", "") == "ndarray"
 
 
 def _without_none(hint: object) -> tuple[object, bool]:

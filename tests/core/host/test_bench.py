@@ -6,6 +6,7 @@ import json
 import math
 from enum import IntEnum, StrEnum
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, Literal
 
 import numpy as np
@@ -321,3 +322,22 @@ def test_an_annotation_may_speak_of_tensors_too() -> None:
 
     found = describe_bench("it", bench).params
     assert [(param.kind, param.optional) for param in found] == [("npy", True), ("npy", False)]
+
+
+class AliasOfArrays:
+    """What numpy's `NDArray` is from 2.5 on: an alias by name, with what it stands for behind it."""
+
+    __name__ = "NDArray"
+    __value__ = np.ndarray[Any, Any]
+
+
+def test_an_array_is_told_by_what_its_alias_stands_for() -> None:
+    """`NDArray[Any]`, of whichever numpy, alone and beside a tensor and None."""
+
+    def bench(rt: Any, a: Any, b: Any = None) -> None:
+        """Take arrays."""
+
+    alias = GenericAlias(AliasOfArrays(), (Any,))  # type: ignore[arg-type]
+    bench.__annotations__ = {"a": alias, "b": alias | DeviceTensor | None}
+    kinds = {param.name: param.kind for param in open_bench(bench, NOBODY).params}
+    assert kinds == {"a": "npy", "b": "npy"}
