@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +251,7 @@ class RunResult:
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
         apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns")
-        own = (getattr(self, field.name) for field in attrs.fields(RunResult) if field.name not in apart)
+        own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
         return (attrs.evolve(self.timing, wall_s=0.0), *own)
 
     def __eq__(self, other: object) -> bool:
@@ -268,6 +269,21 @@ class RunResult:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def _settled(value: Any) -> Any:
+    """Return a value with one and the same NaN everywhere: it is equal to nothing, but a tuple finds it in its place."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value
+    if isinstance(value, Mapping):
+        return {key: _settled(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(map(_settled, value))
+    from kernbench_core.compute.verification import Verification  # a run without data does not load it
+
+    if isinstance(value, Verification):
+        return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(Verification) if each.eq)
+    return value
 
 
 def _left_behind(what: str, instead: str) -> UsageError:

@@ -6,10 +6,11 @@ import json
 import math
 from types import ModuleType
 
+import attrs
 import pytest
 
 from kernbench_core.compute.verification import Verification
-from kernbench_core.runs.result import json_text
+from kernbench_core.runs.result import RunResult, json_text
 
 PROMISED = {
     "schema", "bench", "params", "topology", "total_ns", "phases", "ops", "events", "wall_s", "verified",
@@ -61,6 +62,23 @@ def test_json_has_no_nan(samples: ModuleType) -> None:
     """An error that is no number is written as a word, as JSON has no NaN."""
     result = samples.make_result(Verification(False, 1, math.nan, ()))
     assert json.loads(json_text(result.to_json()))["max_abs_error"] == "nan"
+
+
+def test_nan_is_equal_to_nan_where_results_are_compared(samples: ModuleType) -> None:
+    """However deep it lies, and whichever NaN it is; a number is no NaN, and one key is not another."""
+
+    def told(number: float, key: str = "rate") -> RunResult:
+        rows, manifest = ({key: number, "n": 1},), {"a": [{"b": number}]}
+        found: RunResult = samples.make_result(
+            Verification(False, 1, number, ("c",)), rows=rows, params={"x": number}, manifest=manifest
+        )
+        return found
+
+    assert told(float("nan")) == told(float("nan"))
+    assert hash(told(float("nan"))) == hash(told(float("nan")))
+    assert told(float("nan")) not in (told(1.0), told(float("nan"), "share")) and told(1.0) != told(2.0)
+    for name in ("rows", "params", "manifest", "verification"):
+        assert attrs.evolve(told(1.0), **{name: getattr(told(math.nan), name)}) != told(1.0)
 
 
 @pytest.mark.parametrize(
