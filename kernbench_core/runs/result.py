@@ -272,7 +272,7 @@ class RunResult:
 
 
 def _settled(value: Any) -> Any:
-    """Return a value with one and the same NaN everywhere: it is equal to nothing, but a tuple finds it in its place."""
+    """Return a value with one and the same NaN everywhere, which a tuple finds equal, as it is the same object."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value
     if isinstance(value, Mapping):

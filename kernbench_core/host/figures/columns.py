@@ -39,9 +39,9 @@ ColumnSource: TypeAlias = _Array | TextColumn | Callable[[], _Array | TextColumn
 class ColumnTable:
     """Keep `rows` rows by column. A column may be given as a function, which is called when it is first looked at.
 
-    `columns["name"]` is a numpy array (texts are of dtype object), `columns[3]` a row as a dict, `columns[2:5]` and
-    `columns[mask]` are columns of those rows. `len` counts rows, iteration gives them, `in` and `keys()` are about
-    names, so that `dict(columns)` has the arrays by name. Equal where all names and values are.
+    `columns["name"]` is a numpy array that is only read (texts are of dtype object), `columns[3]` a row as a dict,
+    `columns[2:5]` and `columns[mask]` are columns of those rows. `len` counts rows, iteration gives them, `in` and
+    `keys()` are about names, so that `dict(columns)` has the arrays by name. Equal where all names and values are.
 
     >>> links = kb.run("vector-add", "tiny", {"n": 64}).links
     >>> int(links["bytes"].max()), links[links["bytes"] > 900]["name"][0]
@@ -67,7 +67,9 @@ class ColumnTable:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             found = self._column(key)
-            return found.array() if isinstance(found, TextColumn) else found
+            seen = found.array() if isinstance(found, TextColumn) else found.view()
+            seen.flags.writeable = False  # a result is a value: what is written there would change it for all
+            return seen
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             at = range(self._rows)[key]
             return {name: _plain(self[name][at]) for name in self._columns}

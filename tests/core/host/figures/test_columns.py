@@ -71,6 +71,19 @@ def test_a_column_is_made_when_it_is_looked_at_and_once() -> None:
     assert calls == [1]
 
 
+@pytest.mark.parametrize("name", ["text", "number", "share"])
+def test_columns_are_only_read(name: str) -> None:
+    """Also those of some rows, and those that were pickled; a copy and the array that was given are one's own."""
+    given_array = np.arange(3)
+    table = made([("a", 1, 0.5), ("b", 2, 0.25)])
+    for found in (table, pickle.loads(pickle.dumps(table)), table[[1]], table[:1]):
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            found[name][0] = found[name][0]
+        found[name].copy()[0] = found[name][0]
+    assert ColumnTable(3, {"n": given_array})["n"].tolist() == [0, 1, 2]
+    given_array[0] = 7
+
+
 def test_other_values_names_and_things_are_not_equal() -> None:
     rows = [("a", 1, 0.5)]
     assert made(rows) != made([("a", 2, 0.5)])
