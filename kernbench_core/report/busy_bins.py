@@ -1,4 +1,4 @@
-"""What spans of each track cover of each of many equal stretches of a run, in so few bytes that a page can hold it."""
+"""How busy each track was in each of many equal stretches of a run, in so few bytes that a page can hold it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kernbench_core.timeline import LEVELS
+
 if TYPE_CHECKING:
     from kernbench_core.timeline import Timeline
 
@@ -15,13 +17,16 @@ if TYPE_CHECKING:
 _BINS: Final = 4096
 _LEAST_BINS: Final = 64
 _MOST_CELLS: Final = 8_000_000
+#: The kinds of tracks of places that the simulator counts.
+_COUNTED: Final = LEVELS[LEVELS.index("unit") :]
 
 
 def busy_bins(timeline: Timeline, kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return the tracks of some kinds that did anything and, row by row, the root of what spans cover, 0 to 255.
+    """Return the tracks of some kinds that did anything and, row by row, the root of how busy they were, 0 to 255.
 
-    What lies within another span of the same track is not counted twice. The root keeps a hundredth of a percent apart
-    from nothing.
+    Of units, channels and wires that is what the simulator counted, a share of all that they serve at once; of other
+    tracks it is what their spans cover, without what lies within another one. The root keeps a hundredth of a percent
+    apart from nothing.
     """
     spans = timeline.spans
     wanted = np.array([track.kind in kinds for track in timeline.tracks], bool)
@@ -32,9 +37,15 @@ def busy_bins(timeline: Timeline, kinds: Collection[str]) -> Mapping[str, Any]:
     edges = np.linspace(0.0, timeline.total_ns or 1.0, bins + 1)
     rows = np.zeros((len(used), bins), np.uint8)
     bounds = np.searchsorted(track, [*used, len(timeline.tracks)])
+    activity = timeline.activity
+    places = {} if activity is None else {place: row for row, place in enumerate(activity.places)}
     for row, (begin, stop) in enumerate(pairwise(bounds)):
-        found = np.minimum(shares(start[begin:stop], end[begin:stop], edges), 1.0)
-        rows[row] = np.rint(255 * np.sqrt(found))
+        one = timeline.tracks[used[row]]
+        if activity is not None and one.node in places and one.kind in _COUNTED:
+            found = activity.shares(places[one.node], edges)
+        else:
+            found = shares(start[begin:stop], end[begin:stop], edges)
+        rows[row] = np.rint(255 * np.sqrt(np.minimum(found, 1.0)))
     return {"tracks": used.astype(np.int32), "bins": bins, "rows": rows}
 
 

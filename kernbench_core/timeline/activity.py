@@ -49,6 +49,17 @@ class Activity:
         places = tuple(self.places[row] for row in rows)
         return Activity(self.edges_ns, places, self.servers[rows], self.busy_ns[rows], self.waiting_ns[rows])
 
+    def shares(self, row: int, edges_ns: Times) -> Times:
+        """Return how busy a place was between other edges, 0 to 1 of all that it serves at once; 0 of what is unknown.
+
+        Stretches that the edges cut are taken to be even.
+        """
+        within = np.clip(edges_ns, self.edges_ns[0], self.edges_ns[-1])
+        sums = np.concatenate([[0.0], np.cumsum(self.busy_ns[row], dtype=np.float64)])
+        busy = np.diff(np.interp(within, self.edges_ns, sums))
+        found: Times = np.maximum(busy, 0.0) / (np.diff(edges_ns) * self.servers[row])
+        return found
+
     def __repr__(self) -> str:
         return f"<Activity of {len(self.places)} places in {len(self.edges_ns) - 1} stretches>"
 

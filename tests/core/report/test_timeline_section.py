@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from kernbench_core.report import timeline_section
 from kernbench_core.report.busy_bins import busy_bins, shares
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.span_lanes import MOST, lanes
-from kernbench_core.timeline import Timeline, Track
+from kernbench_core.timeline import Activity, Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
 from tests.core.report.test_page import result
 
@@ -70,6 +71,20 @@ def test_what_lies_within_another_span_is_not_counted_twice() -> None:
     rows = found["rows"].reshape(-1, found["bins"])
     assert found["tracks"].tolist() == [0]
     assert ((rows[0] / 255) ** 2).mean() == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_track_of_a_place_is_as_busy_as_was_counted() -> None:
+    """One of two servers for half of the time is a quarter, however long something was there."""
+    spans_of = [(0, 0.0, 100.0, -1, -1), (1, 0.0, 100.0, -1, -1), (2, 0.0, 100.0, -1, -1)]
+    busy = np.array([[10.0, 40.0], [1.0, 1.0]], np.float32)
+    edges = np.array([0.0, 25.0, 75.0])
+    activity = Activity(edges, ("n1", "n2"), np.array([2, 1], np.int32), busy, np.zeros_like(busy))
+    made = attrs.evolve(timeline(spans_of, ["unit", "unit", "kernel"]), activity=activity)
+    found = busy_bins(made, ("unit", "kernel"))
+    rows = (found["rows"].reshape(-1, found["bins"]) / 255) ** 2
+    quarters = rows.reshape(3, 4, -1).mean(axis=2)
+    assert quarters[1] == pytest.approx([10 / 50, 40 / 100, 40 / 100, 0.0], abs=5e-3)
+    assert quarters[0] == pytest.approx(np.ones(4)) and quarters[2] == pytest.approx(np.ones(4))
 
 
 def test_the_time_of_a_line_is_without_that_of_lines_within_it() -> None:
