@@ -74,9 +74,10 @@ def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
     dtype = names.get(own, own)
     if dtype not in NAMES:
         raise UsageError(f"{call} must be a tensor of dtype {', '.join(NAMES)}, not {own}; cast it.")
-    if tensor.device.type != "cpu":
+    place = tensor.untyped_storage().device  # what the tensor itself says may be the simulated device
+    if place.type != "cpu":
         raise UsageError(
-            f"{call} must be in the host's memory, not on {tensor.device}; kernbench simulates the device, give "
+            f"{call} must be in the host's memory, not on {place}; kernbench simulates the device, give "
             "x.cpu()."
         )
     with torch.no_grad():

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.frontend import imports, simulation
+from kernbench_core.frontend import imports, simulation, torch_cuda
 from kernbench_core.frontend.storage import view_of
 from kernbench_core.runs.triton_run.machine import HeldMachine, Trials
 
@@ -60,6 +60,7 @@ class TritonRun:
         simulation.enter(self)
         self._stack.callback(simulation.leave)
         self._stack.enter_context(imports.replaced())
+        self._stack.enter_context(torch_cuda.replaced())
         return self
 
     def __exit__(

@@ -1,0 +1,230 @@
+"""torch's device "cuda" as the simulated one, inside a `with` and nowhere else: tensors on it lie in the host's memory.
+
+torch is never imported here: where a script imports it, it is changed then, and as before at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from kernbench_core.frontend import driver
+from kernbench_core.frontend.simulation import current
+
+_NOTE = (
+    "torch's device 'cuda' is the simulated one: its tensors lie in the host's memory, and torch's own operators take "
+    "no time."
+)
+
+
+@contextmanager
+def replaced() -> Iterator[None]:
+    """Have torch's device "cuda" mean the simulated one, from the import of torch on."""
+    with ExitStack() as stack:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            stack.enter_context(_on_the_host(torch))
+            yield
+            return
+        finder = _AtImport(lambda torch: stack.enter_context(_on_the_host(torch)))
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            finder.leave()
+
+
+class _AtImport:
+    """Call `then` with torch when it has been imported."""
+
+    def __init__(self, then: Callable[[ModuleType], object]) -> None:
+        self._then = then
+
+    def leave(self) -> None:
+        """Look at no more imports."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return where torch is, with a loader that calls `then` at the end; None for all others."""
+        if name != "torch":
+            return None
+        self.leave()
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                self._then(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+@contextmanager
+def _on_the_host(torch: Any) -> Iterator[None]:
+    """Change torch while a block runs."""
+    moved = _mover(torch)
+    default = torch.set_default_device
+
+    def set_default_device(device: Any) -> None:
+        default(moved(device))
+
+    with ExitStack() as stack:
+        stack.enter_context(_with(torch.cuda, _answers(torch)))
+        stack.enter_context(_with(torch, {"set_default_device": set_default_device}))
+        stack.enter_context(_mode(torch, moved))
+        yield
+
+
+@contextmanager
+def _with(module: Any, names: Mapping[str, object]) -> Iterator[None]:
+    """Give a module other names while a block runs."""
+    missing = object()
+    before = {name: getattr(module, name, missing) for name in names}
+    for name, value in names.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is missing:
+                delattr(module, name)
+            else:
+                setattr(module, name, value)
+
+
+def _mover(torch: Any) -> Callable[[Any], Any]:
+    """Return what gives the host's device for "cuda", and anything else as it is."""
+
+    def moved(value: Any) -> Any:
+        is_cuda = value.type == "cuda" if isinstance(value, torch.device) else False
+        if is_cuda or (isinstance(value, str) and value.partition(":")[0] == "cuda"):
+            current("torch's device 'cuda'").note(_NOTE)
+            return torch.device("cpu")
+        return value
+
+    return moved
+
+
+def _mode(torch: Any, moved: Callable[[Any], Any]) -> Any:
+    """Return a mode of torch in which its functions take "cuda" for the host, and tensors say that they are on it."""
+    device = torch.device("cuda", 0)
+    tensor = torch.Tensor
+
+    class CudaIsHost(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # torch is not here to be read
+        """Functions of torch are called through this."""
+
+        def __torch_function__(
+            self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            """Call a function with "cuda" taken for the host."""
+            if func == tensor.cuda:
+                return args[0]
+            if func == tensor.is_cuda.__get__:
+                return True
+            if func == tensor.device.__get__:
+                return device
+            named = {name: moved(value) for name, value in (kwargs or {}).items()}
+            if isinstance(named.get("device"), int):  # the number of a device of CUDA
+                named["device"] = moved("cuda")
+            named.pop("pin_memory", None)
+            return func(*map(moved, args), **named)
+
+    return CudaIsHost()
+
+
+def _answers(torch: Any) -> dict[str, object]:
+    """Return what `torch.cuda` answers for the machine."""
+
+    def properties(device: object = None) -> SimpleNamespace:
+        machine = current("torch.cuda").machine
+        major, minor = driver.CAPABILITY
+        return SimpleNamespace(
+            name=driver.NAME, major=major, minor=minor, total_memory=machine.hbm_bytes, warp_size=32,
+            multi_processor_count=machine.pes, shared_memory_per_block=machine.scratchpad_bytes,
+            shared_memory_per_multiprocessor=machine.scratchpad_bytes, regs_per_multiprocessor=65536,
+        )  # fmt: skip
+
+    def nothing(*_: object, **__: object) -> None:
+        return None
+
+    def block(*_: object, **__: object) -> Any:
+        return contextlib.nullcontext()
+
+    def number(value: object) -> Callable[..., object]:
+        return lambda *_, **__: value
+
+    return {
+        "is_available": number(True), "is_initialized": number(True), "init": nothing, "device_count": number(1),
+        "current_device": number(0), "set_device": nothing, "synchronize": nothing, "empty_cache": nothing,
+        "get_device_name": number(driver.NAME), "get_device_capability": number(driver.CAPABILITY),
+        "get_device_properties": properties, "is_bf16_supported": number(True), "device": block, "stream": block,
+        "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "Event": Event, "Stream": Stream,
+        "current_stream": number(Stream()), "default_stream": number(Stream()), "set_stream": nothing,
+        "memory_allocated": number(0), "max_memory_allocated": number(0), "memory_reserved": number(0),
+        "reset_peak_memory_stats": nothing,
+        "mem_get_info": lambda *_: (current("torch.cuda").machine.hbm_bytes,) * 2,
+    }  # fmt: skip
+
+
+class Event:
+    """A point in simulated time: after the kernels that were launched before it."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.at_ns = 0.0
+
+    def record(self, stream: object = None) -> None:
+        """Note the time that kernels took until now."""
+        self.at_ns = sum(figures.time_ns for figures in current("torch.cuda.Event").launches)
+
+    def elapsed_time(self, end: Event) -> float:
+        """Return the time that kernels took from here to `end`, in ms."""
+        return (end.at_ns - self.at_ns) * 1e-6
+
+    def query(self) -> bool:
+        """Tell whether it has come: a launch returns when it is over."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for it."""
+
+    def wait(self, stream: object = None) -> None:
+        """Have a stream wait for it."""
+
+
+class Stream:
+    """A stream: launches are one after the other, on whichever."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.device = None
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        """Wait for its launches."""
+
+    def wait_stream(self, stream: object) -> None:
+        """Wait for another one."""
+
+    def wait_event(self, event: object) -> None:
+        """Wait for an event."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Return an event that is recorded now."""
+        found = event or Event()
+        found.record()
+        return found
