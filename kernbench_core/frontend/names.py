@@ -14,7 +14,7 @@ from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.tensor import Tensor
-from kernbench_core.values.dtypes import TRITON
+from kernbench_core.values.dtypes import REFUSED, TRITON
 from kernbench_core.values.element_types import ElementType, as_dtype
 
 
@@ -82,7 +82,7 @@ class LanguageModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = LanguageFunction(name)
+        found = name if name in REFUSED else LanguageFunction(name)
         setattr(self, name, found)
         return found
 

@@ -24,6 +24,7 @@ from kernbench_core.memory.elements import index_at
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.values.region import Region
+from kernbench_core.wording import brief
 
 
 class PointerType(ElementType):
@@ -79,6 +80,21 @@ class Pointer:
     def shape(self) -> tuple[int, ...]:
         """Shape of the tensor of addresses; () for a single pointer."""
         return () if isinstance(self.offset, int) else self.offset.shape
+
+    def to(self, dtype: Any, bitcast: bool = False) -> Pointer:
+        """Point to elements of another dtype at the same address: `dtype` is a pointer's; ShapeError for any other."""
+        here = f"a cast of a pointer at {describe_site(call_site())}"
+        if not isinstance(dtype, PointerType):
+            raise ShapeError(
+                f"{here} must be to a pointer's type, as tl.pointer_type(tl.int8), not {brief(str(dtype))}; an "
+                "address is no number here."
+            )
+        old, new = itemsize(self.element), itemsize(dtype)
+        if old % new == 0:
+            return Pointer(self.tensor, self.offset * (old // new), str(dtype))
+        if not isinstance(self.offset, int) or self.offset * old % new:
+            raise ShapeError(f"{here} must be of one pointer, to a multiple of {new} B in its tensor; cast it earlier.")
+        return Pointer(self.tensor, self.offset * old // new, str(dtype))
 
     def __add__(self, other: Any) -> Pointer:
         if type(other) is int:

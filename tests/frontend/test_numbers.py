@@ -127,3 +127,58 @@ def test_stacks_that_do_not_fit_are_a_sentence() -> None:
         f"tl.dot at {here} must be given stacks (b, m, k) and (b, k, n) of one dtype, not f32 of shape (2, 4, 4) and "
         "f32 of shape (3, 4, 4); reshape or cast them."
     )
+
+
+def test_pointers_are_cast_to_pointers_of_other_elements() -> None:
+    """The same bytes as narrower elements, and back, from the middle of a tensor; never to an integer."""
+    x, halves, back = np.arange(4, dtype=np.int32) + 70000, np.zeros(8, np.uint16), np.zeros(2, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, halves_ptr: Any, back_ptr: Any) -> None:
+            narrow = (x_ptr + 1).to(tl.pointer_type(tl.uint16))
+            tl.store(halves_ptr + tl.arange(0, 6), tl.load(narrow + tl.arange(0, 6)))
+            wide = tl.cast(narrow + 2, tl.pointer_type(tl.int32))
+            tl.store(back_ptr + tl.arange(0, 2), tl.load(wide + tl.arange(0, 2)))
+
+        @triton.jit
+        def odd(x_ptr: Any) -> None:
+            (x_ptr.to(tl.pointer_type(tl.uint16)) + 1).to(tl.pointer_type(tl.int32))
+
+        @triton.jit
+        def number(x_ptr: Any) -> None:
+            x_ptr.to(tl.int64)
+
+        kernel[(1,)](x, halves, back)
+        told = []
+        for refused in (odd, number):
+            with pytest.raises(kb.KernbenchError) as error:
+                refused[(1,)](x)
+            told.append(str(error.value).partition("\n")[0])
+    assert halves[:6].tolist() == x[1:].view(np.uint16).tolist()
+    assert back.tolist() == x[2:].tolist()
+    assert told == [
+        f"a cast of a pointer at {__file__}:{odd.fn.__code__.co_firstlineno + 2} must be of one pointer, to a multiple "
+        "of 4 B in its tensor; cast it earlier.",
+        f"a cast of a pointer at {__file__}:{number.fn.__code__.co_firstlineno + 2} must be to a pointer's type, as "
+        "tl.pointer_type(tl.int8), not 'int64'; an address is no number here.",
+    ]
+
+
+def test_dtypes_that_the_units_lack_are_compared_and_refused() -> None:
+    """A kernel may ask whether it has one."""
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any) -> None:
+            assert tl.load(x_ptr).dtype != tl.float64
+            tl.load(x_ptr).to(tl.uint64)
+
+        with pytest.raises(kb.KernbenchError) as error:
+            kernel[(1,)](np.zeros(1, np.int32))
+    assert str(error.value).startswith("a dtype must be one of bool, int8, ")
+    assert ", not 'uint64'; use one of these." in str(error.value)

@@ -33,10 +33,6 @@ def as_scalar(number: Any, dtype: str) -> Any:
 class NumberLanguage(TLContext):
     """Scalars, positions and loops."""
 
-    def known(self, value: Any) -> bool:
-        """Tell that the data of a value that has landed may be read: what it needs is computed then, at no time."""
-        return True
-
     def program_id(self, axis: int = 0) -> Any:
         """Give this program's position along `axis` of the grid, an int32 scalar."""
         return scalar(self._program[axis], "int32")
@@ -78,6 +74,8 @@ class NumberLanguage(TLContext):
 
     def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Convert to `dtype`, or keep the bits with `bitcast`; a number becomes a scalar."""
+        if isinstance(x, Pointer):
+            return x.to(dtype, bitcast)
         if not is_number(x):
             return super().cast(x, dtype, fp_downcast_rounding, bitcast)
         name = dtype_of(dtype)
