@@ -19,7 +19,7 @@ from typing import Any
 
 from attrs import evolve
 
-from kernbench_core.errors import ConfigError, KernbenchError
+from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
@@ -28,11 +28,12 @@ from kernbench_core.topology.implementations import ComponentCatalogue, Implemen
 from kernbench_core.topology.machine_kinds import MachineKind, built, check_parts, kind_of, require_alone
 from kernbench_core.topology.specification import Choices
 from kernbench_core.topology.specification_reader import read_choices
+from kernbench_core.wording import brief
 
 
 def compile_topology(
     config: Config | Mapping[str, Any],
-    components: ComponentCatalogue,
+    components: ComponentCatalogue | None = None,
     networks: NetworkRegistry | None = None,
     machines: MachineRegistry | None = None,
 ) -> Graph:
@@ -40,13 +41,14 @@ def compile_topology(
 
     Args:
         config: what `config.load_config` read; plain data is taken too, without places in messages.
-        components: declares the parameters of every implementation that the configuration names.
+        components: declares the parameters of every implementation that the configuration names; must be given.
         networks: the shapes that the scale-up network may have; default: core's own.
         machines: the kinds of machine that it may describe; default: core's own.
 
     Raises:
         ConfigError: one sentence for every fault.
         PluginError: a kind of machine breaks its contract, or raised.
+        UsageError: the configuration is not read yet, or there are no components.
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
@@ -54,6 +56,12 @@ def compile_topology(
     >>> [node.id for node in graph.nodes.values() if node.kind == "pe_gemm"]
     ['sip0.cube0.pe0.pe_gemm', 'sip0.cube0.pe1.pe_gemm']
     """
+    if components is None or not isinstance(config, Config | Mapping):
+        raise UsageError(
+            f"compile_topology must be given a configuration that was read, with components, not {brief(config)}"
+            f"{' alone' if components is None else ''}; call compile_topology(configure(plugins, 'tiny'), "
+            "plugins.components), with configure of kernbench_core.runs and plugins = kb.load_plugins()."
+        )
     loaded = config if isinstance(config, Config) else Config(config, {})
     with redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
         return _compiled(loaded, components, networks or NetworkRegistry(), machines or MachineRegistry())

@@ -7,15 +7,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.errors import ConfigError
+from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.params import did_you_mean
+from kernbench_core.registry import ComponentRegistry
+from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import GRID_NS
 from tests.conftest import examples
@@ -287,3 +290,18 @@ def test_compiling_is_the_same_under_any_hash_seed() -> None:
         for seed in ("0", "1")
     }  # fmt: skip
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [(("tiny",), "'tiny' alone"), (("tiny", ComponentRegistry()), "'tiny'"), (({},), "{} alone")],
+)
+def test_what_was_not_read_or_has_no_components_is_told_what_to_call(args: tuple[Any, ...], shown: str) -> None:
+    """A preset's name, as kb.run takes it, and a configuration by itself."""
+    with pytest.raises(UsageError) as caught:
+        compile_topology(*args)
+    assert str(caught.value) == (
+        f"compile_topology must be given a configuration that was read, with components, not {shown}; call "
+        "compile_topology(configure(plugins, 'tiny'), plugins.components), with configure of kernbench_core.runs and "
+        "plugins = kb.load_plugins()."
+    )
