@@ -202,6 +202,15 @@ def resource_uses(hardware: Hardware, total: float) -> Iterable[ResourceUse]:
                 yield ResourceUse(component.id, component.node.kind, share, busy, 0)
 
 
+def not_counted(hardware: Hardware) -> Iterable[str]:
+    """Yield the units of which nobody counts how busy they, or channels of theirs, are: pure latencies and CPUs."""
+    channelled = {wire.name.partition("#")[0] for wire in hardware.wires if "#" in wire.name}
+    for component in hardware.components.values():
+        counted = component.keeps_busy and component.node.kind != "pe_cpu"
+        if not counted and component.id not in channelled:
+            yield component.id
+
+
 def wire_kind(hardware: Hardware, wire: Wire) -> str:
     """Name a wire by its kind of edge, and a channel by the kind of its component."""
     source, arrow, destination = wire.name.partition("->")

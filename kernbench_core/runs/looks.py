@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str, Any]:
     """Return the machine of a run as it is drawn, with how busy everything in it was; plain JSON types."""
     from kernbench_core.drawing import draw_machine, parameter_sources
-    from kernbench_core.host.timing import resource_uses
+    from kernbench_core.host.timing import not_counted, resource_uses
 
     total = engine.hardware.env.now
     uses = list(resource_uses(engine.hardware, total))
@@ -32,6 +32,7 @@ def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str
         "utilisation": [use.utilisation for use in uses],
         "busy_ns": [use.busy_ns for use in uses],
         "nbytes": [use.nbytes for use in uses],
+        "not_counted": list(not_counted(engine.hardware)),
     }
     return {**drawing.to_json(), "use": columns}
 

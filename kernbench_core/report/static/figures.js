@@ -9,6 +9,7 @@ kernbench.Figures = class {
     const use = data.use;
     (use.places || []).forEach((place, i) => this.whole.set(place, { share: use.utilisation[i], busy: use.busy_ns[i], bytes: use.nbytes[i] }));
     this.counted = new Map(data.queueing.map(([place, ns, waits, longest]) => [place, { ns, waits, longest }]));
+    this.uncounted = new Set(use.not_counted || []);
     this.launches = data.launches.map((launch) => new Map(launch.exact));
     this.activity = data.activity;
     this.rows = new Map((this.activity ? this.activity.places : []).map((place, i) => [place, i]));
@@ -105,6 +106,14 @@ kernbench.Figures = class {
       if (value !== null && (best === null || value > best.value)) best = { value, place };
     }
     return best;
+  }
+  // Why a part has no number: its window was not recorded, nobody counts how busy it is, or it did nothing.
+  nothing(name, places, metric, span) {
+    const known = this.known();
+    if (span !== null && known !== null && (span[1] <= known[0] || span[0] >= known[1])) return "not recorded";
+    if (metric !== "queue" && this.uncounted.has(name)) return "not counted";
+    if (span !== null && places.some((place) => this.whole.has(place) && !this.rows.has(place))) return "not recorded";
+    return metric === "queue" ? "nothing waits" : "idle";
   }
   // What was busy or waiting at a place over time: [from, to, how much].
   overTime(what, place) {

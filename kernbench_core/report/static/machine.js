@@ -135,7 +135,10 @@ class Machine {
   paint() {
     const metric = this.metric.value;
     const span = this.figures.activity === null ? null : this.run.window;
-    for (const thing of this.things) thing.most = this.figures.most(thing.places, metric, span);
+    for (const thing of this.things) {
+      thing.most = this.figures.most(thing.places, metric, span);
+      thing.nothing = this.figures.nothing(thing.name, thing.places, metric, span);
+    }
     const top = metric === "queue" ? this.figures.longest(span) : 1;
     for (const thing of this.things) this.colour(thing, metric, top);
     this.legend(metric, top, span);
@@ -156,8 +159,8 @@ class Machine {
       for (const text of element.querySelectorAll("text")) text.style.fill = shown ? kernbench.ink(share) : "";
       this.badge(element, shown ? number : "", share);
     }
-    element.querySelector("title").textContent = number ? `${thing.name.replace("->", " to ")}: ${number}` : thing.name.replace("->", " to ");
-    element.setAttribute("aria-label", number ? `${thing.name}, ${number} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, idle`);
+    element.querySelector("title").textContent = `${thing.name.replace("->", " to ")}: ${number || thing.nothing}`;
+    element.setAttribute("aria-label", number ? `${thing.name}, ${number} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, ${thing.nothing}`);
   }
   // The number of a box stands in its second line.
   badge(element, told, share) {
@@ -226,9 +229,21 @@ class Machine {
       rows.push(make("button", { type: "button", onclick: () => this.show(thing.name) }, "Open"));
     }
     for (const place of thing.places.slice(0, thing.opens ? 0 : 12)) rows.push(...this.figuresOf(place, thing.places.length > 1));
+    const why = thing.most === null || thing.most.value <= 0 ? this.whyNothing(thing) : "";
+    if (why) rows.push(make("p", { class: "note" }, why));
     if (thing.wires) rows.push(...this.wiresOf(thing));
     else if (thing.model >= 0) rows.push(...this.modelOf(this.data.models[thing.model]));
     this.detail.replaceChildren(...rows);
+  }
+  // Why a box or a line has no figures, or none of the window; "" where it did nothing.
+  whyNothing(thing) {
+    if (thing.nothing === "not counted") {
+      return "How busy it is is not counted: what it does takes time, but no place that others would wait for. There is nothing over time, then.";
+    }
+    if (thing.nothing !== "not recorded") return "";
+    const known = this.figures.known();
+    return known === null ? "The timeline does not go down to it: over time nothing is known."
+      : `The window was not recorded: the timeline is known from ${kernbench.time(known[0])} to ${kernbench.time(known[1])} only.`;
   }
   figuresOf(place, named) {
     const { figures } = this;
@@ -240,11 +255,11 @@ class Machine {
     const facts = [];
     if (whole) facts.push(["busy over the run", `${kernbench.share(whole.share)}, ${kernbench.time(whole.busy)}`]);
     if (whole && whole.bytes) facts.push(["moved", kernbench.bytes(whole.bytes)]);
-    const told = (value, written) => (value !== null ? written(value) : figures.rows.has(place) ? "not known" : "never");
+    const told = (value, written) => (value !== null ? written(value) : whole || figures.rows.has(place) ? "not recorded" : "never");
     if (span !== null) facts.push([`busy in the ${over}`, told(figures.busy(place, span), kernbench.share)]);
     const queue = figures.counted.get(place);
     const waiting = figures.queue(place, null);
-    if (queue) facts.push(["waits", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
+    if (queue) facts.push(["waits over the run", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
     if (waiting) facts.push(["waiting over the run", `${kernbench.number(waiting)} on average`]);
     if (waiting && span !== null) {
       facts.push([`waiting in the ${over}`, told(figures.queue(place, span), (mean) => `${kernbench.number(mean)} on average`)]);

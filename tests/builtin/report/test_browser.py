@@ -54,6 +54,12 @@ def test_every_view_is_there_and_descends(opened: Callable[..., Any], runs: tupl
     assert page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']").count() == 1
     crumbs.first.locator("button").click()
     assert page.locator(f"{MACHINE} [aria-label^='sip0, ']").count() == 1
+    page.locator(f"{MACHINE} [aria-label='host, not counted']").click()
+    told = page.locator(f"{MACHINE} .detail .note").inner_text()
+    assert told.startswith("How busy it is is not counted: ") and told.endswith(" There is nothing over time, then.")
+    page.evaluate("kernbench.run(0).machine.show('sip0.cube0.pe0')")
+    assert page.locator(f"{MACHINE} [aria-label='sip0.cube0.pe0.pe_cpu, not counted']").count() == 1
+    assert page.locator(f"{MACHINE} [aria-label='sip0.cube0.pe0.pe_ipcq, idle']").count() == 1
 
 
 def test_a_part_is_as_busy_as_what_is_busiest_in_it(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:

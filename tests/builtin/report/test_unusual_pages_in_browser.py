@@ -83,3 +83,11 @@ def test_of_a_cut_timeline_only_its_window_is_told(
     assert page.locator(f"{MACHINE} .scale").inner_text().endswith("It is known from 4 us to 5 us only.")
     assert page.locator(f"{TIMELINE} p.note", has_text="It is known from 4 us to 5 us only.").count() == 1
     page.locator(f"{TIMELINE} .icicle output", has_text="Nothing is known of a kernel in this window.").wait_for()
+    page.evaluate("kernbench.run(0).machine.show('')")
+    page.evaluate("kernbench.run(0).set('window', [6000, 9000])")
+    page.wait_for_timeout(100)
+    labels = page.locator(f"{MACHINE} [data-box]").evaluate_all("boxes => boxes.map((box) => box.ariaLabel)")
+    assert labels and all(label.endswith(", not recorded") for label in labels)
+    page.locator(f"{MACHINE} [aria-label='host, not recorded']").click()
+    told = page.locator(f"{MACHINE} .detail .note").inner_text()
+    assert told == "The window was not recorded: the timeline is known from 4 us to 5 us only."

@@ -58,6 +58,10 @@ def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) ->
         for unit, ops in (("pe_dma", 2), ("pe_math", 1))
     }
     assert told == {**links, **units}
+    owners = {place.partition("#")[0] for place in told}
+    uncounted = set(use["not_counted"])
+    assert uncounted and not uncounted & owners
+    assert all(ended.hardware.components[each].busy_ns == 0 or each.endswith("_cpu") for each in uncounted)
 
 
 def test_the_drawing_tells_where_parameters_were_given(ended: GraphEngine) -> None:
