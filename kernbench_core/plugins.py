@@ -62,7 +62,7 @@ class Plugins:
     """Everything that the loaded plug-ins offer, in frozen registries.
 
     `sources` are those that were loaded, `failures` those that cannot be used, or entries of them, and `blocked` those
-    that nobody wanted.
+    that nobody wanted; `strict` says whether one that fails when it is used is an error, wherever nobody names it.
     """
 
     components: registry.ComponentRegistry
@@ -81,6 +81,7 @@ class Plugins:
     sources: tuple[PluginSource, ...]
     failures: tuple[PluginFailure, ...]
     blocked: tuple[PluginFailure, ...]
+    strict: bool = False
 
     @property
     def providers(self) -> tuple[Provider, ...]:
@@ -135,7 +136,7 @@ def load_plugins(
     fatal = [failure for failure in plugins.failures if chosen.strict or failure.provider in tried]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
-    return plugins
+    return attrs.evolve(plugins, strict=chosen.strict)
 
 
 def _installed() -> Iterable[PluginSource]:

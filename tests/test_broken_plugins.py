@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
@@ -136,3 +137,23 @@ def test_an_entry_that_is_wrong_is_left_out_alone(
     assert str(caught.value) == f"{reason}."
     assert main(["--strict-plugins", "list"]) == 6
     assert capsys.readouterr().err == f"error: {reason}.\n"
+
+
+@pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)
+def test_a_section_of_the_report_that_breaks_ends_no_run(
+    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page is written, with a line that names its distribution and version; strictly, the run fails without one."""
+    hook = "def kernbench_report_sections(): return [Entry('theirs', 'no_such:S', 'Theirs.')]\n"
+    text = f"{API}from kernbench_core import ReportSectionEntry as Entry\n{hook}"
+    (tmp_path / "site" / "broken_plugin.py").write_text(text)
+    page = tmp_path / "page.html"
+    run = ["run", "vector-add", "--topology", "tiny", "-p", "n=64", "-q", "--report", str(page)]
+    told = "section of the report 'theirs' of broken 0.3 must be importable from 'no_such:S', but that raised "
+    assert main(["--strict-plugins", *run]) == 6
+    assert f"error: {told}" in capsys.readouterr().err
+    assert not page.exists()
+    assert main(run) == 0
+    assert f"warning: {told}" in capsys.readouterr().err
+    assert f"This section cannot be shown: {escape(told)}" in page.read_text()
+    assert page.read_text().count('<section id="') > 3

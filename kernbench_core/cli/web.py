@@ -30,7 +30,7 @@ def web(shell: Shell, folder: str, port: int, show: bool) -> None:
         from kernbench_core.web import SavedSite, served
         from kernbench_core.web.saved_runs import saved_runs
 
-    site = SavedSite(Path(folder), shell.plugins.report_sections)
+    site = SavedSite(Path(folder), shell.plugins.report_sections, strict=shell.plugins.strict)
     with served(site, port) as address:
         runs = len(saved_runs(site.folder))
         there = "1 run is" if runs == 1 else f"{runs or 'no'} runs are"
@@ -46,7 +46,7 @@ def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
     with doing("loading kernbench"):
         from kernbench_core.web import LiveRun, served
 
-    live = LiveRun(title, shell.plugins.report_sections)
+    live = LiveRun(title, shell.plugins.report_sections, strict=shell.plugins.strict)
     with served(live, port) as address:
         _tell(f"the run is shown at {address} while it goes on, and then until Ctrl-C.")
         try:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kernbench_core.drawing.svg import SHAPES
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.package import __version__
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.report.formats import FILTERS
@@ -25,52 +26,82 @@ if TYPE_CHECKING:
     from kernbench_core.registry import Registry, ReportSectionEntry
     from kernbench_core.report.run_page import RunPage
 
+
+@attrs.frozen
+class _OfRun:
+    """What a section shows of a run: HTML, and data as text; or, `failed`, the line that says why it shows nothing."""
+
+    number: int
+    html: Markup
+    data: Markup | None = None
+    failed: bool = False
+
+
 @attrs.frozen
 class _Part:
-    """A section as it stands on the page: its name, and for each run its HTML and its data as text."""
+    """A section as it stands on the page: its name, and what it shows of each run."""
 
     name: str
     section: Section
-    runs: tuple[tuple[int, Markup, Markup | None], ...]
+    runs: tuple[_OfRun, ...]
 
 
-def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry]) -> str:
+def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry], *, strict: bool = False) -> str:
     """Return the page of one or several runs, side by side.
 
-    Raise PluginError for a section that cannot be used.
+    Where a section cannot be used the page has a line that says why, with a KernbenchWarning; `strict` raises the
+    PluginError instead.
     """
-    parts = [part for part in _parts(pages, sections) if part.runs]
+    parts = [part for part in _parts(pages, sections, strict) if part.runs]
     texts = [asset("core.js"), asset("format.js"), asset("colour.js")]
     texts += dict.fromkeys(text for part in parts for text in part.section.scripts)
-    scripts = [f"(() => {{\n{_closed(text, 'script')}\n}})();" for text in (*texts, asset("start.js"))]
+    scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("start.js"))]
     style = "\n".join([page_style(), SHAPES, *(part.section.style for part in parts)])
     return environment().get_template("page.html").render(
         title=", ".join(dict.fromkeys(page.name for page in pages)),
         pages=list(enumerate(pages)),
         parts=parts,
         scripts=[Markup(script) for script in scripts],
-        style=Markup(_closed(style, "style")),
+        style=Markup(style),
         policy=_policy(scripts, style),
         version=__version__,
     )  # fmt: skip
 
 
-def _parts(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry]) -> list[_Part]:
-    loaded: list[tuple[str, Section]] = []
+def _parts(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry], strict: bool) -> list[_Part]:
+    """Return what stands on the page, in its order; sections that cannot be opened, whose order nobody knows, last."""
+    found, unopened = [], []
     for name in sections:
-        section = sections.load(name)
-        if not isinstance(section, Section):
-            raise sections.fault(name, f"must be a Section of kernbench_core.report, not {section!r}")
-        loaded.append((name, section))
-    return [
-        _Part(name, section, tuple(_of_runs(name, section, pages, sections)))
-        for name, section in sorted(loaded, key=lambda each: (each[1].order, each[0]))
-    ]
+        try:
+            section = _opened(name, sections)
+        except PluginError as fault:
+            line = _line(fault, strict)
+            runs = tuple(_OfRun(number, line, failed=True) for number in range(len(pages)))
+            unopened.append(_Part(name, Section(name, 0, lambda _: ""), runs))
+        else:
+            found.append(_Part(name, section, tuple(_of_runs(name, section, pages, sections, strict))))
+    return [*sorted(found, key=lambda part: (part.section.order, part.name)), *unopened]
+
+
+def _opened(name: str, sections: Registry[ReportSectionEntry]) -> Section:
+    """Import a section; raise PluginError for what is none, or would break the page around it."""
+    section = sections.load(name)
+    if not isinstance(section, Section):
+        raise sections.fault(name, f"must be a Section of kernbench_core.report, not {section!r}")
+    if not isinstance(section.title, str) or not isinstance(section.order, int | float):
+        told = f"{section.title!r} at {section.order!r}"
+        raise sections.fault(name, f"must have a text for title and a number for order, not {told}")
+    for element, texts in (("script", section.scripts), ("style", (section.style,))):
+        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
+            raise sections.fault(name, f"must have texts of {element}s, not {texts!r}")
+        if any(f"</{element}" in text.lower() for text in texts):
+            raise sections.fault(name, f"must have no </{element} in its texts of {element}s, which ends the element")
+    return section
 
 
 def _of_runs(
-    name: str, section: Section, pages: Sequence[RunPage], sections: Registry[ReportSectionEntry]
-) -> Any:
+    name: str, section: Section, pages: Sequence[RunPage], sections: Registry[ReportSectionEntry], strict: bool
+) -> Iterator[_OfRun]:
     """Yield what a section shows of each run; what it raises is its plug-in's fault."""
     for number, page in enumerate(pages):
         try:
@@ -79,12 +110,25 @@ def _of_runs(
                 raise TypeError(f"html must return a text, not {html!r}")
             data = section.data(page) if html and section.data is not None else None
             text = None if data is None else Markup(script_text(data))
-        except (KernbenchError, MemoryError, *INTERRUPTS):
+        except (MemoryError, *INTERRUPTS):
             raise
         except BaseException as error:
-            raise sections.raised(name, error) from error
-        if html:
-            yield number, Markup(html), text
+            fault = sections.raised(name, error)
+            fault.__cause__ = error
+            yield _OfRun(number, _line(fault, strict), failed=True)
+        else:
+            if html:
+                yield _OfRun(number, Markup(html), text)
+
+
+def _line(fault: PluginError, strict: bool) -> Markup:
+    """Return what stands in the place of a section that cannot be used, and warn; with `strict` raise its fault."""
+    if strict:
+        raise fault
+    told = str(fault).partition("\n")[0]
+    more = "The page says so in its place; --strict-plugins fails instead."
+    warnings.warn(f"{told} {more}", KernbenchWarning, stacklevel=2)
+    return Markup(f"<p>This section cannot be shown: {escape(told)}</p>")
 
 
 @cache
@@ -118,13 +162,6 @@ def page_style() -> str:
             asset("plots.css"),
         ]
     )
-
-
-def _closed(text: str, element: str) -> str:
-    """Return text that does not end the element it stands in; ValueError for one that would."""
-    if f"</{element}" in text.lower():
-        raise ValueError(f"a {element} of the page must not contain </{element}")
-    return text
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:

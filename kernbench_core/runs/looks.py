@@ -53,4 +53,4 @@ def write_report(path: Path, pages: Sequence[RunPage], plugins: Plugins) -> None
     """Write the page of one or several runs, whole or not at all."""
     from kernbench_core.report.page import render_report
 
-    write_text(path, render_report(pages, plugins.report_sections))
+    write_text(path, render_report(pages, plugins.report_sections, strict=plugins.strict))

@@ -32,9 +32,10 @@ class LiveRun:
     somebody looks on.
     """
 
-    def __init__(self, title: str, sections: Registry[ReportSectionEntry]) -> None:
+    def __init__(self, title: str, sections: Registry[ReportSectionEntry], *, strict: bool = False) -> None:
         self.title = title
         self._sections = sections
+        self._strict = strict
         self._lock = threading.Lock()
         self._progress: Progress | None = None
         self._page: RunPage | None = None
@@ -96,7 +97,7 @@ class LiveRun:
                 return sentence("Nothing to see yet", "The run has not come so far.", home=False, status=200)
             if self._drawn is None or self._drawn[0] != number:
                 try:
-                    answer = Answer(render_report([found], self._sections).encode())
+                    answer = Answer(render_report([found], self._sections, strict=self._strict).encode())
                 except KernbenchError as error:
                     answer = sentence("This run cannot be shown", str(error), home=False)
                 self._drawn = number, answer

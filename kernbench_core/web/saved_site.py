@@ -23,12 +23,13 @@ _MOST = 6
 class SavedSite:
     """What is below `folder`, read anew whenever it is asked for; raise UsageError where that is no folder."""
 
-    def __init__(self, folder: Path, sections: Registry[ReportSectionEntry]) -> None:
+    def __init__(self, folder: Path, sections: Registry[ReportSectionEntry], *, strict: bool = False) -> None:
         if not folder.is_dir():
             what = "a file" if folder.exists() else "nothing there"
             raise UsageError(f"{str(folder)!r} must be a folder, not {what}; give the one that your runs are in.")
         self.folder = folder.resolve()
         self._sections = sections
+        self._strict = strict
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]]) -> Answer | None:
         """Return the index at `/`, and at `/run` the runs that `at` names, side by side."""
@@ -52,6 +53,6 @@ class SavedSite:
             for name in chosen:
                 check_no_links(known[name])
             pages = [read_run(known[name], self.folder.name if name == "." else name) for name in chosen]
-            return Answer(render_report(pages, self._sections).encode())
+            return Answer(render_report(pages, self._sections, strict=self._strict).encode())
         except KernbenchError as error:
             return sentence("This run cannot be shown", str(error))

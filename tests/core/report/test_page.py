@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
-from kernbench_core.errors import PluginError
+from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.registry import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import RunPage, Section, render_report
 from kernbench_core.report.ledger_section import LEDGER
@@ -224,20 +225,46 @@ def test_the_page_fetches_nothing_and_runs_its_own_scripts_only() -> None:
     assert not [attrs for _, attrs in elements.found if "style" in attrs]
 
 
+NO_SCRIPT = Section("S", 1, lambda run: "<p>x</p>", scripts=("'</SCRIPT>'",))
+
+
 @pytest.mark.parametrize(
     ("section", "told"),
     [
-        (Section("S", 1, lambda run: 1 / 0), "raised ZeroDivisionError"),  # type: ignore[arg-type, return-value]
+        (Section("S", 1, lambda run: 1 / 0), "raised ZeroDivisionError: division by zero"),  # type: ignore[arg-type, return-value]
         (Section("S", 1, lambda run: 3), "raised TypeError: html must return a text, not 3"),  # type: ignore[arg-type, return-value]
-        (Section("S", 1, lambda run: "x", lambda run: {"a": object()}), "raised TypeError: Object of type object"),
+        (Section("S", 1, lambda run: "x", lambda run: {"a": object()}),
+         "raised TypeError: Object of type object is not JSON serializable"),
+        (Section("S", 1, lambda run: sys.exit(3)), "raised SystemExit: 3"),
+        (Section("S", "1", lambda run: "x"), "must have a text for title and a number for order, not 'S' at '1'"),  # type: ignore[arg-type]
+        (NO_SCRIPT, "must have no </script in its texts of scripts, which ends the element"),
         (3, "must be a Section of kernbench_core.report, not 3"),
     ],
-)
+)  # fmt: skip
 def test_a_section_that_fails_is_blamed_on_its_plug_in(section: Any, told: str) -> None:
-    """One sentence that names the section and its distribution."""
+    """A line in its place, and a warning, name the section and its distribution; all others stand as without it."""
+    good = Section("Good", 5, lambda run: "<p>good</p>", scripts=("kernbench.section('good')",))
+    with pytest.warns(KernbenchWarning) as warned:
+        page = render_report([RunPage("r", result())], registry(bad=section, good=good))
+    sentence = f"section of the report 'bad' of acme 1.0 {told}; repair or reinstall acme."
+    more = "The page says so in its place; --strict-plugins fails instead."
+    assert [str(each.message) for each in warned] == [f"{sentence} {more}"]
+    in_place = page.partition('<section id="bad"')[2].partition("</section>")[0]
+    assert f"<p>This section cannot be shown: {escape(sentence)}</p>" in in_place
+    assert '<article class="run" data-run="0">' in in_place  # no script is called for it
+    assert "<p>good</p>" in page and "kernbench.section('good')" in page
     with pytest.raises(PluginError) as caught:
-        render_report([RunPage("r", result())], registry(bad=section))
-    assert str(caught.value).startswith(f"section of the report 'bad' of acme 1.0 {told}")
+        render_report([RunPage("r", result())], registry(bad=section), strict=True)
+    assert str(caught.value).partition("\n")[0] == sentence
+
+
+def test_a_section_that_fails_for_one_run_shows_the_others() -> None:
+    """Its line stands in the column of that run."""
+    section = Section("S", 1, lambda run: f"<p>{1 / run.result['ops']}</p>")
+    with pytest.warns(KernbenchWarning, match="division by zero"):
+        page = render_report([RunPage("a", result(ops=0)), RunPage("b", result(ops=4))], registry(s=section))
+    assert "<p>0.25</p>" in page
+    assert page.count("This section cannot be shown") == 1
 
 
 def test_the_ledger_tells_the_longest_first() -> None:

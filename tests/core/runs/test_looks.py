@@ -137,6 +137,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     before = path.read_text()
     assert "<p>one!</p>" in before and "<p>two!</p>" in before
     with pytest.raises(PluginError):
-        write_report(path, pages, attrs.evolve(plugins(), report_sections=registry(s=Section("S", 1, broken))))
+        wrong = registry(s=Section("S", 1, broken))
+        write_report(path, pages, attrs.evolve(plugins(), report_sections=wrong, strict=True))
     assert path.read_text() == before
     assert [*tmp_path.iterdir()] == [path]
