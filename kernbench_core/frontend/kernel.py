@@ -85,8 +85,8 @@ class JitFunction(Launchable):
         if warmup:
             return CompiledKernel(self, current(f"kernel {self.__name__!r}").machine.scratchpad_bytes)
         extents = grid(arguments) if callable(grid) else grid
-        whole = (extents,) if isinstance(extents, int) else tuple(extents)
-        shape = full_grid(tuple(map(int, whole)), f"kernel {self.__name__!r}")
+        whole = tuple(extents) if isinstance(extents, tuple | list) else (extents,)
+        shape = full_grid(tuple(int(n) if hasattr(n, "__index__") else n for n in whole), f"kernel {self.__name__!r}")
         site = site_of_frame(sys._getframe())
         asked = JitLaunch(JitKernel(self), self.__name__, arguments, shape, site)
         return current(f"kernel {self.__name__!r}").launch(asked)

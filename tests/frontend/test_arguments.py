@@ -133,3 +133,32 @@ def test_what_has_no_dtype_of_kernels_is_refused(value: Any, words: str) -> None
         sentence = refused(lambda: scaling()[(1,)](value, value, 4, BLOCK=4))
     assert sentence.startswith(f"argument 'x_ptr' of kernel 'scale_kernel' {words}")
     assert sentence.endswith("cast it, as in x.astype(np.float32).")
+
+
+@pytest.mark.parametrize(
+    ("grid", "shown"),
+    [((0,), "(0,)"), ("ab", "('ab',)"), ((1.5,), "(1.5,)"), ((1, 1, 1, 1), "(1, 1, 1, 1)"), ((), "()")],
+)
+def test_what_is_no_grid_is_refused(grid: Any, shown: str) -> None:
+    """Also where a function gives it; whatever counts as an integer is one."""
+    x = np.ones(4, np.float32)
+    with kb.triton("tiny") as sim:
+        for each in (grid, lambda meta: grid):
+            assert refused(lambda each=each: scaling()[each](x, x, 4, BLOCK=4)) == (  # type: ignore[misc]
+                "kernel 'scale_kernel': grid must be a tuple of one to three positive integers, not "
+                f"{shown}; write grid=(x, y)."
+            )
+        scaling()[lambda meta: [np.int64(meta["BLOCK"] // 4)]](x, x, 4, BLOCK=4)
+    assert x.tolist() == [2.0] * 4
+    assert len(sim.launches) == 1
+
+
+def test_programs_are_not_without_number() -> None:
+    """A launch of 10^9 programs is refused before it begins."""
+    x = np.ones(4, np.float32)
+    with kb.triton("tiny") as sim:
+        assert refused(lambda: scaling()[(10**9,)](x, x, 4, BLOCK=4)) == (
+            "kernel 'scale_kernel': grid must have at most 16,777,216 programs, not (1000000000,); let each program do "
+            "more."
+        )
+    assert sim.launches == []
