@@ -229,7 +229,7 @@ def _accumulate_k_tiles(params: Params, inputs: Sequence[Array], steps: tuple[Ep
 def _apply(step: EpilogueStep, x: Array, operands: Sequence[Array]) -> Array:
     op = op_of({"bias": "add", "scale": "mul", "dequant": "mul"}.get(step.kind, step.kind))
     floats = x.dtype.kind == "f" or step.kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands)
-    if op.types is type_rules.floats or floats:
+    if op.rule is type_rules.floats or floats:
         x = _f32(x)
     out = _wide_math(op, {}, [x, *operands])
     if out.shape != x.shape:
@@ -266,18 +266,18 @@ def _alike(inputs: Sequence[Array], op: MathOp) -> list[Array]:
     """Bring operands to the dtype that they are computed in."""
     met = _met(inputs, op)
     first = met[0].dtype
-    if first.kind not in "iub" or op.types in (type_rules.floats, type_rules.quotient):
+    if first.kind not in "iub" or op.rule in (type_rules.floats, type_rules.quotient):
         return [_f32(x) for x in met]
     if _of_bits(inputs, op):
         return [x.astype(np.uint8) for x in met]
-    if op.types is type_rules.widened and first.itemsize < 4:
+    if op.rule is type_rules.widened and first.itemsize < 4:
         return [met[0].astype(np.int32 if first.kind == "i" else np.uint32)]
     return met
 
 
 def _of_bits(inputs: Sequence[Array], op: MathOp) -> bool:
     """Whether an op is arithmetic on bool, which wraps: done on bytes, of which the last bit is kept."""
-    return op.types in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in inputs)
+    return op.rule in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in inputs)
 
 
 def _out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernbench_core.compute.ops import MathOp, Operands, op_of
+from kernbench_core.compute.ops import MathOp, Operands, op_of, type_rules
 from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.second_way import EPS, Anew, met
 from kernbench_core.values.arrays import Array
@@ -28,7 +28,9 @@ def math_anew(op: str | MathOp, params: Params, operands: Sequence[Anew]) -> Ane
     if found.again.integers is not None and alike[0].dtype.kind in "iub":
         whole = np.asarray(found.again.integers(params, *(x.astype(np.int64) for x in alike)))
         return Anew(whole & 1 if params.get("dtype") == "bool" and whole.dtype.kind == "i" else whole)
-    return _of_floats(found, params, operands, [x.astype(np.float64) for x in alike])
+    made = _of_floats(found, params, operands, [x.astype(np.float64) for x in alike])
+    bits = found.rule in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in alike)
+    return Anew(np.mod(made.value, 2.0) != 0.0) if bits else made
 
 
 def _of_floats(op: MathOp, params: Params, operands: Sequence[Anew], values: Sequence[Array]) -> Anew:

@@ -86,7 +86,7 @@ class Again:
     """A second way to the result of an op, in plain numpy that shares nothing with the first: what checks compare with.
 
     Integers come in int64, floats in f64. A function of floats may return an `Anew`, with a slack of its own. An op
-    without `integers` computes them as floats.
+    without `integers` computes them as floats; of a result in bool the last bit is kept, as arithmetic on it wraps.
     """
 
     floats: MathFunction | None = None
@@ -124,6 +124,11 @@ class MathOp:
     """What it is, for an op that kernels call by its name though Triton has none of that name."""
     keywords: tuple[str, ...] = ()
     """What a kernel may give by name, beside what the form has; of a plug-in's op."""
+
+    @property
+    def rule(self) -> TypeRule:
+        """The rule of types as it was written; which one it is says how operands are widened."""
+        return self.types
 
     @property
     def in_language(self) -> bool:

@@ -13,7 +13,7 @@ from attrs import evolve, fields, frozen
 from attrs import field as attribute
 
 from kernbench_core.compute.ops.plugin_faults import Blame, blaming
-from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands, Params
+from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands, Params, TypeRule
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.promotion import WeakType
 from kernbench_core.errors import KernelError, LimitError, in_words
@@ -29,6 +29,12 @@ class PluginOp(MathOp):
     """A math op of a plug-in, whose rules and functions raise PluginError where they will not do."""
 
     fault: Blame = attribute(kw_only=True)
+    written: TypeRule = attribute(kw_only=True)
+
+    @property
+    def rule(self) -> TypeRule:
+        """The rule of types without its check."""
+        return self.written
 
 
 def record_faults(op: MathOp) -> Iterator[str]:
@@ -112,7 +118,7 @@ def with_rules_checked(op: MathOp, fault: Blame) -> PluginOp:
     if op.again is not None:
         ways = {each.name: _checked_way(getattr(op.again, each.name), fault) for each in fields(Again)}
         given["again"] = evolve(op.again, **ways)
-    return PluginOp(**given, fault=fault)
+    return PluginOp(**given, fault=fault, written=op.rule)
 
 
 def _checked_way(way: Callable[..., Any] | None, fault: Blame) -> Callable[..., Any] | None:
