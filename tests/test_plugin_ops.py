@@ -215,8 +215,8 @@ def test_reductions_and_scans_go_through_the_tree_of_the_lanes(acme: Run, tmp_pa
             "op 'other_name' must be the record of an op of that name, and 'acme:SORT' is that of 'sort'; register it "
             "under its own name.",
         ),
-        ("tl.topk(x)", "tl.topk at LINE is a name of Triton's that kernbench refuses: the units cannot sort; sort on "
-         "the host."),
+        ("tl.topk(x)", "tl.topk at LINE is a name of Triton's that kernbench refuses: kernels of triton.jit have it; "
+         "here sort on the host."),
     ],
 )  # fmt: skip
 def test_what_an_op_refuses_is_a_sentence(acme: Run, tmp_path: Path, calls: str, said: str) -> None:

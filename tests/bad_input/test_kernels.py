@@ -88,9 +88,8 @@ CASES = {
     ),
     "a name of Triton's that is refused": (
         kernel("tl.atomic_add(x, 1)"),
-        "tl.atomic_add at {here}/k.py:2 is a name of Triton's that kernbench refuses: there are no atomic units; let "
-        "each "
-        "program write its own place, and combine in a second launch.\n"
+        "tl.atomic_add at {here}/k.py:2 is a name of Triton's that kernbench refuses: kernels of triton.jit have it; "
+        "here let each program write its own place, and combine in a second launch.\n"
         "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at {time}",
     ),
     "a generator": (

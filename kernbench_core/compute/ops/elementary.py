@@ -90,7 +90,6 @@ _POWERS = (
     _of_one("log1p", np.log1p, _again_as(np.log1p), _LOG + STEP),
     _of_one("cbrt", np.cbrt, _again_as(np.cbrt), LOOKUP + LOOKUP + LaneCost(2)),  # exp2(log2(x) / 3)
     _of_one("rcp", lambda x: 1.0 / x, lambda x: x**-1.0, LOOKUP),
-    _of_two("hypot", np.hypot, lambda a, b: np.abs(a + 1j * b), LaneCost(2) + _SQRT),
     _of_one("erfc", _each(math.erfc), _each(math.erfc), _ERFC),
     _of_one("lgamma", _each(math.lgamma), _each(math.lgamma), _LOG + LOOKUP + LaneCost(8)),  # Stirling: 6.1.41
     _of_one("tgamma", _each(math.gamma), _each(math.gamma), _LOG + _EXP + LOOKUP + LaneCost(8)),

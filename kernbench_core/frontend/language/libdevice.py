@@ -13,7 +13,7 @@ SPELLINGS: Mapping[str, str] = MappingProxyType(
     {
         **{name: name for name in (
             "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp10", "expm1",
-            "log10", "log1p", "cbrt", "hypot", "erfc", "lgamma", "tgamma", "rint", "round", "trunc", "llrint",
+            "log10", "log1p", "cbrt", "erfc", "lgamma", "tgamma", "rint", "round", "trunc", "llrint",
             "llround", "isnan", "isinf", "signbit", "copysign", "fdim", "pow", "mod",
         )},
         "nearbyint": "rint", "isinfd": "isinf", "isnand": "isnan", "finitef": "isfinite", "isfinited": "isfinite",

@@ -88,6 +88,10 @@ class NumberLanguage(TLContext):
             raise ShapeError(f"{here} must keep the element size with bitcast=True, not {given}.")
         return scalar(np.asarray(x, own).view(numpy_dtype(name)).item(), name)
 
+    def hypot(self, x: Any, y: Any) -> Any:
+        """Give the length of the hypotenuse: products, a sum and a root, each a timed command."""
+        return self.unary("sqrt", self.binary("add", self.binary("mul", x, x), self.binary("mul", y, y)))
+
     def to_tensor(self, x: Any) -> Any:
         """Give a number as a scalar with a dtype, a tensor as it is."""
         return as_scalar(x, _type_of(x)) if is_number(x) else x

@@ -24,6 +24,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "cdiv": "Of tiles two timed commands.",
         "constexpr": "A class whose objects have `.value` and are numbers, in arithmetic too; not of bools.",
         "dot": "Operands that are index arithmetic become tiles by a timed command. Of stacks a product each.",
+        "hypot": "Of `math`: two products, a sum and a root, each a timed command.",
         "load": "As in the table of the kernel language, and by block pointers.",
         "load_tensor_descriptor": "",
         "make_block_ptr": "`order` changes nothing.",

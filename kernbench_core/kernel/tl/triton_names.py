@@ -42,11 +42,11 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
 )
 """Names that exist with a difference, and the difference."""
 
-_ATOMIC = "there are no atomic units; let each program write its own place, and combine in a second launch"
-_RANDOM = "there is no random number unit; make the numbers on the host and load them"
+_ATOMIC = "kernels of triton.jit have it; here let each program write its own place, and combine in a second launch"
+_RANDOM = "kernels of triton.jit have it; here make the numbers on the host and load them"
 _BLOCK = "use tl.load(ptr, shape=…, strides=…), which is the same tile"
-_PARALLEL = "a combine function is not an op of a unit; use sum, max, min, cumsum or cumprod"
-_SORT = "the units cannot sort; sort on the host"
+_COMBINE = "kernels of triton.jit have it; here use sum, max, min, cumsum or cumprod"
+_SORT = "kernels of triton.jit have it; here sort on the host"
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -54,8 +54,10 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("rand", "randn", "randint", "randint4x", "rand4x", "randn4x", "philox"), _RANDOM),
         **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor", "tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("load_tensor_descriptor", "store_tensor_descriptor"), _BLOCK),
-        **dict.fromkeys(("sort", "topk", "bitonic_merge"), _SORT),
-        **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
+        **dict.fromkeys(("sort", "topk"), _SORT),
+        **dict.fromkeys(("reduce", "associative_scan"), _COMBINE),
+        "bitonic_merge": "it is a step of a sort; use tl.sort in a kernel of triton.jit, or sort on the host",
+        "map_elementwise": "a function of elements is not an op of a unit; write it with tl.where and arithmetic",
         **dtypes.REFUSED,
         "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
         "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",

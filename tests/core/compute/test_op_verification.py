@@ -54,8 +54,8 @@ SHAPED: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
     "clamp": (((5, 7), (), ()), {}),
 }  # fmt: skip
 BINARY = ("add", "sub", "mul", "floordiv", "mod", "pow", "minimum", "maximum", "div", "and", "or", "xor", "shl", "shr",
-          "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "umulhi", "atan2", "copysign", "fdim",
-          "hypot")  # fmt: skip
+          "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "umulhi", "atan2", "copysign",
+          "fdim")  # fmt: skip
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, op: str) -> np.ndarray:
