@@ -15,11 +15,16 @@ from kernbench_core.errors import UsageError
 from kernbench_core.report.result_form import faults
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.timeline import TIMELINE, Timeline, load
+from kernbench_core.units import format_time
 from kernbench_core.wording import brief, schema_hint
 
 RESULT: Final = "result.json"
 MACHINE: Final = "machine.json"
 _SCHEMA: Final = "kernbench.run/1"
+#: By how much sums of times may differ from what they sum to.
+_ROUNDING: Final = 1e-6
+
+
 def read_run(folder: Path, name: str = "") -> RunPage:
     """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
     result = read_result(folder)
@@ -99,6 +104,10 @@ def _check_result(path: Path, result: Mapping[str, Any]) -> None:
     wrong = next(faults(result), None)
     if wrong is not None:
         raise UsageError(f"file {str(path)!r} must hold {wrong}; {_AGAIN}")
+    total, together = result["total_ns"], sum(result["phases"].values())
+    if not math.isclose(total, together, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+        phases = f"phases that sum to its total_ns, {format_time(total)}, not to {format_time(together)}"
+        raise UsageError(f"file {str(path)!r} must hold {phases}; {_AGAIN}")
 
 
 def _check_schema(path: Path, result: Mapping[str, Any]) -> None:

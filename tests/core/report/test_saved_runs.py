@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kernbench_core.drawing import draw_machine
 from kernbench_core.errors import UsageError
 from kernbench_core.report.saved_runs import read_run
+from kernbench_core.units import format_time
 from tests.core.report.test_page import result
 from tests.core.small_machine import machine
 
@@ -142,6 +144,20 @@ def test_what_is_not_whole_is_refused(tmp_path: Path, file: str, text: str | Non
     with pytest.raises(UsageError) as caught:
         read_run(folder)
     assert str(caught.value) == told.format(run=folder)
+
+
+@pytest.mark.parametrize(("total", "kernel"), [(1.0, 60.0), (100.0, 60.5), (100.0, -60.0)])
+def test_phases_sum_to_the_total(tmp_path: Path, total: float, kernel: float) -> None:
+    """A total or a phase that was changed is told; the last bits of sums are not looked at."""
+    folder = saved(tmp_path)
+    file, phases = folder / "result.json", {"kernel": kernel, "launch": 40.0}
+    file.write_text(json.dumps(result(total_ns=total, phases=phases)))
+    told = f"{format_time(total)}, not to {format_time(kernel + 40.0)}; run it again with --out."
+    with pytest.raises(UsageError, match=re.escape(told)) as caught:
+        read_run(folder)
+    assert str(caught.value) == f"file {str(file)!r} must hold phases that sum to its total_ns, {told}"
+    file.write_text(json.dumps(result(total_ns=100.0 * (1 + 1e-12))))
+    assert read_run(folder).total_ns > 100.0
 
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
