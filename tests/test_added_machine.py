@@ -68,6 +68,21 @@ def test_traffic_takes_the_closed_form_and_ends_at_the_cut_in_the_middle(
     assert point["latency_cycles"]["mean"] == pytest.approx(19 + 9 * point["mean_hops"])
 
 
+def test_its_vendor_may_stand_before_its_section(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the manual writes it: the same machine, and faults of its keys stand where they were written."""
+    file = tmp_path / "chain.yaml"
+    file.write_text(Path(FILE).read_text().replace("\nchain:", '\n"example:chain":'))
+    assert main(["topology", "validate", str(file)], plugins) == 0
+    assert capsys.readouterr().out == f"{file}: valid; 16 nodes, 30 edges, 0 PEs.\n"
+    file.write_text(file.read_text().replace("routers: 8", "routers: 1"))
+    assert main(["topology", "validate", str(file)], plugins) == 3
+    assert f"{file}:4:3: chain.routers must be from 2 to 64 routers, not 1." in capsys.readouterr().err
+    assert main(["topology", "validate", str(file), "--set", "mesh.rows=4"], plugins) == 3
+    assert f"{file}:3:1: chain must stand alone, but the configuration also has mesh" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [

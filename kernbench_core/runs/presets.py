@@ -11,7 +11,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import Design, Machine
-from kernbench_core.topology.machine_kinds import kind_of
+from kernbench_core.topology.machine_kinds import bare_section, kind_of
 
 _SIZES: Final = ("sips", "cubes", "pes")
 
@@ -23,10 +23,11 @@ def sizes_of(plugins: Plugins, preset: str) -> Mapping[str, int]:
         KernbenchError: the preset is at fault.
     """
     config = configure(plugins, preset)
-    _, kind = kind_of(config, plugins.machines)
+    name, kind = kind_of(config, plugins.machines)
     if not kind.runs_kernels:
         return {}
-    design = getattr(kind.read(config, plugins.networks), "design", None)
+    _, known = bare_section(config, name, plugins.machines)
+    design = getattr(kind.read(known, plugins.networks), "design", None)
     if not isinstance(design, Design):  # the plan of a plug-in's kind is its own affair
         graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
         assert isinstance(graph, Machine), "a kind that runs kernels makes a machine"

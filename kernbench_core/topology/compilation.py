@@ -25,7 +25,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
-from kernbench_core.topology.machine_kinds import MachineKind, built, check_parts, kind_of, require_alone
+from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone
 from kernbench_core.topology.specification import Choices
 from kernbench_core.topology.specification_reader import read_choices
 from kernbench_core.wording import brief
@@ -72,7 +72,8 @@ def _compiled(
 ) -> Graph:
     """Take a configuration through the stages."""
     name, kind = kind_of(loaded, registry)
-    require_alone(loaded, name, registry)
+    section, loaded = bare_section(loaded, name, registry)
+    require_alone(loaded, section, registry)
     with _blamed(registry, name):
         try:
             plan = kind.read(loaded, networks)

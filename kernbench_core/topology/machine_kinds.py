@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
-from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.design import BareHardware, Machine
 
 P = TypeVar("P")
@@ -55,6 +55,24 @@ def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind
     """
     name = next((name for name in sorted(map(str, config.data)) if name != DEFAULT and name in machines), DEFAULT)
     return name, open_kind(machines, name)
+
+
+def bare_section(config: Config, name: str, machines: MachineRegistry) -> tuple[str, Config]:
+    """Return the section of a kind by the name that it is registered by, and the configuration with that name.
+
+    A configuration may write `VENDOR:name`; what reads the section, and keys of it, knows the name alone.
+    """
+    bare = machines[name].name
+    if bare == name or bare in config.data:
+        return name, config
+
+    def renamed(path: KeyPath) -> KeyPath:
+        return (bare, *path[1:]) if path[:1] == (name,) else path
+
+    data = {bare if key == name else key: value for key, value in config.data.items()}
+    places = {renamed(path): place for path, place in config.places.items()}
+    inherited = frozenset(map(renamed, config.inherited))
+    return bare, evolve(config, data=data, places=places, inherited=inherited)
 
 
 def open_kind(machines: MachineRegistry, name: str) -> MachineKind[Any]:
