@@ -163,7 +163,7 @@ def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth:
         taken.append((cx, low))
         rows.append(
             f'<circle class="kb-c{min(index, COLOURS - 1)}" cx="{cx:.1f}" cy="{cy:.1f}" r="5.5"><title>'
-            f"{escape(name)}: {x:.4g} FLOP/B, {y:,.4g} GFLOP/s</title></circle>"
+            f"{escape(name)}: {x:.4g} FLOP/B, {format_flops(y)}</title></circle>"
             + _text(cx + 10, low, name.partition(":")[0])
         )
     rows += [_text(width / 2 + left / 2, height - 8, "FLOP per byte of HBM traffic", "middle"), _text(2, 14, "GFLOP/s")]

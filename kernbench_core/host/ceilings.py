@@ -13,7 +13,7 @@ from attrs import frozen
 
 from kernbench_core.graph import EdgeKind
 from kernbench_core.topology.naming import pe_prefix
-from kernbench_core.units import format_bandwidth
+from kernbench_core.units import format_bandwidth, format_flops
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _units(hardware: Hardware) -> Iterator[str]:
         for component in hardware.components.values()
         if component.rates.peaks and pe_prefix(component.id)
     }
-    yield from _furthest(rates, MATRIX_UNIT, "computes up to", _flops)
+    yield from _furthest(rates, MATRIX_UNIT, "computes up to", format_flops)
 
 
 def _furthest(
@@ -82,7 +82,3 @@ def _furthest(
             f"{name} {does} {spell(above[name])}, more than {ceiling.what} with {spell(ceiling.most)} "
             f"({ceiling.source}){more}; check the configuration."
         )
-
-
-def _flops(rate: float) -> str:
-    return f"{rate / 1000:.4g} TFLOP/s"

@@ -13,6 +13,8 @@ from kernbench_core.wording import brief
 
 Scalar: TypeAlias = int | float | str | bool | None
 Row: TypeAlias = Mapping[str, Scalar]
+#: Beyond it floats are no longer all of the integers.
+_EXACT = 2.0**53
 
 
 def make_row(columns: Mapping[str, Any]) -> dict[str, Scalar]:
@@ -42,6 +44,8 @@ def cell_text(name: str, value: Scalar) -> str:
         return format_time(value)
     if name.endswith("_bytes") and math.isfinite(value):
         return format_bytes(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)  # a count, as of FLOP, that numpy or a division made a float
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

@@ -19,9 +19,10 @@ from kernbench_core.graph import Graph
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.host.figures.launch import LaunchFigures
 from kernbench_core.host.figures.listing import Listing
+from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.host_program import LaunchHandle
 from kernbench_core.memory.hazard import Hazard, HazardUse
-from kernbench_core.report.formats import rate, share
+from kernbench_core.report.formats import share
 from kernbench_core.report.ledger_section import roof, roof_points
 from kernbench_core.report.page import asset, environment
 from kernbench_core.report.run_page import RunPage
@@ -146,7 +147,7 @@ def _row(number: int, launch: LaunchFigures) -> Mapping[str, Any]:
 def _told(resources: Sequence[Achieved]) -> str:
     """Tell what those of the kind that came nearest to its peak achieved."""
     nearest = max(resources, key=lambda each: each.share, default=None)
-    return "–" if nearest is None else f"{rate(nearest.achieved, nearest.unit)} ({share(nearest.share)})"
+    return "–" if nearest is None else f"{rate_text(nearest.achieved, nearest.unit)} ({share(nearest.share)})"
 
 
 def _under_the_roof(launches: Sequence[LaunchFigures]) -> tuple[str, list[Mapping[str, Any]]]:

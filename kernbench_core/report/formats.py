@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
-from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_flops, format_time
+from kernbench_core.host.figures.roofline import rate_text
+from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
 
 
 def share(value: float) -> str:
@@ -30,18 +31,13 @@ def figure(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def rate(value: float, unit: str) -> str:
-    """Write what a roofline measures in `unit`: computing in GFLOP/s, or moving in GB/s."""
-    return format_bandwidth(value) if unit == "GB/s" else format_flops(value)
-
-
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "bandwidth": format_bandwidth,
     "bytes": format_bytes,
     "count": format_count,
     "figure": figure,
     "file_name": file_name,
-    "rate": rate,
+    "rate": rate_text,
     "share": share,
     "time": format_time,
 }

@@ -23,9 +23,10 @@ from kernbench_core.explain.explanation import (
     Went,
 )
 from kernbench_core.explain.ledger import PARTS
+from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.runs.result import PHASES
 from kernbench_core.runs.text_report import bare_table, shortened, show
-from kernbench_core.units import format_bandwidth, format_flops, format_time
+from kernbench_core.units import format_flops, format_time
 
 _ROWS = 6
 #: Blanks between columns, the least that a column which gives way keeps, and what names keep where others can go.
@@ -363,4 +364,4 @@ def _against_peak(r: Achieved) -> Iterable[Sequence[str]]:
 
 
 def _rate(each: Achieved, rate: float) -> str:
-    return format_bandwidth(rate) if each.unit == "GB/s" else format_flops(rate)
+    return rate_text(rate, each.unit)

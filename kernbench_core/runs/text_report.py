@@ -13,10 +13,11 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import PHASES, RunResult, count_hazards
-from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_flops, format_time
+from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.host.figures.kernels import KernelFigures, KernelUse
@@ -194,8 +195,7 @@ def _achieved(kernels: KernelFigures) -> Iterable[Text]:
     if kernels.roofline is not None:
         told = [
             f"{'HBM' if each.kind == 'hbm_ctrl' else each.kind} "
-            f"{format_bandwidth(each.achieved) if each.unit == 'GB/s' else format_flops(each.achieved)} "
-            f"({each.share:.1%})"
+            f"{rate_text(each.achieved, each.unit)} ({each.share:.1%})"
             for each in kernels.roofline.resources
         ]
         yield Text(f"achieved in kernels, of peak: {', '.join(told)}")

@@ -16,6 +16,7 @@ from kernbench_core.units import (
     format_bandwidth,
     format_bytes,
     format_count,
+    format_flops,
     format_time,
     grid_ceil,
     join_names,
@@ -137,6 +138,9 @@ def test_values_are_written_with_the_unit_that_reads_best() -> None:
     ]  # fmt: skip
     assert [format_bytes(n) for n in (0, 100, 65536, 3 * 2**30)] == ["0 B", "100 B", "64 KiB", "3 GiB"]
     assert [format_bandwidth(b) for b in (25.6, 1200, 0.5)] == ["25.6 GB/s", "1.2 TB/s", "500 MB/s"]
+    assert [format_flops(rate) for rate in (4096.0, 630.3, 0.6303, 1.5e-6, 0.0)] == [
+        "4.096 TFLOP/s", "630.3 GFLOP/s", "630.3 MFLOP/s", "1.5 kFLOP/s", "0 FLOP/s",
+    ]  # fmt: skip
     assert [format_count(n) for n in (0, 950, 12_400, 3_100_000)] == ["0", "950", "12.4 k", "3.1 M"]
 
 

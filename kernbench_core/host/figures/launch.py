@@ -10,8 +10,9 @@ import attrs
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.figures.meter import busiest_of, links_of
+from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.units import format_bandwidth, format_flops, format_time, join_names
+from kernbench_core.units import format_time, join_names
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
@@ -137,8 +138,7 @@ class LaunchFigures(Pictured):
         if self.busiest:
             told.append(f"{self.busiest[0].name} {self.busiest[0].utilisation:.1%} busy")
         for each in () if self.roofline is None else self.roofline.resources:
-            rate = format_bandwidth(each.achieved) if each.unit == "GB/s" else format_flops(each.achieved)
-            told.append(f"{each.kind} {rate} ({each.share:.1%} of peak)")
+            told.append(f"{each.kind} {rate_text(each.achieved, each.unit)} ({each.share:.1%} of peak)")
         return f"<LaunchFigures {self.label or self.kernel}: {', '.join(told)}>"
 
 

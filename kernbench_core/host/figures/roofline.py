@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.reporting import LaunchWork, UnitWork
+from kernbench_core.units import format_bandwidth, format_flops
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -33,6 +34,11 @@ class Achieved:
     def share(self) -> float:
         """Achieved over peak."""
         return self.achieved / self.peak if self.peak else 0.0
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """Write what `Achieved` compares in `unit`: GFLOP/s of computing, or GB/s of moving; `630.3 MFLOP/s`."""
+    return format_bandwidth(rate) if unit == "GB/s" else format_flops(rate)
 
 
 @attrs.frozen
