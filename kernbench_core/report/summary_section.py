@@ -33,7 +33,8 @@ def _figures(page: RunPage) -> Any:
         yield "achieved", format_flops(point["achieved"]), allowed
         yield "HBM traffic", format_bytes(point["hbm_bytes"]), f"{_intensity(point)} FLOP/B, in kernels"
     if result.get("verified") is not None:
-        wrong = f"{result['wrong']} of {result['checked']} checked tensors are wrong"
+        checked = f"{result['checked']} checked tensor{'' if result['checked'] == 1 else 's'}"
+        wrong = f"{result['wrong']} of {checked} {'is' if result['wrong'] == 1 else 'are'} wrong"
         yield "data", "verified" if result["verified"] else "WRONG", (
             f"{result['checked']} checked" if result["verified"] else wrong
         )

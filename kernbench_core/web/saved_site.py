@@ -12,6 +12,7 @@ from kernbench_core.report.saved_runs import read_run
 from kernbench_core.web.loopback import Answer
 from kernbench_core.web.pages import page, sentence
 from kernbench_core.web.saved_runs import check_no_links, saved_runs
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.registry import Registry, ReportSectionEntry
@@ -38,14 +39,16 @@ class SavedSite:
             return page("index.html", title=f"Runs in {self.folder.name or self.folder}", folder=self.folder, runs=runs)
         return self._runs(query.get("at", ())) if path == "/run" else None
 
-    def _runs(self, names: Sequence[str]) -> Answer | None:
+    def _runs(self, names: Sequence[str]) -> Answer:
         """Return the page of runs, which must be among those that the index lists."""
         known = {run.at: run.folder for run in saved_runs(self.folder)}
         chosen = list(dict.fromkeys(names))
         if not chosen:
             return sentence("No run is chosen", "Choose one or more of the runs, and then to show them.", status=200)
-        if any(name not in known for name in chosen):
-            return None
+        gone = [name for name in chosen if name not in known]
+        if gone:
+            text = f"There is no run {brief(gone[0])} in this folder: it was deleted or renamed, or it never was there."
+            return sentence("No such run", text)
         if len(chosen) > _MOST:
             text = f"At most {_MOST} runs stand side by side, not {len(chosen)}; choose fewer."
             return sentence("Too many runs", text)

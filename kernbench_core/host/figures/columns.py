@@ -71,6 +71,8 @@ class ColumnTable:
             seen.flags.writeable = False  # a result is a value: what is written there would change it for all
             return seen
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
+            if not -self._rows <= key < self._rows:
+                raise IndexError(f"row must be one of {self._rows:,}, counted from 0, or from the end as -1, not {key}")
             at = range(self._rows)[key]
             return {name: _plain(self[name][at]) for name in self._columns}
         if not _names_rows(key):

@@ -135,7 +135,7 @@ class _Found:
             if wanted not in narrow and len(narrow) > 1:
                 raise UsageError(
                     f"parameter {param!r} of bench {self.bench!r} must be given, as {' or '.join(narrow)}: array "
-                    f"{self._is(name, param)} holds bytes, and does not say which."
+                    f"{self._is(name, str(dtype))} holds bytes, and does not say which."
                 )
             found = wanted if wanted in narrow else next(iter(narrow), None)
         else:
@@ -161,7 +161,7 @@ class _Found:
         """Name an array with its file, and what stands in it that size or dtype `of`."""
         array, file = self.given[name], f" in {self.files[name]!r}" if name in self.files else ""
         if isinstance(of, str):
-            return f"{name!r}{file} of dtype {array.dtype}"
+            return f"{name!r}{file} of dtype {of}"
         form, shape = self.form(name, array), tuple(array.shape)
         if form[0] == ANY_SHAPE:
             return f"{name!r}{file} of shape {shape}, {form[1]} = {math.prod(shape)} in all"

@@ -128,6 +128,19 @@ def test_the_summary_tells_what_all_kernels_did_together() -> None:
         assert "achieved" not in SUMMARY.html(RunPage("r", result(kernels=kernels)))
 
 
+def test_one_checked_tensor_is_told_as_one() -> None:
+    """In the ledger and beside the verdict on top."""
+    for checked, wrong, said, beside in (
+        (1, 0, "The one checked tensor is right; the largest", "1 checked<"),
+        (3, 0, "All 3 checked tensors are right; the largest", "3 checked<"),
+        (1, 1, "1 of 1 checked tensor is wrong.", "1 of 1 checked tensor is wrong<"),
+        (3, 1, "1 of 3 checked tensors is wrong.", "1 of 3 checked tensors is wrong<"),
+        (3, 2, "2 of 3 checked tensors are wrong.", "2 of 3 checked tensors are wrong<"),
+    ):
+        page = RunPage("r", result(verified=not wrong, checked=checked, wrong=wrong, max_abs_error=0.0))
+        assert said in LEDGER.html(page) and beside in SUMMARY.html(page)
+
+
 def test_rates_of_the_ledger_stand_in_the_units_that_read_best() -> None:
     """Thousands of GFLOP/s are TFLOP/s, thousands of GB/s are TB/s, as in the terminal."""
     launch = {"kernel": "k", "injected_ns": 0.0, "completed_ns": 90.0, "path": [], "lines": [], "balance": None,

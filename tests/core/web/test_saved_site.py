@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from pathlib import Path
@@ -95,9 +96,12 @@ def test_without_a_choice_it_asks_for_one(top: Path) -> None:
 
 @pytest.mark.parametrize("at", ["x", "..", "../a", "a/../a", "/etc", "a/", "notes.txt", "deep", "%2e%2e", "a\0", "./a"])
 def test_only_what_the_index_lists_is_shown(top: Path, at: str) -> None:
-    """No other spelling of a run, nor anything that is none."""
-    assert asked(top, at) is None
-    assert asked(top / "deep", "../a") is None
+    """No other spelling of a run, nor anything that is none: one that was deleted is told so."""
+    for folder, name in ((top, at), (top / "deep", "../a")):
+        answer = asked(folder, name)
+        assert answer is not None and answer.status == 404
+        said = f"There is no run {name!r} in this folder: it was deleted or renamed, or it never was there."
+        assert said in html.unescape(answer.body.decode())
 
 
 def test_links_lead_nowhere(top: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

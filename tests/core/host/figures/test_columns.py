@@ -58,6 +58,16 @@ def test_what_names_neither_a_column_nor_rows_is_refused(key: object) -> None:
     assert [row["number"] for row in made([("a", 1, 0.5), ("a", 2, 0.5)])[[1]]] == [2]
 
 
+@pytest.mark.parametrize("row", [2, -3, 99999])
+def test_a_row_that_is_not_there_is_told(row: int) -> None:
+    """Of two, the last is also -1, and the first -2."""
+    table = made([("a", 1, 0.5), ("b", 2, 0.25)])
+    assert (table[1]["text"], table[-1]["text"], table[-2]["text"]) == ("b", "b", "a")
+    with pytest.raises(IndexError) as caught:
+        _ = table[row]
+    assert str(caught.value) == f"row must be one of 2, counted from 0, or from the end as -1, not {row}"
+
+
 def test_a_column_is_made_when_it_is_looked_at_and_once() -> None:
     calls: list[int] = []
 

@@ -120,12 +120,12 @@ def test_bytes_without_a_name_are_the_one_narrow_dtype_of_their_size() -> None:
         ),
         (
             {"a": zeros(3, 4), "b": zeros(4, 6, dtype=np.float32)},
-            "arrays 'a' and 'b' of bench 'thing' must agree on 'dtype', not be 'a' in 'A.npy' of dtype float16 and 'b' "
-            "of dtype float32; give another array.",
+            "arrays 'a' and 'b' of bench 'thing' must agree on 'dtype', not be 'a' in 'A.npy' of dtype f16 and 'b' "
+            "of dtype f32; give another array.",
         ),
         (
             {"a": zeros(3, 4), "dtype": "f32"},
-            "parameter 'dtype' of bench 'thing' must be 'f16', as in array 'a' in 'A.npy' of dtype float16, not 'f32'; "
+            "parameter 'dtype' of bench 'thing' must be 'f16', as in array 'a' in 'A.npy' of dtype f16, not 'f32'; "
             "leave it out, or give another array.",
         ),
         (
