@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernbench_core as kb
@@ -15,7 +16,7 @@ from tests.builtin.report.conftest import CHROMIUM
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 PAGE = """<!doctype html><html data-ready="yes"><meta charset="utf-8">
 <style>.out td, .out th { text-align: right } .out dl dt { float: left; width: 20% }
-.out ul { padding-left: 2em }</style>
+.out ul { padding-left: 2em } .out pre { white-space: pre }</style>
 <body data-jp-theme-light="LIGHT"><div class="out">CELL</div></body></html>"""
 GROUND = "getComputedStyle(document.querySelector('.kb-cell')).backgroundColor"
 WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
@@ -57,3 +58,20 @@ def test_rules_of_notebooks_do_not_count(opened: Callable[..., Any], cells: str,
     assert page.evaluate(f"({found})('td.n', 'textAlign')") == "right"
     assert page.evaluate(f"({found})('.figures dt', 'float')") == "none"
     assert page.evaluate(f"({found})('ul.legend', 'paddingLeft')") == "0px"
+
+
+def test_wrong_data_are_told_within_the_cell(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
+    """However long the sentence is, it is as wide as the cell."""
+
+    def bench(rt: Any) -> None:
+        rt.check(rt.tensor(np.zeros(4, np.float32), name="n" * 400), np.ones(4))
+
+    cell = str(kb.run(bench, "tiny", plugins=plugins, verify_data=True)._repr_html_())
+    assert "n" * 400 in cell.partition("<pre")[2]
+    file = tmp_path / "cell.html"
+    file.write_text(PAGE.replace("LIGHT", "true").replace("CELL", cell), encoding="utf-8")
+    page = opened(file, viewport={"width": 900, "height": 700})
+    wide, window = page.evaluate(WIDTHS)
+    assert wide <= window
+    told = page.locator("pre")
+    assert told.evaluate("pre => pre.scrollWidth") <= told.evaluate("pre => pre.clientWidth")
