@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.cli import main as kernbench
+from kernbench_core.compute.functions import CORE_FUNCTIONS
+from kernbench_core.compute.ops import ALIASES, OPS
+from kernbench_core.errors import PluginError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.registration import own_ops
 from kernbench_core.registry import BenchEntry, MachineEntry, MachineRegistry, OpEntry, Provider, Registry
 
 SOURCE = """
@@ -150,12 +154,40 @@ def test_either_is_called_by_its_vendor(run: Run) -> None:
     assert "two:idle" in run("list")[1]
 
 
-@pytest.mark.parametrize("run", [("exp",)], indirect=True)
-def test_two_functions_for_one_of_our_ops_are_an_error_of_every_run(run: Run) -> None:
-    """Whichever computed it would do so in silence."""
+@pytest.mark.parametrize("run", [("exp", "WOBBLE")], indirect=True)
+def test_functions_for_one_of_our_ops_are_left_out(run: Run) -> None:
+    """Whichever computed it would do so in silence; the run goes on."""
     code, _, err = run("run", "vector-add", "--topology", "tiny", "-q")
-    assert code == 6
-    assert f"error: {left_out('op', 'exp')}" in err
+    assert code == 0
+    for source in (ONE, TWO):
+        told = f"op 'exp' is left out: {source} must not call it as kernbench calls its own; rename it"
+        assert f"warning: {told}." in " ".join(err.split())
+
+
+@pytest.mark.parametrize("target", ["A_FUNCTION", "A_RECORD"])
+def test_an_op_of_ours_that_a_plugin_takes_is_fatal_where_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Whatever stands behind the name, which is not looked at."""
+    text = "from kernbench_core import OpEntry\nkernbench_api = 1\ndef kernbench_ops():\n"
+    text += f'    return [OpEntry("fdiv", "taker:{target}"), OpEntry("mine", "taker:M")]\n'
+    (tmp_path / "taker.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["taker = taker"], installed=False)
+    assert list(plugins.ops) == ["mine"]
+    told = "op 'fdiv' is left out: taker (source tree) must not call it as kernbench calls its own; rename it"
+    assert [str(each) for each in plugins.failures] == [told]
+    with pytest.raises(PluginError) as caught:
+        load_plugins(["taker = taker"], installed=False, strict=True)
+    assert str(caught.value) == f"{told}."
+    sys.modules.pop("taker", None)
+
+
+def test_the_names_of_our_ops_are_those_that_we_compute() -> None:
+    """Written down apart from the records: no more of them, and no fewer."""
+    assert {*OPS, *ALIASES, *CORE_FUNCTIONS} == own_ops._NAMES
+    assert own_ops.is_own("gemm_f16")
+    assert not own_ops.is_own("gemmini")
 
 
 def test_a_name_that_one_distribution_gives_twice_is_its_own_fault() -> None:

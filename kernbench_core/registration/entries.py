@@ -10,6 +10,7 @@ import attrs
 
 from kernbench_core import hookspecs, registry
 from kernbench_core.errors import PluginError
+from kernbench_core.registration.own_ops import is_own
 from kernbench_core.registry import Entry, Provider
 
 OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
@@ -68,6 +69,8 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"{where} must name its {kind} '{provider.plugin}.<thing>', not {entry.name!r}; "
             f"rename the {noun} or the entry point."
         )
+    if kind == "ops" and is_own(entry.name):
+        raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
     known = _named if kind == "kits" else _NAME.fullmatch
     if kind not in _VENDOR_NAMED and kind != "ops" and not known(entry.name):
         raise PluginError(
