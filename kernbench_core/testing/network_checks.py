@@ -158,6 +158,20 @@ def takes_shortest_routes(subject: ShapeUnderTest) -> None:
                     raise CheckFailed(f"{ends} the fewest hops are {fewest[there]}, and it takes {hops}")
 
 
+def builds_a_machine(subject: ShapeUnderTest) -> None:
+    """A machine can be built with it, whatever number of packages it takes."""
+    for other in (joins_packages_once, steps_along_links, reaches_every_package):
+        try:
+            other(subject)
+        except CheckFailed:
+            raise NotApplicable(f"{other.__name__} says why not") from None
+    for extent in subject.extents:
+        try:
+            build_network(subject.name, subject.shape, extent, 1)
+        except ShapeFault as fault:
+            raise CheckFailed(f"of {extent.sips} packages it {fault}") from None
+
+
 def takes_the_time_of_its_hops(subject: ShapeUnderTest) -> None:
     """A message between the packages that are farthest apart takes, hop by hop, what the wires on its way take."""
     for extent in subject.extents:
@@ -190,7 +204,7 @@ def takes_the_time_of_its_hops(subject: ShapeUnderTest) -> None:
 
 KIT = kit_of(
     _subject, refuses_in_words, says_the_same_twice, joins_packages_once, steps_along_links, reaches_every_package,
-    takes_shortest_routes, takes_the_time_of_its_hops,
+    takes_shortest_routes, builds_a_machine, takes_the_time_of_its_hops,
 )  # fmt: skip
 
 

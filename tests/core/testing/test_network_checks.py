@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from attrs import evolve
 
 from kernbench_core.plugins import load_plugins
 from kernbench_core.testing import CheckFailed, CheckOutcome
@@ -94,6 +95,14 @@ def one_way(extent: Extent, here: int, there: int) -> int:
     return (here + 1) % extent.sips
 
 
+def shouted(extent: Extent) -> list[ScaleUpLink]:
+    return [evolve(link, port=link.port.upper() + "!") for link in links(extent)]
+
+
+def in_floats(extent: Extent, here: int, there: int) -> int:
+    return float(step(extent, here, there))  # type: ignore[return-value]
+
+
 def as_it_falls(extent: Extent, here: int, there: int) -> int:
     if extent.sips == 4 and (there - here) % 4 == 2:
         return (here + (1 if next(CALLS) % 2 else -1)) % 4
@@ -123,6 +132,12 @@ def as_it_falls(extent: Extent, here: int, there: int) -> int:
          "from 0 to 3 of 5 packages it goes in a circle: 0, 1, 0"),
         (NetworkShape(links, one_way), "takes_shortest_routes",
          "from 0 to 2 of 3 packages the fewest hops are 1, and it takes 2"),
+        (NetworkShape(shouted, step), "builds_a_machine",
+         "of 2 packages it must name ports in lower-case letters, digits and '_', not 'NEXT!' in "
+         "ScaleUpLink(sip=0, port='NEXT!', other_sip=1, other_port='last')"),
+        (NetworkShape(links, in_floats), "builds_a_machine",
+         "of 2 packages it must step to packages by their whole numbers, but on the way to sip0 it goes from sip1 to "
+         "0.0"),
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_found_by_the_check_for_it(shape: NetworkShape, check: str, reason: str) -> None:
