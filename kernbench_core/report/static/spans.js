@@ -83,7 +83,7 @@ kernbench.Spans = class {
     return lit;
   }
   // What was at the place where a segment of the critical path waited, before its turn came: one entry an op, the
-  // longest first. Of a memory it is the channels that the op went to. null where no span tells of the place.
+  // longest first, and when that was. Of a memory it is the channels that the op went to. null where no span tells of the place.
   holders({ waited_at, op_id, from_ns, to_ns }) {
     const { tracks } = this.data;
     const here = tracks.map((_, track) => track).filter((track) => this.first[track] < this.first[track + 1]
@@ -93,13 +93,15 @@ kernbench.Spans = class {
     const turns = here.map((track) => [track, this.turn(track, own, from_ns, to_ns)]);
     const went = turns.filter(([, turn]) => turn !== null);
     const found = new Map();
+    let until = from_ns;
     for (const [track, turn] of went.length ? went : turns) {
+      until = Math.max(until, turn === null ? to_ns : turn);
       for (const [op, each] of this.before(track, own, from_ns, turn === null ? to_ns : turn)) {
         const entry = found.get(op) || { ...each, ns: 0, on: [] };
         found.set(op, { ...entry, ns: Math.max(entry.ns, each.ns), on: [...entry.on, track] });
       }
     }
-    return [...found.values()].sort((a, b) => b.ns - a.ns).slice(0, 6);
+    return { ops: [...found.values()].sort((a, b) => b.ns - a.ns).slice(0, 6), until };
   }
   // When the last span of an op that begins in a window of ns does so, null where none does.
   turn(track, own, from, to) {

@@ -335,9 +335,12 @@ class Timeline {
     if (segment.line) facts.push(["line", segment.line.split("/").pop()]);
     const rows = [make("h4", {}, `On the critical path: ${segment.call || segment.sort}`), this.list(facts)];
     if (segment.waited_at) {
-      rows.push(make("h5", {}, `it waited most at ${segment.waited_at.replace("->", " → ")}, which was held by`));
-      const held = this.spans.holders(segment);
+      const found = this.spans.holders(segment);
+      const held = found && found.ops;
       const note = this.whatIsMissing(segment, held);
+      // It was on its way there, and had earlier parts there, at first: that is longer than it waited.
+      const within = held && held.length ? `, in the ${kernbench.time(found.until - segment.from_ns)} from its begin to its last turn there,` : "";
+      rows.push(make("h5", {}, `it waited most at ${segment.waited_at.replace("->", " → ")}, which was held${within} by`));
       if (held && held.length) rows.push(this.links(held.map((each) => [this.heldBy(each), each.span])));
       if (note) rows.push(make("p", { class: "note" }, note));
     }

@@ -311,7 +311,7 @@ def test_lines_of_the_kernel_and_the_critical_path(opened: Callable[..., Any], r
     )
     page.evaluate(f"kernbench.run(0).timeline.chooseSegment({waited})")
     detail = page.locator(f"{TIMELINE} .span-detail")
-    assert "which was held by" in detail.inner_text()
+    assert "which was held, in the " in detail.inner_text()
     before = page.evaluate("kernbench.run(0).timeline.span")
     detail.locator("li button").first.click()
     assert page.evaluate("kernbench.run(0).timeline.span") not in (before, None)

@@ -13,6 +13,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
 from kernbench_core.timeline import Timeline
+from kernbench_core.units import format_time
 from tests.builtin.report.conftest import CHROMIUM
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
@@ -92,6 +93,11 @@ def test_an_op_waits_for_its_own_earlier_parts(run_opened: Run) -> None:
     seen = passed(run.timeline, segment["waited_at"], segment["from_ns"], segment["to_ns"])
     assert list(seen) == [tuple(segment["op_id"])] and len(seen[tuple(segment["op_id"])]) > 1
     assert len(held) == 1 and held[0].startswith("its own earlier parts, for ")
+    timeline = "kernbench.run(0).timeline"
+    page.evaluate(f"{timeline}.chooseSegment({timeline}.data.path.findIndex((each) => each.sort === 'write'))")
+    turn = max(seen[tuple(segment["op_id"])]) - segment["from_ns"]
+    within = f"which was held, in the {format_time(turn)} from its begin to its last turn there, by"
+    assert within in " ".join(page.locator(TOLD).locator("h5").all_inner_texts())
     assert missing == ""
 
 
