@@ -78,7 +78,7 @@ def test_its_vendor_may_stand_before_its_section(
     assert capsys.readouterr().out == f"{file}: valid; 16 nodes, 30 edges, 0 PEs.\n"
     file.write_text(file.read_text().replace("routers: 8", "routers: 1"))
     assert main(["topology", "validate", str(file)], plugins) == 3
-    assert f"{file}:4:3: chain.routers must be from 2 to 64 routers, not 1." in capsys.readouterr().err
+    assert f"{file}:4:3: chain.routers must be an integer from 2 to 64, not 1." in capsys.readouterr().err
     assert main(["topology", "validate", str(file), "--set", "mesh.rows=4"], plugins) == 3
     assert f"{file}:3:1: chain must stand alone, but the configuration also has mesh" in capsys.readouterr().err
 
@@ -87,7 +87,7 @@ def test_its_vendor_may_stand_before_its_section(
     ("args", "code", "sentence"),
     [
         (["topology", "validate", FILE, "--set", "chain.routers=1"], 3,
-         "--set chain.routers=1: chain.routers must be from 2 to 64 routers, not 1."),
+         "--set chain.routers=1: chain.routers must be an integer from 2 to 64, not 1."),
         (["topology", "validate", FILE, "--set", "chain.routes=9", "--set", "components.router.params.overheat=1 ns"],
          3, "--set chain.routes=9: chain.routes must be a known key. Did you mean 'routers'?\n--set "
          "components.router.params.overheat=1 ns: components.router.params.overheat must be a declared parameter. Did "

@@ -23,6 +23,7 @@ class Quantity:
     minimum: float | None = None
     auto: bool = False
     choices: tuple[object, ...] = ()
+    maximum: float | None = None
 
 
 Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]

@@ -118,7 +118,9 @@ def _quantity_hook(kind: object) -> Callable[[object, object], object]:
 
 
 def _converted(quantity: Quantity, value: object) -> object:
-    found = parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+    found = parse_quantity(
+        value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum, maximum=quantity.maximum
+    )
     if quantity.choices and found not in quantity.choices:
         raise ValueError(f"must be one of {', '.join(map(str, quantity.choices))}, not {brief(value)}.")
     return found

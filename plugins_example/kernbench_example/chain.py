@@ -6,7 +6,6 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
-from kernbench_core import ConfigError
 from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import Config, mesh, read_section
 from kernbench_core.topology import specification as spec
@@ -16,7 +15,7 @@ from kernbench_core.topology import specification as spec
 class ChainSpec:
     """The section `chain`: routers, their clock, and the wires between them, as long as those to their interfaces."""
 
-    routers: Annotated[spec.Count, "Routers of the chain, from 2 to 64."]
+    routers: Annotated[Annotated[int, spec.Quantity("int", minimum=2, maximum=64)], "Routers of the chain."]
     clock: Annotated[spec.Frequency, "Clock of routers and wires."]
     link: mesh.ChannelSpec
 
@@ -24,8 +23,6 @@ class ChainSpec:
 def read(config: Config, networks: NetworkRegistry) -> mesh.MeshSpec:
     """Return the mesh of one row that a chain is."""
     chain = read_section(config, "chain", ChainSpec)
-    if not 2 <= chain.routers <= 64:
-        raise ConfigError(f"{config.at(('chain', 'routers'))} must be from 2 to 64 routers, not {chain.routers}.")
     return mesh.MeshSpec(1, chain.routers, chain.clock, chain.link, mesh.InterfaceSpec(chain.link.latency))
 
 

@@ -100,6 +100,7 @@ class _Document:
             "description": f"A machine: {whole if merged else layer}.",
             "type": "object",
             "properties": properties,
+            "patternProperties": {f"^[^:]+:{name}$": {"$ref": f"#/properties/{name}"} for name in own},
             "additionalProperties": False,
             "allOf": [self._alone(name, packages, own) for name in self.kinds],
             "$defs": self.sections.components.definitions() | self.sections.networks.definitions(),
@@ -117,11 +118,14 @@ class _Document:
         others = list(own)
         if name == DEFAULT:
             needed = [field.name for field in attrs.fields(Spec) if field.default is attrs.NOTHING]
-            mine = {"not": _any_of(others)} if self.sections.merged else _any_of(packages)
+            mine = _has_none(others) if self.sections.merged else _any_of(packages)
+            strange: Iterable[str] = ()
         else:
-            needed, mine = [name, "components"], {"required": [name]}
-            others = [*packages, *(other for other in others if other != name)]
-        then: Schema = {"properties": dict.fromkeys(others, False)}
+            needed, mine, strange = ["components"], {"not": _has_none([name])}, packages
+            others = [other for other in others if other != name]
+        then: Schema = {"properties": dict.fromkeys(strange, False)}
+        if others:
+            then["patternProperties"] = {_sections(others): False}
         then["properties"]["components"] = {"propertyNames": {"enum": list(self.kinds[name].node_kinds)}}
         if self.sections.merged:
             then["required"] = needed
@@ -142,6 +146,15 @@ class _Document:
         names = [each for each in all_names.declared if kind in (made := self.components.made_for(each)) or not made]
         only = attrs.evolve(self.sections, components=all_names.only(names))
         return only.of(ComponentSpec) | {"description": f"Implementation of every {kind}."}
+
+
+def _sections(names: Iterable[str]) -> str:
+    """Return a regular expression of sections of kinds of machine, which their vendors may stand before."""
+    return f"^(?:[^:]+:)?(?:{'|'.join(names)})$"
+
+
+def _has_none(names: Iterable[str]) -> Schema:
+    return {"propertyNames": {"not": {"pattern": _sections(names)}}}
 
 
 def _any_of(names: Iterable[str]) -> Schema:

@@ -46,14 +46,20 @@ class Names:
         `complete` asks for the parameters that have no default.
         """
         told, optional = section["properties"][self.key], "anyOf" in section["properties"][self.key]
-        named: Schema = {"enum": [*self.declared, *([None] if optional else [])]}
+        picks = "|".join(filter(None, map(_picks, self.declared)))
+        picked = [{"enum": [name for name in self.declared if ":" in name]}, {"pattern": f"^(?:{picks})$"}]
+        named: Schema = {
+            "if": {"type": "string", "pattern": ":"},
+            "then": {"anyOf": picked},
+            "else": {"enum": [*self.declared, *([None] if optional else [])]},
+        }
         kept = {key: told[key] for key in ("description", "default") if key in told}
         section["properties"][self.key] = kept | named
         section["properties"]["params"] = {"type": "object"}
         given = {"properties": {self.key: {"type": "string"}}, "required": [self.key]}
         cases = [
             {
-                "if": {"properties": {self.key: {"const": name}}, "required": [self.key]},
+                "if": {"properties": {self.key: _written(name)}, "required": [self.key]},
                 "then": self._of(name, complete),
             }
             for name in self.declared
@@ -87,6 +93,23 @@ class Names:
 
     def _reference(self, name: str) -> str:
         return f"#/$defs/{PREFIXES[self.key]}.{name}"
+
+
+def _picks(name: str) -> str:
+    """Return a regular expression of a name with its vendor before it; "" for one that has one.
+
+    A distribution's name may be any, so that the schema is the same however a plug-in is installed.
+    """
+    plugin, dot, thing = name.partition(".")
+    whole = name.replace(".", "\\.")
+    return "" if ":" in name else f"[^:]+:{whole}" + (f"|{plugin}:{thing}".replace(".", "\\.") if dot else "")
+
+
+def _written(name: str) -> Schema:
+    """Return the schema of a name as a configuration may write it, with its vendor before it or without."""
+    picks = _picks(name)
+    written: Schema = {"const": name}
+    return {"anyOf": [written, {"type": "string", "pattern": f"^(?:{picks})$"}]} if picks else written
 
 
 @frozen

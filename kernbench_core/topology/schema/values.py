@@ -54,8 +54,9 @@ def _pattern(kind: Dimension, positive: bool) -> str:
 def quantity_schema(quantity: Quantity) -> Schema:
     """Return the schema of a key that is a quantity."""
     schema = value_schema(
-        quantity.dimension, positive=quantity.positive, minimum=quantity.minimum, choices=quantity.choices
-    )
+        quantity.dimension,
+        positive=quantity.positive, minimum=quantity.minimum, maximum=quantity.maximum, choices=quantity.choices,
+    )  # fmt: skip
     return {"anyOf": [schema, {"enum": ["auto", None]}]} if quantity.auto else schema
 
 
