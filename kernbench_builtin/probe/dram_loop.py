@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_recurrence import CommandBus
-from kernbench_builtin.probe.dram_turns import Asked, Queues, Waiting
+from kernbench_builtin.probe.dram_turns import AskedBursts, BurstQueues, WaitingBurst
 from kernbench_builtin.probe.dram_workload import READ, WRITE, AskedPlaces
 
 #: Bursts of one pseudo-channel that the recurrence goes over, or so many periods of refresh.
@@ -63,9 +63,9 @@ class ClosedLoop:
         together = max(1, min(g.buses, g.channels) // g.queue_of)
         numbers = sorted({each for _, places in asked for each in places})
         buses = {number // together: CommandBus() for number in numbers}
-        self.queues = {number: Queues(g, buses[number // together]) for number in numbers}
+        self.queues = {number: BurstQueues(g, buses[number // together]) for number in numbers}
         #: (clock, order, queue, burst that leaves), or a request that comes.
-        self._events: list[tuple[float, int, int, Waiting | Asked]] = []
+        self._events: list[tuple[float, int, int, WaitingBurst | AskedBursts]] = []
         self._order = 0
         for _ in range(min(room, most)):
             self._admit(0)
@@ -78,7 +78,7 @@ class ClosedLoop:
             touched: set[int] = set()
             while events and events[0][0] == now:
                 _, _, number, what = heapq.heappop(events)
-                if isinstance(what, Asked):
+                if isinstance(what, AskedBursts):
                     self._dispatch(what, touched)
                 elif self.queues[number].is_served(what, now):
                     self._leave(self.queues[number], what, now)
@@ -88,7 +88,7 @@ class ClosedLoop:
                 for burst in self.queues[number].settle(now):
                     self._note(burst.column + 1, burst, number)
 
-    def _note(self, at: float, what: Waiting | Asked, number: int = -1) -> None:
+    def _note(self, at: float, what: WaitingBurst | AskedBursts, number: int = -1) -> None:
         self._order += 1
         heapq.heappush(self._events, (at, self._order, number, what))
 
@@ -104,21 +104,21 @@ class ClosedLoop:
         """Give a place of the front end to the next request, from a clock on."""
         following = next(self._left, None)
         if following is not None:
-            self._note(at, Asked(*following))
+            self._note(at, AskedBursts(*following))
 
-    def _dispatch(self, request: Asked, touched: set[int]) -> None:
+    def _dispatch(self, request: AskedBursts, touched: set[int]) -> None:
         for number, places in request.places.items():
             self.queues[number].come(request, places)
             touched.add(number)
 
-    def _leave(self, queue: Queues, burst: Waiting, now: float) -> None:
+    def _leave(self, queue: BurstQueues, burst: WaitingBurst, now: float) -> None:
         queue.leave(burst)
         request = burst.request
         request.left -= 1
         if not request.left and request.kind == READ:
             self._send(now - 1 + self._again[READ])
 
-    def _enter(self, queue: Queues, now: float) -> None:
+    def _enter(self, queue: BurstQueues, now: float) -> None:
         for request in queue.enter():
             request.entering -= 1
             if request.entering:

@@ -16,7 +16,7 @@ _UNKNOWN = -1.0
 
 
 @attrs.define(eq=False)
-class Asked:
+class AskedBursts:
     """One request: of which kind, its bursts by queue, how many are not in their queues and how many not served."""
 
     kind: int
@@ -29,15 +29,15 @@ class Asked:
 
 
 @attrs.define(eq=False)
-class Waiting:
+class WaitingBurst:
     """One burst: where it goes, of which request, and the clock of its column command as far as that is known."""
 
     place: RowPlace
-    request: Asked
+    request: AskedBursts
     column: float = _UNKNOWN
 
 
-class Queues:
+class BurstQueues:
     """Hold the bursts of each kind, in order of age: those in front, and those that are seen.
 
     Clocks never fall from call to call.
@@ -47,31 +47,31 @@ class Queues:
         assert g.window is not None and g.drain is not None
         self._window, self._drain = g.window, g.drain
         self._recurrence = Recurrence(g, bus, g.queue_of)
-        self._front: tuple[deque[Waiting], deque[Waiting]] = (deque(), deque())
+        self._front: tuple[deque[WaitingBurst], deque[WaitingBurst]] = (deque(), deque())
         #: The bursts that are seen and not served, in order of age.
-        self._seen: tuple[dict[Waiting, None], dict[Waiting, None]] = ({}, {})
-        self._fresh: list[Waiting] = []
+        self._seen: tuple[dict[WaitingBurst, None], dict[WaitingBurst, None]] = ({}, {})
+        self._fresh: list[WaitingBurst] = []
         self._done: list[tuple[int, float]] = []
         self._kind = READ
         #: When each burst that was served had its column command.
         self.served_at: list[float] = []
 
-    def come(self, request: Asked, places: list[RowPlace]) -> None:
+    def come(self, request: AskedBursts, places: list[RowPlace]) -> None:
         """Take bursts of a request in front of their queue."""
-        self._front[request.kind].extend(Waiting(place, request) for place in places)
+        self._front[request.kind].extend(WaitingBurst(place, request) for place in places)
 
-    def leave(self, burst: Waiting) -> None:
+    def leave(self, burst: WaitingBurst) -> None:
         """Take out a burst at the clock after its column command, which is now."""
         del self._seen[self._kind][burst]
         self._done.append((burst.place[0], burst.column))
         self.served_at.append(burst.column)
         burst.column = _UNKNOWN
 
-    def is_served(self, burst: Waiting, at: float) -> bool:
+    def is_served(self, burst: WaitingBurst, at: float) -> bool:
         """Say whether a burst is served at the clock before `at`, as was expected when it was seen."""
         return burst.column + 1 == at
 
-    def enter(self) -> Iterator[Asked]:
+    def enter(self) -> Iterator[AskedBursts]:
         """Let bursts in where there is room; yield the request of each."""
         for kind, front in enumerate(self._front):
             seen, window = self._seen[kind], self._window[kind]
@@ -82,7 +82,7 @@ class Queues:
                     self._fresh.append(burst)
                 yield burst.request
 
-    def settle(self, now: float) -> list[Waiting]:
+    def settle(self, now: float) -> list[WaitingBurst]:
         """Change the turn if it is time to, and find the column commands of what is newly seen; return those bursts."""
         if self._turns():
             for burst in self._seen[self._kind]:

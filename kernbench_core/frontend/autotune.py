@@ -23,7 +23,7 @@ from kernbench_core.errors import (
 )
 from kernbench_core.frontend.kernel import Launchable
 from kernbench_core.frontend.simulation import current
-from kernbench_core.frontend.tuning import Trial, Tuning
+from kernbench_core.frontend.tuning import JitTuning, Trial
 from kernbench_core.wording import brief
 
 #: What is wrong with a kernel, or with its launch, and not with a configuration.
@@ -35,7 +35,7 @@ Values = Mapping[str, Any]
 Hook = Callable[..., object]
 
 
-class Config:
+class JitConfig:
     """One configuration: values of parameters (`kwargs`), and hints to a compiler, which change nothing here."""
 
     def __init__(
@@ -65,7 +65,9 @@ class Config:
         return f"<Config {self}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Config) and (self.all_kwargs(), self.pre_hook) == (other.all_kwargs(), other.pre_hook)
+        if not isinstance(other, JitConfig):
+            return NotImplemented
+        return (self.all_kwargs(), self.pre_hook) == (other.all_kwargs(), other.pre_hook)
 
     def __hash__(self) -> int:
         return hash((*self.all_kwargs().items(), self.pre_hook))
@@ -75,7 +77,7 @@ class Config:
 class Pruning:
     """Which configurations are tried: what `early` returns, of which the `top` are least by `model`."""
 
-    early: Callable[..., Sequence[Config]] | None = None
+    early: Callable[..., Sequence[JitConfig]] | None = None
     model: Callable[..., float] | None = None
     top: float = 1.0
 
@@ -88,7 +90,7 @@ class Pruning:
                 raise UsageError(f"a key of prune_configs_by must be one of {', '.join(known)}, not {brief(name)}.")
         return cls(**{known[name]: value for name, value in (given or {}).items()})
 
-    def left(self, configs: Sequence[Config], arguments: Values, named: Values) -> list[Config]:
+    def left(self, configs: Sequence[JitConfig], arguments: Values, named: Values) -> list[JitConfig]:
         """Return the configurations to try."""
         found = list(configs) if self.early is None else list(self.early(list(configs), dict(arguments), **named))
         if self.model is None:
@@ -127,12 +129,12 @@ class _Settings:
 class Autotuner(Launchable):
     """A kernel for which the fastest of some configurations is chosen, once for each key."""
 
-    def __init__(self, fn: Launchable, configs: Sequence[Config], key: Sequence[str], settings: _Settings) -> None:
+    def __init__(self, fn: Launchable, configs: Sequence[JitConfig], key: Sequence[str], settings: _Settings) -> None:
         super().__init__(fn)
         self.configs = list(configs)
         self.keys = list(key)
-        self.cache: dict[tuple[object, ...], Config] = {}
-        self.best_config: Config | None = None
+        self.cache: dict[tuple[object, ...], JitConfig] = {}
+        self.best_config: JitConfig | None = None
         self._settings = settings
         if not self.configs:
             raise UsageError(
@@ -156,7 +158,7 @@ class Autotuner(Launchable):
         values = [_plain(given[name]) for name in self.keys if name in given]
         return (*values, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
 
-    def _fastest(self, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> Config:
+    def _fastest(self, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> JitConfig:
         configs = self._settings.pruning.left(self.configs, arguments, named)
         if not configs:
             raise UsageError(
@@ -169,14 +171,14 @@ class Autotuner(Launchable):
         given = {**arguments, **named}
         shown = tuple((name, _plain(given[name])) for name in self.keys if name in given)
         trials = [self._tried(config, args, grid, named, arguments) for config in configs]
-        tuning = Tuning(self.__name__, shown, tuple(trials))
+        tuning = JitTuning(self.__name__, shown, tuple(trials))
         best = tuning.best
         if best is None:
             raise UsageError(tuning.nothing_runs)
         simulation.tuned(tuning)
         return configs[trials.index(best)]
 
-    def _tried(self, config: Config, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> Trial:
+    def _tried(self, config: JitConfig, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> Trial:
         settings, chosen = self._settings, {**named, **config.all_kwargs()}
         given = {**arguments, **chosen}
         hooked = bool(config.pre_hook or settings.pre_hook or settings.zeroed)
@@ -217,7 +219,7 @@ def _zero(kernel: str, name: str, given: Values) -> None:
 
 
 def autotune(
-    configs: Sequence[Config],
+    configs: Sequence[JitConfig],
     key: Sequence[str] = (),
     prune_configs_by: Values | None = None,
     reset_to_zero: Sequence[str] | None = None,

@@ -99,7 +99,7 @@ class DeviceName:
         return f"{self.type}:{self.index}"
 
 
-class Driver:
+class TritonDriver:
     """`triton.runtime.driver`."""
 
     active = default = ActiveDriver()

@@ -19,7 +19,7 @@ _ERRORS = {
 }  # fmt: skip
 _JIT = {"JITFunction": JitFunction, "KernelInterface": Launchable, "jit": jit}
 _AUTOTUNE = {
-    "Autotuner": autotune.Autotuner, "Config": autotune.Config, "Heuristics": autotune.Heuristics,
+    "Autotuner": autotune.Autotuner, "Config": autotune.JitConfig, "Heuristics": autotune.Heuristics,
     "autotune": autotune.autotune, "heuristics": autotune.heuristics,
 }  # fmt: skip
 _TESTING = {
@@ -58,7 +58,7 @@ def modules() -> dict[str, ModuleType]:
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(made[parent], last, module)
-    made["triton.runtime"].driver = driver.Driver()
+    made["triton.runtime"].driver = driver.TritonDriver()
     return made
 
 

@@ -12,7 +12,7 @@ from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
-    from kernbench_core.frontend.tuning import Tuning
+    from kernbench_core.frontend.tuning import JitTuning
     from kernbench_core.host.figures.launch import LaunchFigures
 
 
@@ -59,7 +59,7 @@ class Simulation(Protocol):
         A launch like one before takes as long; where hooks may change arrays, each is simulated.
         """
 
-    def tuned(self, tuning: Tuning) -> None:
+    def tuned(self, tuning: JitTuning) -> None:
         """Note what came of trying the configurations of a kernel."""
 
     def note(self, sentence: str) -> None:

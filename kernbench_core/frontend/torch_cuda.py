@@ -167,7 +167,7 @@ def _answers(torch: Any) -> dict[str, object]:
         "current_device": number(0), "set_device": nothing, "synchronize": nothing, "empty_cache": nothing,
         "get_device_name": number(driver.NAME), "get_device_capability": number(driver.CAPABILITY),
         "get_device_properties": properties, "is_bf16_supported": number(True), "device": block, "stream": block,
-        "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "Event": Event, "Stream": Stream,
+        "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "Event": TimeMark, "Stream": Stream,
         "current_stream": number(Stream()), "default_stream": number(Stream()), "set_stream": nothing,
         "memory_allocated": number(0), "max_memory_allocated": number(0), "memory_reserved": number(0),
         "reset_peak_memory_stats": nothing,
@@ -175,7 +175,7 @@ def _answers(torch: Any) -> dict[str, object]:
     }  # fmt: skip
 
 
-class Event:
+class TimeMark:
     """A point in simulated time: after the kernels that were launched before it."""
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -185,7 +185,7 @@ class Event:
         """Note the time that kernels took until now."""
         self.at_ns = sum(figures.time_ns for figures in current("torch.cuda.Event").launches)
 
-    def elapsed_time(self, end: Event) -> float:
+    def elapsed_time(self, end: TimeMark) -> float:
         """Return the time that kernels took from here to `end`, in ms."""
         return (end.at_ns - self.at_ns) * 1e-6
 
@@ -223,8 +223,8 @@ class Stream:
     def wait_event(self, event: object) -> None:
         """Wait for an event."""
 
-    def record_event(self, event: Event | None = None) -> Event:
+    def record_event(self, event: TimeMark | None = None) -> TimeMark:
         """Return an event that is recorded now."""
-        found = event or Event()
+        found = event or TimeMark()
         found.record()
         return found

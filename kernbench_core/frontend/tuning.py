@@ -20,7 +20,7 @@ class Trial:
 
 
 @frozen(slots=False)
-class Tuning:
+class JitTuning:
     """The trials of a kernel for one value of its key."""
 
     kernel: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernbench_core.frontend.simulation import JitLaunch, MachineFacts
-    from kernbench_core.frontend.tuning import Tuning
+    from kernbench_core.frontend.tuning import JitTuning
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.runs.result import RunResult
 
@@ -39,7 +39,7 @@ class TritonRun:
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton"
     ) -> None:
         self.launches: list[LaunchFigures] = []
-        self.tunings: list[Tuning] = []
+        self.tunings: list[JitTuning] = []
         self.notes: list[str] = []
         self.result: RunResult | None = None
         self._new = partial(HeldMachine, topology, options, name)
@@ -106,7 +106,7 @@ class TritonRun:
                 if storage.flags.writeable:
                     storage[:] = copy
 
-    def tuned(self, tuning: Tuning) -> None:
+    def tuned(self, tuning: JitTuning) -> None:
         """Note what came of trying the configurations of a kernel."""
         self.tunings.append(tuning)
         self._trials.seen.clear()
