@@ -19,12 +19,17 @@ COLOURS: Final = 8
 _APART: Final = 4.0
 
 
-def stacked(parts: Sequence[tuple[str, float]], width: float = 640.0, height: float = 22.0) -> str:
-    """Draw shares of a whole side by side, each with its name and value as title."""
+def stacked(
+    parts: Sequence[tuple[str, float]], width: float = 640.0, height: float = 22.0, whole: float | None = None
+) -> str:
+    """Draw shares of a sum side by side, each with its name and value as title; the width stands for `whole`.
+
+    That is the sum where it is None.
+    """
     total = sum(value for _, value in parts) or 1.0
     rows, x = [], 0.0
     for index, (name, value) in enumerate(parts):
-        across = width * value / total
+        across = width * value / (whole or total)
         if across > 0:
             rows.append(
                 f'<rect class="kb-c{min(index, COLOURS - 1)}" x="{x:.2f}" y="0" width="{max(across, 0.5):.2f}" '

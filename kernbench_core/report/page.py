@@ -52,6 +52,8 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
     Where a section cannot be used the page has a line that says why, with a KernbenchWarning; `strict` raises the
     PluginError instead.
     """
+    scale = max(page.total_ns for page in pages) if len(pages) > 1 else None
+    pages = [attrs.evolve(page, scale_ns=scale) for page in pages]
     parts = [part for part in _parts(pages, sections, strict) if part.runs]
     texts = [asset("core.js"), asset("format.js"), asset("colour.js")]
     texts += dict.fromkeys(text for part in parts for text in part.section.scripts)
@@ -61,6 +63,7 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
         title=", ".join(dict.fromkeys(page.name for page in pages)),
         pages=list(enumerate(pages)),
         parts=parts,
+        scale=scale,
         scripts=[Markup(script) for script in scripts],
         style=Markup(style),
         policy=_policy(scripts, style),

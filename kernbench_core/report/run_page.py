@@ -19,7 +19,8 @@ class RunPage:
     """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
 
     `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
-    The run `goes_on` where the page shows what there is so far.
+    The run `goes_on` where the page shows what there is so far. `scale_ns` is how long the longest run beside it took,
+    to which its bars and times are drawn; None where it stands alone.
     """
 
     name: str
@@ -28,6 +29,7 @@ class RunPage:
     timeline: Timeline | None = None
     sources: Mapping[str, str] = attrs.field(factory=dict)
     goes_on: bool = False
+    scale_ns: float | None = None
 
     @property
     def explain(self) -> Mapping[str, Any] | None:

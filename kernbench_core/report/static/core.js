@@ -85,6 +85,10 @@ window.kernbench = {
     const found = document.querySelector(`script[data-of="${section}"][data-run="${run}"]`);
     return found === null ? null : JSON.parse(found.textContent);
   },
+  // How long (ns) the axes of whole runs are: as long as the longest of several runs, and at least as the run itself.
+  scale(total) {
+    return Math.max(total, Number(document.querySelector("main").dataset.scale) || 0);
+  },
   run(number) {
     if (!runs.has(number)) runs.set(number, new Run(number));
     return runs.get(number);

@@ -72,8 +72,9 @@ class Machine {
     const parsed = new DOMParser().parseFromString(shape.svg, "image/svg+xml");
     const svg = document.importNode(parsed.documentElement, true);
     svg.setAttribute("aria-label", part || this.data.title || "machine");
-    // On a narrow page it is moved rather than made unreadable.
-    svg.style.minWidth = `${Math.min(shape.width, Math.max(560, Math.min(900, 0.85 * shape.width)))}px`;
+    // On a narrow page it is moved rather than made unreadable; beside another run it is smaller, but whole.
+    const most = document.querySelector("main").dataset.scale ? 480 : 900;
+    svg.style.minWidth = `${Math.min(shape.width, Math.max(Math.min(most, 560), Math.min(most, 0.85 * shape.width)))}px`;
     const { width, height } = svg.viewBox.baseVal; // all of it is in sight, where it can be read so
     svg.style.maxWidth = `${Math.min(1.6 * width, (700 * width) / height)}px`;
     this.ground.replaceChildren(svg);

@@ -10,6 +10,7 @@ class Timeline {
   constructor(element, data, run) {
     Object.assign(this, { element, data, run, span: null, segment: null, line: -1, row: 0 });
     this.total = data.total || 1;
+    this.scale = kernbench.scale(this.total);
     data.below = data.tracks.map(() => []);
     this.tops = [];
     data.tracks.forEach(([, parent], track) => (parent < 0 ? this.tops : data.below[parent]).push(track));
@@ -119,7 +120,7 @@ class Timeline {
     return this.litOf.get(key);
   }
   view() {
-    const [from, to] = this.run.window || [0, this.total];
+    const [from, to] = this.run.window || [0, this.scale];
     this.rows.forEach((row, i) => { row.chosen = i === this.row && document.activeElement === this.canvas; });
     const lit = this.element.querySelector(".lit");
     return {
@@ -164,7 +165,7 @@ class Timeline {
   width() { return Math.max(240, this.box.clientWidth); }
   left() { return kernbench.labelWidth(this.width()); }
   time(x) {
-    const [from, to] = this.run.window || [0, this.total];
+    const [from, to] = this.run.window || [0, this.scale];
     return from + ((x - this.left()) / (this.width() - this.left() - 8)) * (to - from);
   }
   // Show a window, kept inside of the run.

@@ -14,6 +14,7 @@ kernbench.brush = (element, run, total, profile) => {
   const told = make("output", { class: "told" });
   const reset = make("button", { type: "button", class: "reset", onclick: () => run.set("window", null) }, "whole run");
   const track = make("div", { class: "track" }, canvas, ...shade, ...handles);
+  track.style.width = `${(100 * total) / kernbench.scale(total)}%`;
   element.append(track, make("div", { class: "below" }, told, reset));
 
   function show() {

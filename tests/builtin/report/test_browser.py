@@ -373,14 +373,40 @@ def test_four_times_as_large_the_page_reflows(opened: Callable[..., Any], runs: 
 
 
 def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
-    """Each with its name and figures; what is chosen in one stays in it."""
-    page = opened(runs[1])
+    """Each with its name and figures and its whole machine; what is chosen in one stays in it."""
+    page = opened(runs[1], viewport={"width": 1300, "height": 900})
+    cropped = "[...document.querySelectorAll('.ground')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert page.evaluate(cropped) == 0
     names = page.locator("#machine h3.of")
     assert names.all_inner_texts() == ["a", "b"]
     boxes = [names.nth(i).bounding_box() for i in (0, 1)]
     assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] < boxes[1]["x"]
     page.evaluate("kernbench.run(0).set('window', [10, 20])")
     assert page.evaluate("kernbench.run(1).window") is None
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_have_one_scale(
+    opened: Callable[..., Any], runs: tuple[Path, Path], plugins: Plugins, tmp_path: Path
+) -> None:
+    """The strip of a shorter run is as much shorter; the same place of both timelines is the same time."""
+    short = kb.run("gemm", "tiny", {"M": 64, "N": 64, "K": 64}, plugins=plugins, out=tmp_path / "c")
+    file, long = tmp_path / "page.html", read_run(runs[0].parent / "a")
+    write_report(file, [long, read_run(tmp_path / "c")], plugins)
+    page = opened(file)
+    told = f"have one scale: from 0 to {format_time(long.total_ns)}, which the longest of these runs took."
+    assert page.locator("main > .note").inner_text() == f"Phases, strips and timelines of whole runs {told}"
+    strips = [page.locator(f"{MACHINE} .track").nth(run).bounding_box()["width"] for run in (0, 1)]
+    share = short.total_ns / long.total_ns
+    assert share < 0.9 and strips[1] / strips[0] == pytest.approx(share, abs=0.01)
+    times = [page.evaluate(f"kernbench.run({run}).timeline.time(500)") for run in (0, 1)]
+    assert times[0] == pytest.approx(times[1])
+    page.locator(f"{TIMELINE} .zoom-in").nth(1).click()
+    begin, end = page.evaluate("kernbench.run(1).window")
+    assert 0 < begin < end < short.total_ns
+    widths = [sum(float(each) for each in page.locator("#summary .kb-stretch").nth(run).locator("rect").evaluate_all(
+        "each => each.map((one) => one.getAttribute('width'))")) for run in (0, 1)]  # fmt: skip
+    assert widths[1] / widths[0] == pytest.approx(share, abs=0.01)
 
 
 @pytest.mark.slow

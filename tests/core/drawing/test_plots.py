@@ -30,6 +30,8 @@ def test_shares_fill_the_whole_in_their_order(values: list[float]) -> None:
         assert float(rect.get("x", "")) + float(rect.get("width", "")) == pytest.approx(at, abs=0.52)
         title = rect.find(f"{SVG}title")
         assert title is not None and str(title.text).startswith(f"<{i}>: ")
+    beside = drawn(stacked([("a", 30.0), ("b", 20.0)], width=1000.0, whole=200.0), "rect")
+    assert [(float(each.get("x", "")), float(each.get("width", ""))) for each in beside] == [(0, 150), (150, 100)]
 
 
 def test_columns_are_as_high_as_the_use() -> None:
