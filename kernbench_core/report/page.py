@@ -76,7 +76,7 @@ def _parts(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry], str
     found, unopened = [], []
     for name in sections:
         try:
-            section = _opened(name, sections)
+            section = open_section(name, sections)
         except PluginError as fault:
             line = _line(fault, strict)
             runs = tuple(_OfRun(number, line, failed=True) for number in range(len(pages)))
@@ -86,7 +86,7 @@ def _parts(pages: Sequence[RunPage], sections: Registry[ReportSectionEntry], str
     return [*sorted(found, key=lambda part: (part.section.order, part.name)), *unopened]
 
 
-def _opened(name: str, sections: Registry[ReportSectionEntry]) -> Section:
+def open_section(name: str, sections: Registry[ReportSectionEntry]) -> Section:
     """Import a section; raise PluginError for what is none, or would break the page around it."""
     section = sections.load(name)
     if not isinstance(section, Section):

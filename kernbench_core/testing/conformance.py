@@ -17,6 +17,7 @@ from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.registration.chosen import several_plugins
 from kernbench_core.testing.kit import Check, CheckResult, Kit
+from kernbench_core.testing.opening import OPENING
 
 _EXPECTED: Final = "kernbench_expected_failures"
 #: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
@@ -28,7 +29,7 @@ _OPENS: Final = "opens"
 
 @frozen
 class Conformance:
-    """The checks of everything that one plug-in registers and that there is a kit for.
+    """The checks of everything that one plug-in registers: by kits, and of other sorts that each entry opens.
 
     `of` finds them; `results` carries them out, one after another.
     """
@@ -62,6 +63,7 @@ class Conformance:
         for sort, kit in kits.items():
             if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):
                 raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")
+        kits |= {sort: kit for sort, kit in OPENING.items() if sort not in kits}
         entries = tuple(
             (sort, name)
             for sort in kits
@@ -124,7 +126,7 @@ class Conformance:
 
 
 def conform(plugin: str, plugins: Plugins | None = None) -> None:
-    """Check everything that a plug-in registers and that there is a kit for: what a test of its own may call.
+    """Check everything that a plug-in registers: what a test of its own may call.
 
     Raises:
         AssertionError: a check did not end as it must; a line for each.

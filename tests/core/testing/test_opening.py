@@ -1,0 +1,103 @@
+"""Entries of sorts that core has no kit for: each is opened, and fits what will be asked of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import load_plugins
+from kernbench_core.testing import Conformance
+from tests.core.plugin_site import Site
+
+ENTRIES = {
+    "benches": "BenchEntry('thing', '{}')",
+    "topologies": "TopologyEntry('thing', '{}', 'X.')",
+    "machines": "MachineEntry('thing', '{}', 'X.')",
+    "exporters": "ExporterEntry('thing', '{}', ('.x',), 'X.')",
+    "commands": "CommandEntry('thing', '{}', 'X.')",
+    "calibrators": "CalibratorEntry('thing', '{}', 'X.')",
+    "report_sections": "ReportSectionEntry('thing', '{}', 'X.')",
+}
+THINGS = """
+import kernbench_core as kb
+from attrs import evolve
+from kernbench_core.report import Section
+from kernbench_core.topology.mesh import MESH
+def nothing(): pass
+def bench(rt, n: int = 3): "Do nothing."
+def export(log, out): pass
+def read(config): pass
+WRONG_READ = evolve(MESH, read=read)
+SECTION = Section("S", 1, lambda: "")
+class NoForm:
+    def __init__(self, plugins, options): pass
+class Log(NoForm):
+    FORM = "a line"
+    @staticmethod
+    def recognises(text): pass
+    def read(self, name, text): pass
+    def settings(self, rows): pass
+    def unknowns(self, rows, machine): pass
+    def slopes(self, rows, machine, values): pass
+    def simulate(self, rows, machine): pass
+class ShortRead(Log):
+    def read(self, text): pass
+class NoSlopes(Log):
+    slopes = None
+"""
+
+
+def verdict(site: Site, sort: str, target: str) -> str:
+    """Return how the check of one entry ended, and why."""
+    target = target if ":" in target and "." in target else f"opening_things:{target}"
+    hook = f"def kernbench_{sort}(): return [kb.{ENTRIES[sort].format(target)}]\n"
+    site.module("opening_things", THINGS + hook)
+    (found,) = Conformance.of("acme", load_plugins(["acme = opening_things"], installed=False)).results()
+    assert (found.sort, found.entry, found.check) == (sort, "thing", "opens")
+    return f"{found.outcome} {found.reason}".strip()
+
+
+@pytest.mark.parametrize("sort", ENTRIES)
+def test_a_target_that_cannot_be_imported_fails(site: Site, sort: str) -> None:
+    assert "ModuleNotFoundError: No module named 'no_such" in verdict(site, sort, "no_such.module:thing")
+
+
+@pytest.mark.parametrize(
+    ("sort", "target", "told"),
+    [
+        ("benches", "bench", "passed"),
+        ("benches", "nothing", "failed it raised UsageError: bench 'thing' must take the runtime as its first "
+         "parameter: def nothing(rt, …)"),
+        ("exporters", "export", "passed"),
+        ("exporters", "nothing", "failed its target must take 2 arguments, but () does not: too many positional "
+         "arguments"),
+        ("machines", "WRONG_READ", "failed its read must take 2 arguments, but (config) does not: too many positional "
+         "arguments"),
+        ("commands", "SECTION.title", "failed it must be a click command, not 'S'"),
+        ("report_sections", "SECTION", "failed its html must take 1 argument, but () does not: too many positional "
+         "arguments"),
+        ("calibrators", "Log", "passed"),
+        ("calibrators", "bench", "failed it must be a class, as Calibrator of kernbench_core.calibration, not "
+         "<function bench at "),
+        ("calibrators", "NoForm", "failed it must say as FORM, in words, what a log of it is, not None"),
+        ("calibrators", "ShortRead", "failed its read must take 3 arguments, but (self, text) does not: too many "
+         "positional arguments"),
+        ("calibrators", "NoSlopes", "failed its slopes must be a function, not None"),
+        ("topologies", "kernbench_core.topology:no.yaml", "failed it raised PluginError: topology preset 'thing' of "
+         "opening_things (source tree) must have its file, and '"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told(site: Site, sort: str, target: str, told: str) -> None:
+    """By the number of arguments that it will be called with."""
+    found = verdict(site, sort, target)
+    assert found == told if told == "passed" else found.startswith(told)
+
+
+def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """It must not pass because core has no kit for any of them."""
+    hooks = "".join(
+        f"def kernbench_{sort}(): return [kb.{entry.format('gone.away:x')}]\n" for sort, entry in ENTRIES.items()
+    )
+    site.module("all_gone", f"import kernbench_core as kb\n{hooks}")
+    assert main(["plugins", "check", "acme"], load_plugins(["acme = all_gone"], installed=False)) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "7 of 7 checks did not end as they must."
