@@ -76,7 +76,7 @@ _TRIGONOMETRY = (
     _of_one("asin", np.arcsin, _again_as(np.arcsin), _ARC + _SQRT),
     _of_one("acos", np.arccos, _again_as(np.arccos), _ARC + _SQRT),
     _of_one("atan", np.arctan, _again_as(np.arctan), _ARC),
-    _of_two("atan2", np.arctan2, lambda y, x: np.angle(x + 1j * y), _DIVISION + _ARC),
+    _of_two("atan2", np.arctan2, _again_as(np.arctan2), _DIVISION + _ARC),
     _of_one("sinh", np.sinh, _again_as(np.sinh), _SINH),
     _of_one("cosh", np.cosh, _again_as(np.cosh), _SINH),
     _of_one("asinh", np.arcsinh, _again_as(np.arcsinh), _ARCSINH),
@@ -100,7 +100,7 @@ _ROUNDINGS = (
     _of_one("trunc", np.trunc, _again_as(np.trunc)),
     _of_one("llrint", np.rint, _again_as(np.rint), types=_to_whole),
     _of_one("llround", _away, _away_again, LaneCost(3), types=_to_whole),
-    _of_one("frac", lambda x: x - np.trunc(x), lambda x: np.modf(x)[0], LaneCost(2)),
+    _of_one("frac", lambda x: x - np.trunc(x), lambda x: np.where(np.isinf(x), np.nan, np.modf(x)[0]), LaneCost(2)),
 )
 _TESTS = (
     _asked("isnan", np.isnan, lambda x: x != x),

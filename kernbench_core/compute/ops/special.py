@@ -56,7 +56,7 @@ OPS: Final = (
     _of_float("log", np.log, np.log, LOOKUP + STEP, triton=_ROUNDED),  # log2, and a product
     _of_float("log2", np.log2, np.log2, LOOKUP, triton=_ROUNDED),
     _of_float("sqrt", np.sqrt, np.sqrt, LOOKUP + STEP, triton=_ROUNDED),  # reciprocal root, and a product
-    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), lambda x: x**-0.5, LOOKUP, triton=_ROUNDED),
+    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), lambda x: np.copysign(x**-0.5, x), LOOKUP, triton=_ROUNDED),
     _of_float("sin", np.sin, np.sin, LOOKUP, triton=_ROUNDED),
     _of_float("cos", np.cos, np.cos, LOOKUP, triton=_ROUNDED),
     _of_float(
