@@ -22,10 +22,10 @@ from kernbench_core.compute.recomputation import differs
 from kernbench_core.errors import PluginError, ShapeError, in_words
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable, kit_of
+from kernbench_core.testing.op_operands import COLUMNS, ROWS, common, more
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 
-_ROWS, _COLUMNS = 6, 5
 _SEED: Final = 20
 
 
@@ -64,7 +64,15 @@ class OpUnderTest:
         (_, asked), random = self.asked(), np.random.default_rng(_SEED)
         for given in self.taken:
             for params in asked:
-                yield given, params, [_operand(random, dtype) for dtype in given]
+                yield given, params, [common(random, dtype) for dtype in given]
+
+    def more_trials(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any], list[Array]]]:
+        """Yield those of `trials`, then others, of shapes that the rule takes: long ones, and of special numbers."""
+        yield from self.trials()
+        (op, asked), random = self.asked(), np.random.default_rng(_SEED)
+        for given in self.taken:
+            for operands in more(random, op, given):
+                yield from ((given, params, operands) for params in asked if _takes(op, operands, params))
 
 
 def subject_of(name: str, op: object) -> OpUnderTest:
@@ -123,7 +131,7 @@ def gives_numbers_of_the_promised_kind(subject: OpUnderTest) -> None:
 
 def gives_the_promised_shape(subject: OpUnderTest) -> None:
     """What is computed has the shape that the rule of shapes says."""
-    for _, params, operands in subject.trials():
+    for _, params, operands in subject.more_trials():
         promised = tuple(subject.record.shapes(subject.record, [x.shape for x in operands], params))
         found = _computed(subject, params, operands).shape
         if found != promised:
@@ -134,7 +142,7 @@ def gives_the_promised_shape(subject: OpUnderTest) -> None:
 def leaves_operands_alone(subject: OpUnderTest) -> None:
     """Its function writes into no operand."""
     op = subject.record
-    for given, params, operands in subject.trials():
+    for given, params, operands in subject.more_trials():
         wide = _widened(op, operands)
         kept = [x.copy() for x in wide]
         with np.errstate(all="ignore"):
@@ -157,7 +165,7 @@ def agrees_with_its_second_way(subject: OpUnderTest) -> None:
     op = subject.record
     if op.again is None:
         raise NotApplicable("its record has no `again`")
-    for given, params, operands in subject.trials():
+    for given, params, operands in subject.more_trials():
         found = _computed(subject, params, operands)
         with np.errstate(all="ignore"):
             wanted = math_anew(op, {**params, "dtype": _name(found)}, [Anew(x) for x in operands])
@@ -173,7 +181,7 @@ def agrees_with_its_second_way(subject: OpUnderTest) -> None:
 def keeps_to_its_form(subject: OpUnderTest) -> None:
     """Elements come from where the form says: rows of a result from those rows of the operands alone."""
     op = subject.record
-    order = np.random.default_rng(_SEED).permutation(_ROWS)
+    order = np.random.default_rng(_SEED).permutation(ROWS)
     for given, params, operands in subject.trials():
         if op.form is not Form.ELEMENTWISE and params.get("axis") != 1:
             continue
@@ -196,28 +204,21 @@ KIT = kit_of(
 def _needed(op: MathOp) -> str:
     """Return the keyword without which an op cannot be asked; "" where there is none."""
     given = ["f32"] * (op.arity or 2)
-    shapes = [(_ROWS, _COLUMNS)] * len(given)
-    operands = [np.ones((_ROWS, _COLUMNS), np.float32) for _ in given]
+    shapes = [(ROWS, COLUMNS)] * len(given)
+    operands = [np.ones((ROWS, COLUMNS), np.float32) for _ in given]
     asked: tuple[Callable[..., object], ...] = (
         partial(op.types, op, given), partial(op.shapes, op, shapes), lambda params: op.function(params, *operands)
     )  # fmt: skip
     for ask in asked:
         try:
-            ask({"axis": 1, "keepdims": False})
+            with np.errstate(all="ignore"):
+                ask({"axis": 1, "keepdims": False})
         except KeyError as missing:
             if missing.args and missing.args[0] in op.keywords:
                 return str(missing.args[0])
         except Exception:
             continue
     return ""
-
-
-def _operand(random: np.random.Generator, dtype: str) -> Array:
-    kind = dtypes.info(dtype).kind
-    shape = (_ROWS, _COLUMNS)
-    if kind == "float":
-        return dtypes.cast(random.uniform(0.5, 3.0, shape) * random.choice([-1.0, 1.0], shape), dtype)
-    return random.integers(0, 2 if kind == "bool" else 8, shape).astype(dtypes.numpy_dtype(dtype))
 
 
 def _widened(op: MathOp, operands: Sequence[Array]) -> list[Array]:
@@ -238,6 +239,15 @@ def _computed(subject: OpUnderTest, params: Mapping[str, Any], operands: Sequenc
             return compute(op, dict(params), [x.copy() for x in operands])
     except PluginError as fault:
         raise CheckFailed(str(fault)) from None
+
+
+def _takes(op: MathOp, operands: Sequence[Array], params: Mapping[str, Any]) -> bool:
+    """Whether a rule takes operands of these shapes; one that fails is told by a check of its own."""
+    try:
+        op.shapes(op, [x.shape for x in operands], params)
+    except ShapeError:
+        return False
+    return True
 
 
 def _type_of(subject: OpUnderTest, given: tuple[str, ...]) -> str | None:

@@ -44,6 +44,11 @@ def _gelu_erf(x: Array) -> Array:
     return 0.5 * x * (1.0 + _erf(x * math.sqrt(0.5)))
 
 
+def _rsqrt_again(x: Array) -> Array:
+    """Take a power, which would have neither the sign of -0 nor NaN of -inf."""
+    return np.where(x < 0, np.nan, np.copysign(x**-0.5, x))
+
+
 def _of_float(
     name: str, function: NumpyFunction, again: NumpyFunction, cost: LaneCost, **more: Any
 ) -> MathOp:
@@ -56,7 +61,7 @@ OPS: Final = (
     _of_float("log", np.log, np.log, LOOKUP + STEP, triton=_ROUNDED),  # log2, and a product
     _of_float("log2", np.log2, np.log2, LOOKUP, triton=_ROUNDED),
     _of_float("sqrt", np.sqrt, np.sqrt, LOOKUP + STEP, triton=_ROUNDED),  # reciprocal root, and a product
-    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), lambda x: np.copysign(x**-0.5, x), LOOKUP, triton=_ROUNDED),
+    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), _rsqrt_again, LOOKUP, triton=_ROUNDED),
     _of_float("sin", np.sin, np.sin, LOOKUP, triton=_ROUNDED),
     _of_float("cos", np.cos, np.cos, LOOKUP, triton=_ROUNDED),
     _of_float(

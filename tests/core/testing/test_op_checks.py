@@ -12,13 +12,13 @@ from attrs import evolve
 from kernbench_core.compute.ops import OPS, Again, Form, MathOp, Operands
 from kernbench_core.compute.ops.record import both, plain
 from kernbench_core.compute.ops.shape_rules import elementwise, reduced
-from kernbench_core.compute.ops.type_rules import always, floats
+from kernbench_core.compute.ops.type_rules import always, floats, same
 from kernbench_core.errors import ShapeError
 from kernbench_core.testing import CheckFailed, CheckOutcome
 from kernbench_core.testing.op_checks import KIT, subject_of
 
 #: Those whose params say what they are, the number of bins, the dtype, the word; and those whose floats are cut later.
-ASKED_OTHERWISE = ("histogram", "cast", "philox", "llrint", "llround")
+ASKED_OTHERWISE = ("histogram", "cast", "philox", "llrint", "llround", "pow")
 CALLS = itertools.count()
 CUBE = MathOp("cube", lambda params, x: x**3, types=floats, shapes=elementwise, again=both(lambda params, x: x * x * x))
 TOTAL = MathOp(
@@ -52,7 +52,7 @@ def scribbling(params: Any, x: Any) -> Any:
 
 
 def drifting(params: Any, x: Any) -> Any:
-    return x**3 + next(CALLS)
+    return x**3 + next(CALLS) % 2
 
 
 def over_rows(params: Any, x: Any) -> Any:
@@ -96,6 +96,62 @@ def test_a_planted_fault_is_found_by_the_check_for_it(op: MathOp, check: str, re
     found = failed(op)
     assert check in found
     assert reason is None or found[check] == reason
+
+
+@pytest.mark.parametrize("name", ["pow"])
+def test_what_no_integers_have_is_told(name: str) -> None:
+    """A negative power of an integer is none, of which numpy says so; a plug-in's op must compute something."""
+    told = "it raised ValueError: Integers to negative integer powers are not allowed."
+    checks = ("gives_the_promised_shape", "leaves_operands_alone", "agrees_with_its_second_way")
+    assert failed(OPS[name]) == dict.fromkeys(checks, told)
+
+
+def spoilt(where: Any) -> Any:
+    return lambda params, x: np.where(where(x), 7, x + x).astype(x.dtype)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        spoilt(np.isnan),
+        spoilt(lambda x: x == np.inf),
+        spoilt(lambda x: x == -np.inf),
+        spoilt(lambda x: np.abs(x.astype(np.float64)) > 1e4),
+        spoilt(lambda x: (x != 0) & (np.abs(x.astype(np.float64)) < 1e-3)),
+        spoilt(lambda x: x == 0),
+        spoilt(lambda x: np.full(x.shape, x.size % 7 == 0)),
+        spoilt(lambda x: np.full(x.shape, x.size >= 5000)),
+        spoilt(lambda x: np.full(x.shape, x.size == 1)),
+        spoilt(lambda x: np.full(x.shape, x.ndim > 2)),
+        spoilt(lambda x: np.full(x.shape, x.dtype.kind == "i") & (x < 0)),
+        spoilt(lambda x: np.full(x.shape, x.dtype == np.int16) & (x.astype(np.int64) == -(2**15))),
+        spoilt(lambda x: np.full(x.shape, x.dtype == np.uint32) & (x.astype(np.int64) == 2**32 - 1)),
+        spoilt(lambda x: np.full(x.shape, x.dtype == np.int64) & (x.astype(np.int64) == 2**63 - 1)),
+    ],
+    ids=["nan", "inf", "-inf", "large", "small", "zero", "sevens", "many", "one", "3d", "negative", "least", "greatest",
+         "int64"],
+)  # fmt: skip
+def test_what_is_wrong_for_some_operands_alone_is_found(function: Any) -> None:
+    """Numbers at the ends of what a dtype holds, and shapes other than the first."""
+    twice = MathOp("twice", function, types=same, shapes=elementwise, again=both(lambda params, x: 2 * x))
+    assert set(failed(twice)) >= {"agrees_with_its_second_way"}
+    right = evolve(twice, function=spoilt(lambda x: np.zeros(x.shape, bool)))
+    assert failed(right) == {}
+
+
+def test_a_sum_that_is_wrong_for_long_lines_or_nan_is_found() -> None:
+    """Reductions are tried on such, too."""
+    way = Again(lambda params, x: np.sum(x, axis=params["axis"], keepdims=params["keepdims"]))
+
+    def short(params: Any, x: Any) -> Any:
+        return np.sum(np.where(np.arange(x.shape[-1]) < 1000, x, 0), axis=params["axis"], keepdims=params["keepdims"])
+
+    def deaf(params: Any, x: Any) -> Any:
+        return np.nansum(x, axis=params["axis"], keepdims=params["keepdims"])
+
+    assert failed(evolve(TOTAL, again=way)) == {}
+    assert "agrees_with_its_second_way" in failed(evolve(TOTAL, function=deaf, again=way))
+    assert set(failed(evolve(TOTAL, function=short, again=way))) == {"agrees_with_its_second_way"}
 
 
 def test_what_is_given_by_name_is_not_made_up() -> None:
