@@ -12,7 +12,7 @@ function bar(share, name, kind) {
 function amount(ns, whole, name, kind) {
   if (!(ns > 0)) return "";
   const share = kernbench.share(ns / whole);
-  return make("div", { class: "amount" }, bar(ns / whole, `${name}, ${share}`, kind), make("span", {}, kernbench.time(ns)));
+  return make("div", { class: "amount" }, bar(ns / whole, `${name}, ${share} of all`, kind), make("span", {}, kernbench.time(ns)));
 }
 
 // Show the files with their lines; choose(line) is called with the number of a line that ran.
