@@ -33,7 +33,9 @@ from kernbench_core.testing import CheckFailed, NotApplicable
 #: Up to so many ranks more tiles are sent than a queue has slots.
 _FEW = 4
 #: The numbers of ranks that other than plain calls are tried with, where it takes them.
-_SOME = (2, 3, 4, 7)
+_SOME = (2, 3, 4, 5, 6, 7)
+#: The number of ranks that plain calls of more PEs are made with, and of how many.
+_WIDE, _PES = 3, 4
 
 
 def refuses_in_words(subject: AlgorithmUnderTest) -> None:
@@ -123,7 +125,7 @@ def does_every_reduction(subject: AlgorithmUnderTest) -> None:
     """Averages, products, least and greatest elements come out as sums do."""
     if not subject.algorithm.kind.reduces:
         raise NotApplicable(f"{subject.algorithm.collective} reduces nothing")
-    cases = [_base(subject, world)[-1] for world in subject.chosen(3, 4)]
+    cases = [_base(subject, world)[-1] for world in subject.chosen(3, 4, 5, 6)]
     _try(subject, (evolve(case, redop=redop) for case in cases for redop in REDOPS[1:]))
 
 
@@ -149,7 +151,7 @@ def runs_on_each_of_its_networks(subject: AlgorithmUnderTest) -> None:
     anywhere = () if subject.algorithm.elsewhere is None else tuple(subject.plugins.networks)
     others = [
         evolve(case, network=network)
-        for world in subject.chosen(4, 6, 9)
+        for world in subject.chosen(4, 6, 8, 9)
         for name in dict.fromkeys((*named, *anywhere))
         if isinstance(network := subject.network(name, world), Network) and network != subject.homes[world]
         for case in _base(subject, world)
@@ -193,7 +195,11 @@ def _plain(subject: AlgorithmUnderTest) -> Iterator[Fault]:
 
 
 def _faults_of(subject: AlgorithmUnderTest, world: int) -> Iterator[Fault]:
-    for case in _base(subject, world):
+    calls = _base(subject, world)
+    if (world,) == subject.chosen(_WIDE):
+        few, times = calls[-1], 1 if subject.algorithm.kind.barrier else _PES // calls[-1].n_pe
+        calls += (evolve(few, n_pe=_PES, count=few.count * times),)
+    for case in calls:
         yield from subject.proof(case).faults
 
 

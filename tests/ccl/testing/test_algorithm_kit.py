@@ -10,7 +10,7 @@ from attrs import evolve
 from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
 from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest, algorithm_under_test
 from kernbench_core.testing import CheckFailed, CheckOutcome
-from tests.ccl.testing.planted import COMBINE, KERNEL, PLANTS, SHARE, Plant, plugins_with
+from tests.ccl.testing.planted import COMBINE, FINISH, KERNEL, PLANTS, SHARE, Plant, plugins_with
 
 CHECKS = [check.name for check in ALGORITHMS.checks]
 #: Checks that simulate; the others prove.
@@ -69,6 +69,38 @@ def test_a_fault_of_the_data_is_proved_in_few_ranks(tmp_path: Path, name: str) -
     of_all = ALGORITHMS.subject(plugins, algorithm)
     found = failed(AlgorithmUnderTest(of_all.algorithm, plugins, plant.ranks), PROVED)
     assert set(found) == {plant.check} and found[plant.check].startswith(plant.told)
+
+
+WAIT = "tl.recv((1,), c.dtype, (rank + 1) % world)"
+AT_FEW = {
+    "an odd count of six ranks": (
+        (2, 6), {SHARE: f"{SHARE}\n    end -= world == 6 and count % 4 == 3 and pe == 1"},
+        "takes_any_count", "with 6 ranks on ring, ",
+    ),
+    "the least of five ranks": (
+        (2, 5), {FINISH: f"{FINISH}\n            total = total if world < 5 or c.redop != 'min' else total + total"},
+        "does_every_reduction", "with 5 ranks on ring, ",
+    ),
+    "a wait cycle on one network of eight ranks": (
+        (2, 8), {SHARE: f"{SHARE}\n    if world == 8 and topo_kind == TORUS_2D:\n        {WAIT}"},
+        "runs_on_each_of_its_networks", "with 8 ranks on torus_2d, ",
+    ),
+    "the last of four PEs": (
+        (2, 3), {FINISH: f"{FINISH}\n            total = total if pe < 3 else total + total"},
+        "counts_nothing_twice", "with 3 ranks on ring, 4 PEs each, 48 elements, ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_FEW)
+def test_a_fault_of_some_calls_alone_is_found(tmp_path: Path, name: str) -> None:
+    """By the check for those calls and no other: of all others the kernel is right."""
+    ranks, changes, check, told = AT_FEW[name]
+    plugins, algorithm = plugins_with(tmp_path, Plant(check, changes))
+    of_all = ALGORITHMS.subject(plugins, algorithm)
+    found = failed(AlgorithmUnderTest(of_all.algorithm, plugins, ranks), PROVED)
+    assert list(found) == [check], found
+    assert found[check].startswith(told)
 
 
 def test_a_kernel_without_an_end_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
