@@ -1,6 +1,7 @@
 """The checks of a math op: what its record promises of types and shapes, and what it computes of random operands.
 
-An op that is a plain function, which kernels reach by `tl.unit_op` alone, has no rules to be held to.
+An op that is a plain function, which kernels reach by `tl.unit_op` alone, has no rules to be held to: `op_functions`
+has what is checked of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kernbench_core.compute.recomputation import differs
 from kernbench_core.errors import PluginError, ShapeError, in_words
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable, kit_of
+from kernbench_core.testing.op_functions import FunctionUnderTest
 from kernbench_core.testing.op_operands import COLUMNS, ROWS, common, more
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
@@ -55,6 +57,11 @@ class OpUnderTest:
         return op, [{"axis": 0}, {"axis": 1}] if op.form in (Form.SCAN, Form.NORMALISING) else [{}]
 
     @property
+    def as_function(self) -> FunctionUnderTest | None:
+        """The function, of an op that is one."""
+        return None if isinstance(self.op, MathOp) else FunctionUnderTest(self.name, self.op)
+
+    @property
     def record(self) -> MathOp:
         """The record."""
         return self.asked()[0]
@@ -78,7 +85,7 @@ class OpUnderTest:
 def subject_of(name: str, op: object) -> OpUnderTest:
     """Make an op what the checks take; raise CheckFailed for a record that is not as it must be."""
     if not isinstance(op, MathOp):
-        if not callable(op):
+        if not callable(op) or isinstance(op, type):
             raise CheckFailed(f"its target must be a MathOp or a function, not {op!r}")
         return OpUnderTest(name, op)
     if faults := list(record_faults(op)):
@@ -139,8 +146,19 @@ def gives_the_promised_shape(subject: OpUnderTest) -> None:
             raise CheckFailed(f"of shapes {shapes} it must give {promised}, and gives {found}")
 
 
+def gives_what_can_be_promised(subject: OpUnderTest) -> None:
+    """A function gives an array of numbers, of a shape and dtype that those of its operands decide."""
+    function = subject.as_function
+    if function is None:
+        raise NotApplicable("it is the record of a math op, which promises by its rules")
+    function.gives_what_can_be_promised()
+
+
 def leaves_operands_alone(subject: OpUnderTest) -> None:
     """Its function writes into no operand."""
+    if (function := subject.as_function) is not None:
+        function.leaves_operands_alone()
+        return
     op = subject.record
     for given, params, operands in subject.more_trials():
         wide = _widened(op, operands)
@@ -154,6 +172,9 @@ def leaves_operands_alone(subject: OpUnderTest) -> None:
 
 def computes_the_same_twice(subject: OpUnderTest) -> None:
     """The same operands give the same result, bit for bit."""
+    if (function := subject.as_function) is not None:
+        function.computes_the_same_twice()
+        return
     for given, params, operands in subject.trials():
         first, second = (_computed(subject, params, operands) for _ in range(2))
         if first.tobytes() != second.tobytes():
@@ -197,7 +218,8 @@ def keeps_to_its_form(subject: OpUnderTest) -> None:
 
 KIT = kit_of(
     _subject, refuses_in_words, gives_the_promised_type, gives_numbers_of_the_promised_kind, gives_the_promised_shape,
-    leaves_operands_alone, computes_the_same_twice, agrees_with_its_second_way, keeps_to_its_form,
+    gives_what_can_be_promised, leaves_operands_alone, computes_the_same_twice, agrees_with_its_second_way,
+    keeps_to_its_form,
 )  # fmt: skip
 
 

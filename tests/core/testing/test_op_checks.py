@@ -27,9 +27,9 @@ TOTAL = MathOp(
 )  # fmt: skip
 
 
-def failed(op: MathOp) -> dict[str, str]:
-    subject = subject_of(op.name, op)
-    found = [check.result("ops", op.name, subject, {}) for check in KIT.checks]
+def failed(op: Any) -> dict[str, str]:
+    subject = subject_of(getattr(op, "name", "function"), op)
+    found = [check.result("ops", subject.name, subject, {}) for check in KIT.checks]
     return {each.check: each.reason for each in found if each.outcome is CheckOutcome.FAILED}
 
 
@@ -98,6 +98,81 @@ def test_a_planted_fault_is_found_by_the_check_for_it(op: MathOp, check: str, re
     assert reason is None or found[check] == reason
 
 
+def doubled(params: Any, inputs: Any, *, by: int = 2) -> Any:
+    return inputs[0] * inputs[0].dtype.type(by)
+
+
+def of_three(params: Any, inputs: Any) -> Any:
+    a, b, c = inputs
+    return a @ b + c
+
+
+def needy(params: Any, inputs: Any, *, by: int) -> Any:
+    return inputs[0] * by
+
+
+def choosy(params: Any, inputs: Any) -> Any:
+    raise ShapeError("The operands of choosy must be seven.")
+
+
+@pytest.mark.parametrize("function", [doubled, of_three, needy, choosy])
+def test_functions_that_are_right_pass(function: Any) -> None:
+    """Also those that refuse what the kit gives, and those that it cannot ask."""
+    assert failed(function) == {}
+    if function in (doubled, of_three):
+        subject = subject_of("function", function)
+        for name in ("gives_what_can_be_promised", "leaves_operands_alone", "computes_the_same_twice"):
+            check = next(each for each in KIT.checks if each.name == name)
+            assert check.result("ops", "function", subject, {}).outcome is CheckOutcome.PASSED
+
+
+def leaving(params: Any, inputs: Any) -> Any:
+    raise SystemExit(3)
+
+
+def mute(params: Any, inputs: Any) -> Any:
+    return None
+
+
+def lost(params: Any, inputs: Any) -> Any:
+    return inputs[0] * params["gain"]
+
+
+def in_place(params: Any, inputs: Any) -> Any:
+    inputs[-1][0] = 0
+    return inputs[0] * 1
+
+
+def only_some(params: Any, inputs: Any) -> Any:
+    return inputs[0][inputs[0] != 0]
+
+
+def unsteady(params: Any, inputs: Any) -> Any:
+    return inputs[0].astype(np.float32) * (1 + next(CALLS) % 2)
+
+
+ALL = {"gives_what_can_be_promised", "leaves_operands_alone", "computes_the_same_twice"}
+
+
+@pytest.mark.parametrize(
+    ("function", "checks", "reason"),
+    [
+        (leaving, ALL, "of bool it must return an array, and raised SystemExit: 3"),
+        (mute, ALL, "of bool it must return an array of numbers, not of object"),
+        (lost, ALL, "it must compute something of one to 3 arrays, and raised KeyError: 'gain'"),
+        (in_place, {"leaves_operands_alone"}, "it must leave operands alone, and of bool writes into number 1"),
+        (only_some, {"gives_what_can_be_promised"},
+         "of bool it must give one shape and dtype, which kernels promise beforehand, not bool (21,) and bool (13,)"),
+        (unsteady, {"computes_the_same_twice"}, "it must give the same of the same bool, and does not"),
+    ],
+)
+def test_a_fault_of_a_function_is_found(function: Any, checks: set[str], reason: str | None) -> None:
+    """By the check for it; what gives nothing at all, by each."""
+    found = failed(function)
+    assert set(found) == checks
+    assert reason is None or set(found.values()) == {reason}
+
+
 @pytest.mark.parametrize("name", ["pow"])
 def test_what_no_integers_have_is_told(name: str) -> None:
     """A negative power of an integer is none, of which numpy says so; a plug-in's op must compute something."""
@@ -158,7 +233,8 @@ def test_what_is_given_by_name_is_not_made_up() -> None:
     """An op that needs a keyword is not asked without it."""
     needy = evolve(CUBE, function=lambda params, x: x ** params["power"], keywords=("power",), again=None)
     subject = subject_of("needy", needy)
-    found = {check.result("ops", "needy", subject, {}).reason for check in KIT.checks}
+    of_records = [check for check in KIT.checks if check.name != "gives_what_can_be_promised"]
+    found = {check.result("ops", "needy", subject, {}).reason for check in of_records}
     assert found == {"kernels must give it 'power', of which the kit knows no example"}
 
 
