@@ -15,6 +15,11 @@ from kernbench_core.values.region import Region
 _HERE: Final = "sip0.cube0.{}"
 _SIZES: Final = (0, 1, 64, 100, 256, 4096)
 _ROUNDS: Final = 24
+#: Bytes of rows that memories are asked for: bursts, lines, no powers of two, and more than most queues hold.
+_ROWS: Final = (32, 64, 64, 96, 96, 256, 256, 1024, 8192, 12288)
+_LONGEST_OF_SEVERAL: Final = 1024
+#: More reads and writes than most queues of memories have places.
+_ACCESSES: Final = 72
 
 
 def pass_messages(stand: Stand) -> None:
@@ -33,18 +38,25 @@ def pass_messages(stand: Stand) -> None:
 
 
 def access_memory(stand: Stand) -> None:
-    """Read and write it from two sides, at random addresses, alone and many at once; rows with gaps, too."""
+    """Read and write it from two sides, at random addresses, alone and many at once; rows with gaps, too.
+
+    Behind every write the other side reads the same.
+    """
     here = _HERE.format(f"{stand.model.kind}0")
     sides = ("west", "east")
     edges = [each for side in sides for each in (edge(side, here, bandwidth=512.0), edge(here, side, bandwidth=512.0))]
     machine = stand.machine({here: stand.model, **dict.fromkeys(sides, Probe)}, edges)
     at = 0.0
-    for number in range(_ROUNDS):
-        base, rows = 32 * stand.random.randrange(1 << 12), stand.random.choice((1, 1, 1, 4))
-        region = Region(base, stand.random.choice((32, 64, 256, 1024)), rows, 2048 if rows > 1 else 0)
-        side, op = stand.random.choice(sides), "write" if number % 3 == 2 else "read"
-        machine.send((side, here), at, msg=Transaction(op, (region,), region.nbytes, (side, here), _nothing))
-        at += 0.0 if number >= _ROUNDS // 2 else stand.random.choice((0.0, 5.0, 400.0))
+    for number in range(_ACCESSES):
+        base, row = 32 * stand.random.randrange(1 << 12), stand.random.choice(_ROWS)
+        rows = 1 if row > _LONGEST_OF_SEVERAL else stand.random.choice((1, 1, 1, 3, 4))
+        region = Region(base, row, rows, 2048 if rows > 1 else 0)
+        side, other = stand.random.sample(sides, 2)
+        asked = [(side, "write"), (other, "read")] if number % 3 == 2 else [(side, "read")]
+        for asking, op in asked:
+            msg = Transaction(op, (region,), region.nbytes, (asking, here), _nothing)
+            machine.send((asking, here), at, msg=msg)
+        at += 0.0 if number >= _ACCESSES // 2 else stand.random.choice((0.0, 5.0, 400.0))
 
 
 #: The drivers by kind of node; "" is a model for any kind. Plug-ins bring those of other kinds: core has no kernels.

@@ -318,6 +318,48 @@ class EarlyProcess(SerialProcess):
         return float(self.params["overhead"]) + msg.nbytes / 64
 
 
+class LosesLongWrites(Memory):
+    __doc__ = Memory.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if msg.total <= 8192 or msg.op == "read":
+            super().emit(msg, head, tail)
+
+
+class LosesTheSixtyFifth(Memory):
+    __doc__ = Memory.__doc__
+    seen = 0
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        self.seen += 1
+        if self.seen != 65:
+            super().emit(msg, head, tail)
+
+
+class LosesReadsOfWhatWasWritten(Memory):
+    __doc__ = Memory.__doc__
+
+    def __init__(self, node: Any, fabric: Any) -> None:
+        super().__init__(node, fabric)
+        self.written: set[Any] = set()
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if msg.op == "write":
+            self.written.add(msg.regions)
+        if msg.op == "write" or msg.regions not in self.written:
+            super().emit(msg, head, tail)
+
+
+class CutsOffWhatIsNoPowerOfTwo(Memory):
+    __doc__ = Memory.__doc__
+
+    def on_internal(self, msg: Any) -> None:
+        msg.turn_around()
+        if msg.nbytes & (msg.nbytes - 1) and msg.regions[0].rows == 1:
+            msg.nbytes -= 32
+        ComponentBase.emit(self, msg, msg.tail, msg.tail)
+
+
 class FasterThanItsPeak(Memory):
     __doc__ = Memory.__doc__
 
@@ -493,6 +535,10 @@ FAULTS = {
     SendsTwice: "conserves_messages_and_bytes",
     SendsAgain: "conserves_messages_and_bytes",
     Shortens: "conserves_messages_and_bytes",
+    LosesLongWrites: "conserves_messages_and_bytes",
+    LosesTheSixtyFifth: "conserves_messages_and_bytes",
+    LosesReadsOfWhatWasWritten: "conserves_messages_and_bytes",
+    CutsOffWhatIsNoPowerOfTwo: "conserves_messages_and_bytes",
     KeepsTheLast: "drains",
     NeverRests: "drains",
     Early: "never_undercuts_its_bound",

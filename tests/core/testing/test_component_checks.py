@@ -113,7 +113,7 @@ def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins) -> N
         ("earlyprocess", "never_undercuts_its_bound",
          "sip0.cube0.router0 served Ping1 in 4 ns, and its min_service_ns says 5 ns"),
         ("notime", "takes_time",
-         "sip0.cube0.sram0 answered Transaction1, a read of 32 B, in 0 ns; memory must take time"),
+         "sip0.cube0.sram0 answered Transaction1, a read of 96 B, in 0 ns; memory must take time"),
         ("undeclared", "uses_declared_parameters_only", "it reads 'penalty', which its PARAMS do not declare"),
         ("unused", "uses_declared_parameters_only", "it declares 'width' and never reads it; leave it out of PARAMS"),
         ("undocumented", "documents_itself", "the docstring of Undocumented must have the sections Models, Ignores, "
