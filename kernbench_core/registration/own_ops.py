@@ -9,7 +9,7 @@ _WORDS: Final = """
     atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor bitcast broadcast_to cast cat cbrt ceil
     clamp composite_gemm composite_math copy copysign cos cosh cumprod cumsum div eq equal erf erfc exp exp10
     exp2 expand_dims expm1 fdim fdiv flip floor floordiv fma frac full gather ge gelu gelu_erf gelu_tanh gt
-    histogram hypot interleave invert isfinite isinf isnan join le lgamma llrint llround log log10 log1p log2
+    histogram interleave invert isfinite isinf isnan join le lgamma llrint llround log log10 log1p log2
     logical_and logical_not logical_or lshift lt masked_store max maximum min minimum mod mul ne neg not
     not_equal or permute philox pow prod ravel rcp reduce_or relu reshape rint round rshift rsqrt shl shr
     sigmoid signbit silu sin sinh softmax split sqrt sub sum tan tanh tgamma to trans truediv trunc umulhi view
