@@ -31,6 +31,7 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
 """The class of entry that each hook returns a list of, and the word for one."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SECTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_SUFFIX: Final = re.compile(r"\.[^/\\\s]+")
 _SECTIONS: Final = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title")
 _VENDOR_NAMED: Final = frozenset({"components", "networks", "algorithms"})
 
@@ -55,6 +56,11 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             raise HookRaised(f"{field.name} of {noun} {entry.name!r} must be {must}, not {value!r}")
     if isinstance(entry, registry.ExporterEntry) and entry.takes not in ("op_log", "timeline"):
         raise HookRaised(f"takes of exporter {entry.name!r} must be 'op_log' or 'timeline', not {entry.takes!r}")
+    if isinstance(entry, registry.ExporterEntry) and not (entry.suffixes and all(map(_is_suffix, entry.suffixes))):
+        raise PluginError(
+            f"{where} must give {noun} {entry.name!r} suffixes like '.vcd', none that ends in .gz, which compresses "
+            f"what any exporter writes, not {entry.suffixes!r}."
+        )
     if ":" not in entry.target:
         raise PluginError(
             f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."
@@ -77,6 +83,10 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
         )
     return entry
+
+
+def _is_suffix(text: str) -> bool:
+    return bool(_SUFFIX.fullmatch(text)) and not text.endswith(".gz")
 
 
 def _is_section(name: str) -> bool:

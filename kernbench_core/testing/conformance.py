@@ -16,7 +16,9 @@ from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.registration.chosen import several_plugins
-from kernbench_core.testing.kit import Check, CheckResult, Kit
+from kernbench_core.registration.entries import OFFERS
+from kernbench_core.registry import Provider
+from kernbench_core.testing.kit import Check, CheckOutcome, CheckResult, Kit
 from kernbench_core.testing.opening import OPENING
 
 _EXPECTED: Final = "kernbench_expected_failures"
@@ -36,6 +38,7 @@ class Conformance:
 
     plugins: Plugins
     plugin: str
+    provider: Provider
     entries: tuple[tuple[str, str], ...]
     kits: Mapping[str, Kit[Any]]
     expected: Mapping[str, Mapping[str, str]]
@@ -70,7 +73,7 @@ class Conformance:
             for name in getattr(plugins, sort)
             if getattr(plugins, sort).provider(name) == source.provider
         )
-        return cls(plugins, plugin, entries, kits, _expected(source, entries, kits))
+        return cls(plugins, plugin, source.provider, entries, kits, _expected(source, entries, kits))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """Yield each check as the sort of entry, its name, and the name of the check."""
@@ -91,6 +94,8 @@ class Conformance:
                     f"what is checked must be an entry of plug-in {self.plugin!r} or a check, not {name!r}."
                     f"{did_you_mean(name, known)}"
                 )
+        if not names:
+            yield from self._left_out()
         chosen = []
         for sort, name in self.entries:
             whole = not names or name in names
@@ -100,6 +105,15 @@ class Conformance:
         openers = self.openers((sort, name) for sort, name, _, _ in chosen)
         for sort, name, checks, told in chosen:
             yield from self._of_entry(sort, name, openers[sort], checks, told)
+
+    def _left_out(self) -> Iterator[CheckResult]:
+        """Yield that entries of the plug-in do not open which were left out when it was loaded: they are wrong."""
+        sorts = {noun: sort for sort, (_, noun) in OFFERS.items()}
+        for failure in self.plugins.failures:
+            noun, _, name = failure.entry.rpartition(" ")
+            sort = sorts.get(noun, "")
+            if failure.provider == self.provider and sort and failure not in getattr(self.plugins, sort).taken.values():
+                yield CheckResult(sort, name.strip("'"), _OPENS, CheckOutcome.FAILED, failure.reason)
 
     def openers(self, entries: Iterable[tuple[str, str]]) -> Mapping[str, Callable[[str], Any]]:
         """Return what opens entries that are checked together, by their sort."""

@@ -101,3 +101,23 @@ def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pyte
     site.module("all_gone", f"import kernbench_core as kb\n{hooks}")
     assert main(["plugins", "check", "acme"], load_plugins(["acme = all_gone"], installed=False)) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "7 of 7 checks did not end as they must."
+
+
+@pytest.mark.parametrize("suffix", [".log.gz", ".gz", "log", ".", "./log", ""])
+def test_a_suffix_that_no_trace_can_have_fails(site: Site, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The entry is left out when it is loaded, with the same sentence, and --trace knows the others alone."""
+    hook = f"def kernbench_exporters(): return [kb.ExporterEntry('thing', 'x:y', ({suffix!r},), 'X.')]\n"
+    site.module("opening_suffix", f"import kernbench_core as kb\n{hook}")
+    plugins = load_plugins(["acme = opening_suffix"], installed=False)
+    (failure,) = plugins.failures
+    assert failure.reason == (
+        "plug-in 'acme' (opening_suffix (source tree)) must give exporter 'thing' suffixes like '.vcd', none that ends "
+        f"in .gz, which compresses what any exporter writes, not ({suffix!r},)"
+    )
+    assert "thing" not in plugins.exporters
+    (found,) = Conformance.of("acme", plugins).results()
+    assert (found.sort, found.entry, found.outcome.value, found.reason) == (
+        "exporters", "thing", "failed", failure.reason,
+    )  # fmt: skip
+    assert main(["plugins", "check", "acme"], plugins) == 1
+    assert "1 of 1 checks did not end as they must." in capsys.readouterr().out
