@@ -189,7 +189,8 @@ def cases(
                     without.setdefault((name, network, formula), []).append(world)
                     continue
                 some = sizes or (SIZES if world in FEW else (SIZE,))
-                found += [evolve(one, size=n, pipeline=p) for n in _sizes(name, some) for p in (False, True)]
+                every = (evolve(one, size=n, pipeline=p) for n in _sizes(name, some) for p in (False, True))
+                found += [each for each in every if not isinstance(form(each), str)]
     return found, without
 
 
