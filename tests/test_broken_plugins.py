@@ -117,9 +117,9 @@ def test_a_run_goes_on_unless_its_configuration_names_it(broken: str, capsys: py
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ("OpEntry('silu', 'nowhere')", "op 'silu' is left out: plug-in 'broken' (broken 0.3) must write the target of "
-         "op 'silu' as 'module:attr', not 'nowhere'"),
-        ("OpEntry('silu', 'm:a'), OpEntry('silu', 'm:b')", "op 'silu' is left out: it must be registered once, and "
+        ("OpEntry('bend', 'nowhere')", "op 'bend' is left out: plug-in 'broken' (broken 0.3) must write the target of "
+         "op 'bend' as 'module:attr', not 'nowhere'"),
+        ("OpEntry('bend', 'm:a'), OpEntry('bend', 'm:b')", "op 'bend' is left out: it must be registered once, and "
          "broken 0.3 registers it twice; rename one of the two"),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ def test_an_entry_that_is_wrong_is_left_out_alone(
     assert [str(failure) for failure in plugins.failures] == [reason]
     assert plugins.components["broken.sfu"].target == "m:Sfu"
     with pytest.raises(PluginError) as caught:
-        plugins.ops.load("silu")
+        plugins.ops.load("bend")
     assert str(caught.value) == f"{reason}."
     assert main(["--strict-plugins", "list"]) == 6
     assert capsys.readouterr().err == f"error: {reason}.\n"
