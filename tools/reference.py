@@ -140,6 +140,7 @@ def _value(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         told = [_value(each) for each in schema["anyOf"]]
         return " or ".join(dict.fromkeys(word for word in told if word != "null"))
+    schema = schema.get("else", schema)  # of a name without its vendor
     if "enum" in schema:
         return ", ".join(code(each) for each in schema["enum"] if each is not None)
     if "pattern" in schema:
