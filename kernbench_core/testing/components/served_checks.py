@@ -282,7 +282,8 @@ def _check_capacity(course: Course, component: ComponentBase) -> None:
 
 def _check_bandwidth(course: Course, component: ComponentBase) -> None:
     """Compare the bytes of all transactions with what the declared peak moves in the time that they took."""
-    asked = [(each.before, each.msg) for each in course.sent if each.at_end != component.id]
+    came = {id(msg) for msg, _ in course.came}
+    asked = [(each.before, each.msg) for each in course.sent if each.at_end != component.id and id(each.msg) in came]
     reads = [(one, msg) for one, msg in asked if isinstance(one, Transaction) and one.op == "read"]
     peak = component.peak_bandwidth
     if not reads or not peak:

@@ -318,11 +318,11 @@ class EarlyProcess(SerialProcess):
         return float(self.params["overhead"]) + msg.nbytes / 64
 
 
-class LosesLongWrites(Memory):
+class LosesLongOnes(Memory):
     __doc__ = Memory.__doc__
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
-        if msg.total <= 8192 or msg.op == "read":
+        if msg.total <= 8192:
             super().emit(msg, head, tail)
 
 
@@ -535,7 +535,7 @@ FAULTS = {
     SendsTwice: "conserves_messages_and_bytes",
     SendsAgain: "conserves_messages_and_bytes",
     Shortens: "conserves_messages_and_bytes",
-    LosesLongWrites: "conserves_messages_and_bytes",
+    LosesLongOnes: "conserves_messages_and_bytes",
     LosesTheSixtyFifth: "conserves_messages_and_bytes",
     LosesReadsOfWhatWasWritten: "conserves_messages_and_bytes",
     CutsOffWhatIsNoPowerOfTwo: "conserves_messages_and_bytes",
