@@ -24,7 +24,7 @@ RECORD = """DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
             ),
 """
 OP = """OPS: Final = (
-    _of_float("log1p", np.log1p, np.log1p, LOOKUP + STEP, triton=_ROUNDED),
+    _of_float("ln1p", np.log1p, np.log1p, LOOKUP + STEP, triton=_ROUNDED),
 """
 OF_DTYPE = '''
 """A product, a sum and a look at what a new dtype holds."""
@@ -67,9 +67,9 @@ import numpy as np
 
 def kernel(x_ptr, y_ptr, z_ptr, out_ptr, tl):
     x = tl.load(x_ptr, shape=(16, 16))
-    tl.store(y_ptr, tl.log1p(x))
-    tl.store(z_ptr, x.to(tl.float16).log1p())
-    tl.composite("math", tl.ref(x_ptr, (16, 16)), out=out_ptr, math_op="relu", epilogue=["log1p"], wait=True)
+    tl.store(y_ptr, tl.ln1p(x))
+    tl.store(z_ptr, x.to(tl.float16).ln1p())
+    tl.composite("math", tl.ref(x_ptr, (16, 16)), out=out_ptr, math_op="relu", epilogue=["ln1p"], wait=True)
 
 
 def bench(rt):
@@ -132,7 +132,7 @@ def test_a_kernel_calls_an_op_that_one_record_added(tree: Path) -> None:
     done = kernbench(tree, "run", "of_op.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verified"] is True
-    assert table(tree, "builtin.pe_math", "costs")["log1p"] == 5
+    assert table(tree, "builtin.pe_math", "costs")["ln1p"] == 5
 
 
 @pytest.mark.slow

@@ -361,7 +361,7 @@ def test_figures_that_nobody_has_verified_are_named_and_a_trace_has_a_row(
     lines = out.splitlines()
     assert lines[0].endswith(": 64 sequential reads of 4 KiB, beside a chain of reads; peak 64 GB/s")
     assert "unverified figures of hbm2_2000: tFAW" in lines
-    assert lines[-1].startswith("latencies are of the chain; expected when saturated: 94.7% of peak, at most 95.6%")
+    assert lines[-1].startswith("latencies are of the chain; expected when saturated: 94.6% of peak, at most 95.6%")
     file = Path("one.trace")
     file.write_text("0 R 0 64\n")
     code, out, _ = run(plugins, capsys, *swap, "--trace", str(file))
