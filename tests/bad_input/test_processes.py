@@ -258,7 +258,7 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
 @pytest.mark.parametrize(
     ("rest", "last"),
     [
-        ("sleep(0.1)", "import atexit\natexit.register(forever)"),
+        pytest.param("sleep(0.1)", "import atexit\natexit.register(forever)", marks=pytest.mark.slow),
         ("sleep(0.1)", "class Last:\n    __del__ = forever\nlast = Last()"),
         pytest.param("pass", "class Last:\n    __del__ = forever\nlast = Last()", marks=pytest.mark.slow),
     ],
