@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kernbench_core.timeline.columns import F4, F8, I4, Amounts, Indices, Times
+from kernbench_core.timeline.columns import F4, F8, I4, Amounts, FixedColumns, Indices, Times
 
 #: Stretches of a run; fewer where there are so many places that all of them together would be large.
 _MOST_STRETCHES: Final = 4096
@@ -20,7 +20,7 @@ _CELLS_A_NOTE: Final = 12
 
 
 @attrs.frozen(repr=False)
-class Activity:
+class Activity(FixedColumns):
     """Say of each of `places` (nodes, wires, channels) how busy it was from `edges_ns[i]` to `edges_ns[i + 1]`.
 
     `busy_ns[place, i]` is for how long it was busy then; a place that serves several messages at once, as `servers`

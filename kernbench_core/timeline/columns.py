@@ -1,4 +1,4 @@
-"""Columns of numbers: of which type each is, kept in one piece, and compared as a whole."""
+"""Columns of numbers: of which type each is, kept in one piece, only read, and compared as a whole."""
 
 from __future__ import annotations
 
@@ -13,10 +13,26 @@ Times: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Amounts: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 
 
+class FixedColumns:
+    """What has columns: a copy, also by way of a pickle, is made as the first was, and so is only read, too."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), attrs.astuple(self, recurse=False)  # type: ignore[arg-type]
+
+
+def _only_read(kind: str, given: Any) -> np.ndarray[Any, Any]:
+    """Return an array as a type, without the right to write; the array that was given keeps its own."""
+    kept: np.ndarray[Any, Any] = np.ascontiguousarray(given, dtype=kind).view()
+    kept.flags.writeable = False
+    return kept
+
+
 def _kept_as(kind: str) -> dict[str, Any]:
-    """Return how a column of numbers of a type is kept: in one piece, and compared as a whole."""
+    """Return how a column of numbers of a type is kept: in one piece, only read, and compared as a whole."""
     return {
-        "converter": partial(np.ascontiguousarray, dtype=kind),
+        "converter": partial(_only_read, kind),
         "eq": attrs.cmp_using(eq=np.array_equal),
         "metadata": {"column": kind},
     }

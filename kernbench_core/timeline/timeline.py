@@ -11,7 +11,7 @@ import numpy as np
 
 from kernbench_core.errors import UsageError
 from kernbench_core.timeline.activity import Activity
-from kernbench_core.timeline.columns import F8, I1, I4, I8, Indices, Times, column_names
+from kernbench_core.timeline.columns import F8, I1, I4, I8, FixedColumns, Indices, Times, column_names
 from kernbench_core.timeline.levels import LEVELS, PLACE, check_level
 from kernbench_core.units import format_time
 
@@ -55,7 +55,7 @@ class Track:
 
 
 @attrs.frozen(repr=False)
-class Spans:
+class Spans(FixedColumns):
     """What took time, one row a span, ordered by track, then start, then the longest first.
 
     `track`, `name` and `line` are numbers of tracks, of `Timeline.names` and of `Timeline.lines` (-1: no line).
@@ -83,7 +83,7 @@ class Spans:
 
 
 @attrs.frozen(repr=False)
-class Flows:
+class Flows(FixedColumns):
     """Arrows, one row each: from row `from_span` of the spans, at `from_ns`, to row `to_span`, at `to_ns`.
 
     `kind` is a number of `FLOWS`. Each time lies within its span.
@@ -103,7 +103,7 @@ class Flows:
 
 
 @attrs.frozen(repr=False)
-class Counter:
+class Counter(FixedColumns):
     """A number over time, of one track: `values[i]`, in `unit`, holds from `times_ns[i]` on until the next time.
 
     `name` is "bandwidth" (unit "B/s", of links outside PEs and of memories, whose channels count together; times its

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from kernbench_core.errors import UsageError
 from kernbench_core.timeline import Activity, Timeline, load, save
+from kernbench_core.timeline.columns import column_names
 from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import Counter, Flows, Track
 
@@ -52,6 +55,21 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_it_can_be_pickled() -> None:
     """As results are that go to another process."""
     assert pickle.loads(pickle.dumps(sample())) == sample()
+
+
+@pytest.mark.parametrize("made", [lambda of: of, lambda of: pickle.loads(pickle.dumps(of)), copy.deepcopy, copy.copy])
+def test_its_columns_are_only_read(made: Callable[[Timeline], Timeline]) -> None:
+    """Also those of a copy, a window and a level; whoever gave an array may go on to write there."""
+    given = np.array([0.0, 9.0])
+    for found in (made(sample()), made(sample()).window(1.0, 3.0), made(sample()).level("wire")):
+        tables = (found.spans, found.flows, found.counters[0], found.activity)
+        columns = [(table, name) for table in tables for name in column_names(type(table))]
+        assert len(columns) == 9 + 5 + 2 + 4
+        for table, name in columns:
+            with pytest.raises(ValueError, match="assignment destination is read-only"):
+                getattr(table, name)[...] = 0
+    Counter("bandwidth", "B/s", 0, given, given)
+    given[0] = 1.0
 
 
 def damaged(tmp_path: Path, **arrays: Any) -> str:
