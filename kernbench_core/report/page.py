@@ -55,7 +55,7 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
     scale = max(page.total_ns for page in pages) if len(pages) > 1 else None
     pages = [attrs.evolve(page, scale_ns=scale) for page in pages]
     parts = [part for part in _parts(pages, sections, strict) if part.runs]
-    texts = [asset("core.js"), asset("format.js"), asset("colour.js")]
+    texts = [asset(f"{name}.js") for name in ("core", "kept", "format", "colour")]
     texts += dict.fromkeys(text for part in parts for text in part.section.scripts)
     scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("start.js"))]
     style = "\n".join([page_style(), SHAPES, *(part.section.style for part in parts)])

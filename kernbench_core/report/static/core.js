@@ -105,6 +105,8 @@ window.kernbench = {
         article.append(kernbench.make("p", { class: "warn", role: "alert" }, `This section cannot be drawn: ${error.message}.`));
       }
     }
+    runs.forEach(kernbench.remember);
+    kernbench.rememberScroll();
     document.documentElement.dataset.ready = "yes";
     const asked = location.hash && document.getElementById(location.hash.slice(1));
     if (asked) asked.scrollIntoView(); // what was drawn above it has moved it

@@ -83,6 +83,7 @@ class Machine {
     for (const element of svg.querySelectorAll("[data-box],[data-line]")) this.prepare(element, shape);
     this.crumbs();
     this.paint();
+    this.run.set("part", part);
   }
   prepare(element, shape) {
     const isBox = element.dataset.box !== undefined;

@@ -14,7 +14,11 @@ function choose(theme) {
   window.dispatchEvent(new Event("kernbench-theme"));
 }
 
-button.addEventListener("click", () => choose(ORDER[root.dataset.theme]));
+button.addEventListener("click", () => {
+  choose(ORDER[root.dataset.theme]);
+  kernbench.keep("theme", root.dataset.theme);
+});
+if (kernbench.kept("theme") in ORDER) choose(kernbench.kept("theme"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => choose(root.dataset.theme));
 // Only a page that is, or becomes, narrow needs heads in all cells; there may be many.
 const narrow = matchMedia("(max-width: 40rem)");

@@ -1,4 +1,5 @@
-// A run that goes on: ask how far it is twice a second, and show a new page of it where the old one was looked at.
+// A run that goes on: ask how far it is twice a second, and show a new page of it in place of the old one; pages keep by
+// themselves what was chosen, and where they were scrolled to.
 "use strict";
 
 const ASK_MS = 500;
@@ -38,14 +39,6 @@ function nothing(found) {
     : "Nothing to see yet: the run goes on, and its first page is still to be made.";
 }
 
-// Show on a new page the window, and the part of the machine, that were chosen on the old one.
-function carry(old, frame) {
-  const [before, now] = [old, frame].map((each) => each.contentWindow.kernbench?.run(0));
-  if (before === undefined || now === undefined) return;
-  if (now.machine && before.machine && now.machine.data.parts[before.machine.part] !== undefined) now.machine.show(before.machine.part);
-  if (before.window !== null) now.set("window", [...before.window]);
-}
-
 // Wait until the sections of a page are drawn.
 async function drawn(frame) {
   for (let turn = 0; turn < 100 && frame.contentWindow.kernbench && frame.contentDocument.documentElement.dataset.ready !== "yes"; turn += 1) {
@@ -61,16 +54,6 @@ function look(number) {
   frame.className = "coming";
   frame.addEventListener("load", async () => {
     await drawn(frame);
-    const root = frame.contentDocument.documentElement;
-    if (old !== null) {
-      const before = old.contentDocument.documentElement;
-      const theme = before.dataset.theme;
-      for (let turn = 0; theme && root.dataset.theme !== theme && turn < 3; turn += 1) {
-        frame.contentDocument.getElementById("theme").click();
-      }
-      carry(old, frame);
-      frame.contentWindow.scrollTo(0, before.scrollTop);
-    }
     frame.className = "";
     old?.remove();
     document.getElementById("none")?.remove();

@@ -21,7 +21,7 @@ from tests.core.report.test_page import result
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 MACHINE = "article[data-section=machine]"
-SCRIPTS = ("core", "format", "colour", "window", "figures", "machine", "spans", "source", "paint", "flame_tree",
+SCRIPTS = ("core", "kept", "format", "colour", "window", "figures", "machine", "spans", "source", "paint", "flame_tree",
            "flame", "timeline", "run", "start")  # fmt: skip
 TIMELINE = "article[data-section=timeline]"
 

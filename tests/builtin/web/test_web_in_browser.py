@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,22 +98,58 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
         assert kb.run("vector-add", "tiny", params, plugins=plugins, watcher=again).total_ns > 0
 
 
-@pytest.mark.slow
 def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_path: Path, page: Any) -> None:
-    """The window, and the part of the machine."""
+    """The window, the part of the machine, colours, and the place it was scrolled to; and so does a reload."""
     kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / "run")
     live, made = LiveRun("vector-add on tiny", plugins.report_sections), read_run(tmp_path / "run")
-    run = "document.querySelector('iframe').contentWindow.kernbench.run(0)"
+    view = "document.querySelector('iframe').contentWindow"
+    run = f"{view}.kernbench.run(0)"
+    chosen = f"[{run}.window, {run}.machine.part, {view}.document.documentElement.dataset.theme, {view}.scrollY]"
+    expected = [[100, 900], "sip0.cube0.pe1", "light", 300]
     with served(live) as address:
         live.show(made, complete=False)
         page.goto(address)
         page.locator("iframe[src$='n=1']:not(.coming)").wait_for()
         page.evaluate(f"{run}.set('window', [100, 900])")
         page.evaluate(f"{run}.machine.show('sip0.cube0.pe1')")
+        page.frame_locator("iframe").locator("#theme").click()
+        scrolled = "new Promise((done) => {{ {0}.addEventListener('scroll', done); {0}.scrollTo(0, 300); }})"
+        page.evaluate(scrolled.format(view) + ".then(() => null)")
         live.show(made, complete=True)
         page.locator("iframe[src$='n=2']:not(.coming)").wait_for()
         page.locator("iframe[src$='n=1']").wait_for(state="detached")
-        assert page.evaluate(f"[{run}.window, {run}.machine.part]") == [[100, 900], "sip0.cube0.pe1"]
+        assert page.evaluate(chosen) == expected
+        page.reload()
+        page.locator("iframe[src$='n=2']:not(.coming)").wait_for()
+        assert page.evaluate(chosen) == expected
+
+
+@pytest.mark.slow
+def test_a_reload_of_a_saved_run_keeps_what_was_chosen(plugins: Plugins, tmp_path: Path, page: Any) -> None:
+    """Of each run its own: a launch by its name, and a window as far as the run that is there now has it."""
+    for name, n in (("a", 64), ("b", 64)):
+        kb.run("vector-add", "tiny", {"n": n}, plugins=plugins, out=tmp_path / name)
+    ready = "html[data-ready=yes]"
+    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+        page.goto(f"{address}run?at=a&at=b")
+        page.wait_for_selector(ready, state="attached")
+        scopes = page.locator("article[data-section=machine] .scope")
+        scopes.nth(0).select_option("launch0")
+        page.evaluate("kernbench.run(1).set('window', [0, kernbench.run(1).machine.total - 1])")
+        told = page.locator("article[data-section=machine] output.told").all_inner_texts()
+        page.reload()
+        page.wait_for_selector(ready, state="attached")
+        assert [scopes.nth(at).input_value() for at in range(2)] == ["launch0", "window"]
+        assert page.locator("article[data-section=machine] output.told").all_inner_texts() == told
+        assert told[0].startswith("Launch ")
+        page.goto(f"{address}run?at=b")
+        page.wait_for_selector(ready, state="attached")
+        assert page.evaluate("kernbench.run(0).window") is None
+        shutil.rmtree(tmp_path / "b")
+        kb.run("vector-add", "tiny", {"n": 8}, plugins=plugins, out=tmp_path / "b")
+        page.goto(f"{address}run?at=a&at=b")
+        page.wait_for_selector(ready, state="attached")
+        assert [scopes.nth(at).input_value() for at in range(2)] == ["launch0", "run"]
 
 
 def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
