@@ -10,6 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from kernbench_core.units import DIMENSIONS, parse_quantity
+from kernbench_core.wording import MOST_TOLD
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -145,9 +146,9 @@ def resolve_params(
     sentence starts with.
     """
     known = {param.name: param for param in declared}
-    problems = [
-        f"{where(name)} must be a declared parameter.{did_you_mean(name, known)}" for name in given if name not in known
-    ]
+    slips = [name for name in given if name not in known]
+    hints = [did_you_mean(name, known) if number <= MOST_TOLD else "" for number, name in enumerate(slips)]
+    problems = [f"{where(name)} must be a declared parameter.{hint}" for name, hint in zip(slips, hints, strict=True)]
     values: dict[str, Any] = {}
     for name, param in known.items():
         value = given[name] if name in given else param.default_beside(values)

@@ -202,27 +202,28 @@ class _Reader:
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:
             raise ConfigError(*self.problems, *(self.deferred or ()))
-        tree = Located({}, "")
+        tree, own = Located({}, ""), dict[int, object]()
         for layer in layers:
-            tree = merge(tree, layer)
+            tree = merge(tree, layer, own=own)
         places = MappingProxyType({path: item.place for path, item in _items(tree, ())})
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
         inherited = frozenset(path for path, item in _items(tree, ()) if item.inherited)
         return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited)
 
 
-def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
+def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, object] | None = None) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
     The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle`
     knows which of them the new class has; an empty mapping beside that `impl`, or above it, drops them. A figure given
     in one of two forms replaces its other form below (`ALTERNATIVES`). `params: {}` of the scale-up network drops those
-    below. `path` is where the trees hang.
+    below. `path` is where the trees hang. `own` are the mappings, by identity, that earlier calls for the same result
+    made: they are changed in place, so that many layers of one key each take no longer than one of many keys.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
     below, above, params = base.value.get("impl"), over.value.get("impl"), base.value.get("params")
-    merged = dict(base.value)
+    merged = base.value if own is not None and id(base.value) in own else dict(base.value)
     if below is not None and above is not None and below.value != above.value and params is not None:
         merged["params"] = _inherited(params)
     for forms in ALTERNATIVES.get(path, ()):
@@ -239,7 +240,9 @@ def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
             kept = {} if path == ("system", "network") else old.value
             merged[key] = evolve(item, value={name: one for name, one in kept.items() if not one.inherited})
         else:
-            merged[key] = merge(old, item, (*path, key))
+            merged[key] = merge(old, item, (*path, key), own)
+    if own is not None:
+        own[id(merged)] = merged
     return evolve(base if base.place else over, value=merged, inherited=False)
 
 

@@ -15,7 +15,7 @@ from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.specification import Choices, ComponentSpec
-from kernbench_core.wording import brief
+from kernbench_core.wording import MOST_TOLD, brief
 
 
 class ComponentCatalogue(Protocol):
@@ -75,7 +75,8 @@ class Implementations:
             if kind in written.units:
                 self._report(path, "must not repeat a kind of pe.units; give its impl and params there.")
             elif kind not in known:
-                self._report(path, f"must be a kind of node.{did_you_mean(kind, known)}")
+                hint = did_you_mean(kind, known) if len(self.problems) <= MOST_TOLD else ""
+                self._report(path, f"must be a kind of node.{hint}")
 
     def of(self, kind: str, node_id: str) -> tuple[str, Mapping[str, object]]:
         """Return the implementation and the resolved parameters of a node; ("", {}) when they are wrong."""
@@ -93,7 +94,7 @@ class Implementations:
         for index, matched in enumerate(self._matched):
             if not matched:
                 pattern = self._written.overrides[index].match
-                hint = did_you_mean(pattern, ids)
+                hint = did_you_mean(pattern, ids) if len(self.problems) <= MOST_TOLD else ""
                 told = f"must match at least one node id, not {brief(pattern)}.{hint}"
                 self._report(("overrides", index, "match"), told)
         for kind in unused_kinds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import attrs
@@ -32,7 +32,7 @@ from kernbench_core.topology.specification import (
     UnitSpec,
 )
 from kernbench_core.units import parse_quantity
-from kernbench_core.wording import brief
+from kernbench_core.wording import MOST_TOLD, brief
 
 _T = TypeVar("_T")
 
@@ -68,7 +68,10 @@ def structure(config: Config, kind: type[_T]) -> _T:
     try:
         return _converter().structure(config.data, kind)
     except ClassValidationError as faults:
-        problems = [f"{config.at(path)} {text}" for path, text in _flatten(faults, ())]
+        problems = []
+        for number, (path, text, slip) in enumerate(_flatten(faults, ())):
+            hint = did_you_mean(*slip) if slip and number <= MOST_TOLD else ""
+            problems.append(f"{config.at(path)} {text}{hint}")
     # outside of the block above: a notebook shows what follows a group of exceptions its own way, with all our lines
     raise ConfigError(*dict.fromkeys(problems))
 
@@ -213,14 +216,17 @@ def _is_mapping_of_sections(kind: object) -> bool:
     return get_origin(kind) is collections.abc.Mapping and attrs.has(arguments[1])
 
 
-def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Yield (key path, rest of the sentence) for every fault inside a cattrs exception group."""
+def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, str, tuple[str, Sequence[str]] | None]]:
+    """Yield (key path, rest of the sentence) for every fault inside a cattrs exception group.
+
+    Of an unknown key comes with it what it is, and what is known: a hint takes long where there are many.
+    """
     if isinstance(faults, ClassValidationError | IterableValidationError):
         with_notes, without = faults.group_exceptions()
         for fault, note in with_notes:
             key: Any = note.name if isinstance(note, AttributeValidationNote) else note.index
             if isinstance(fault, KeyError):
-                yield path, f"must have the key {key!r}; add it, or start from a preset with 'base:'."
+                yield path, f"must have the key {key!r}; add it, or start from a preset with 'base:'.", None
             else:
                 yield from _flatten(fault, (*path, key))
         for fault in without:
@@ -228,8 +234,8 @@ def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, st
     elif isinstance(faults, ForbiddenExtraKeysError):
         known = [a.name for a in attrs.fields(faults.cl)] + ["base"] * (not path)
         for key in sorted(faults.extra_fields):
-            yield (*path, key), f"must be a known key.{did_you_mean(key, known)}"
+            yield (*path, key), "must be a known key.", (key, known)
     elif isinstance(faults, _KeyFault):
-        yield (*path, faults.key), str(faults)
+        yield (*path, faults.key), str(faults), None
     else:
-        yield path, str(faults)
+        yield path, str(faults), None

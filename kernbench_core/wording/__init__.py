@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.wording.sentences import MOST_TOLD as MOST_TOLD
     from kernbench_core.wording.sentences import brief as brief
     from kernbench_core.wording.sentences import first_of as first_of
     from kernbench_core.wording.sentences import in_a_line as in_a_line
@@ -18,5 +19,5 @@ if TYPE_CHECKING:
 
 __getattr__ = door(
     __name__,
-    dict.fromkeys(("brief", "first_of", "in_a_line", "schema_hint", "shortened"), "sentences"),
+    dict.fromkeys(("MOST_TOLD", "brief", "first_of", "in_a_line", "schema_hint", "shortened"), "sentences"),
 )

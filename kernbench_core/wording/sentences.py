@@ -15,7 +15,7 @@ _HEAD, _TAIL = 400, 250
 _LINES: Final = 200
 _FIRST, _LAST = 120, 40
 #: How many problems are told at once.
-_MOST: Final = 20
+MOST_TOLD: Final = 20
 
 
 def brief(value: object, letters: int = _LETTERS) -> str:
@@ -61,10 +61,10 @@ def shortened(text: str) -> str:
 
 def first_of(problems: Sequence[str]) -> list[str]:
     """Return the first problems, and how many more there are: nobody reads ten thousand."""
-    more = len(problems) - _MOST
+    more = len(problems) - MOST_TOLD
     if more < 2:
         return list(problems)
-    return [*problems[:_MOST], f"… and {more:,} more; mend these first."]
+    return [*problems[:MOST_TOLD], f"… and {more:,} more; mend these first."]
 
 
 def schema_hint(found: object, known: str | int, otherwise: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kernbench_core import params
 from kernbench_core.params import Param, closest, did_you_mean, resolve_params
 
 DECLARED = (
@@ -34,6 +35,20 @@ def test_every_fault_is_reported_with_its_place() -> None:
         "f.yaml:1:1: x.policy must be one of 'fifo', 'lifo', not 'random'.",
         "f.yaml:1:1: x.rows must be given: Rows of the array.",
     ]
+
+
+def test_of_a_flood_of_slips_only_those_that_are_told_get_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is told of twenty mends these first; a search for each of them all would take minutes."""
+    asked: list[str] = []
+
+    def hint(name: str, known: object) -> str:
+        asked.append(name)
+        return " Perhaps."
+
+    monkeypatch.setattr(params, "did_you_mean", hint)
+    _, problems = resolve_params(DECLARED, {"rows": 4, **{f"overhed{at}": 1 for at in range(300)}}, where)
+    assert len(problems) == 300 and len(asked) == 21
+    assert [problem.endswith(" Perhaps.") for problem in problems] == [True] * 21 + [False] * 279
 
 
 RATES = Param("rates", "table", {"f32": 0.25, "f16": 1}, "Rate by dtype.", positive=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from enum import IntEnum
 from pathlib import Path
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.topology.configuration import dotted, load_config, parse_config
-from kernbench_core.topology.strict_yaml import MAX_BYTES
+from kernbench_core.topology.configuration import dotted, load_config, merge, parse_config
+from kernbench_core.topology.strict_yaml import MAX_BYTES, Located
 
 
 def problems(text: str, **options: object) -> tuple[str, ...]:
@@ -265,3 +266,32 @@ def test_a_flood_of_problems_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     Shell().fail(3, *error.problems, labelled=False)
     assert capsys.readouterr().err.splitlines() == told
     assert str(ConfigError(*problems[:21])) == "\n".join(problems[:21])
+
+
+_LEAVES = st.integers(0, 3).map(lambda number: Located(number, "leaf"))
+_KEYS = st.sampled_from(["impl", "params", "overrides", "x", "y"])
+_TREES = st.recursive(
+    _LEAVES | st.lists(_LEAVES, max_size=2).map(lambda items: Located(items, "list")),
+    lambda inner: st.dictionaries(_KEYS, inner, max_size=3).map(lambda items: Located(items, "mapping")),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(_KEYS, _TREES, max_size=3).map(lambda items: Located(items, "layer")), max_size=5))
+def test_layers_that_are_merged_in_place_give_the_same(layers: list[Located]) -> None:
+    """As if each merge copied; and none of the layers, which may share parts, is changed."""
+    layers, own = [*layers, *layers[:2]], dict[int, object]()
+    before = copy.deepcopy(layers)
+    copied = changed = Located({}, "")
+    for layer in layers:
+        copied = merge(copied, layer)
+        changed = merge(changed, layer, own=own)
+    assert changed == copied and layers == before
+
+
+def test_a_mapping_that_was_made_is_added_to() -> None:
+    """Not copied for each of many settings."""
+    own = dict[int, object]()
+    first = merge(Located({}, ""), Located({"a": Located(1, "")}, ""), own=own)
+    assert merge(first, Located({"b": Located(2, "")}, ""), own=own).value is first.value
+    assert merge(first, Located({"c": Located(3, "")}, "")).value is not first.value

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.configuration import parse_config
+from kernbench_core.params import did_you_mean
+from kernbench_core.topology import specification_reader
+from kernbench_core.topology.configuration import load_config, parse_config
 from kernbench_core.topology.specification import OverrideSpec
 from kernbench_core.topology.specification_reader import read_choices, read_spec
 from tests.core.small_machine import TEXT
@@ -88,3 +92,20 @@ def test_sections_that_name_implementations_are_read_when_others_are_wrong() -> 
     choices = read_choices(parse_config(TEXT, sets=["system=3", "overrides=3"]))
     assert choices.components["host"].impl == "test.host"
     assert (choices.overrides, choices.units) == ([], {})
+
+
+@pytest.mark.parametrize("key", ["cube.meshh{}", "pe{}.lnks"])
+def test_of_a_flood_of_slips_only_those_that_are_told_get_a_hint(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they stand in one section or in many; each is still a problem."""
+    asked = []
+
+    def hint(name: str, known: Iterable[str]) -> str:
+        asked.append(name)
+        return did_you_mean(name, known)
+
+    monkeypatch.setattr(specification_reader, "did_you_mean", hint)
+    config = load_config(parse_config(TEXT).data, sets={key.format(at): 1 for at in range(300)})
+    with pytest.raises(ConfigError) as caught:
+        read_spec(config)
+    assert len(caught.value.problems) == 300 and len(asked) == 21
+    assert all("Did you mean" in problem or "Known" in problem for problem in str(caught.value).split("\n")[:-1])
