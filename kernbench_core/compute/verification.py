@@ -147,8 +147,8 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     rtol = dtypes.tolerance(dtype) if each.rtol is None else each.rtol
     atol = dtypes.tolerance(dtype) if each.atol is None else each.atol
     wide = np.int64 if exact and want.dtype.kind in "iub" else np.float64
-    left, right = got.astype(wide), want.astype(wide)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what memory held before may be a signalling NaN, which a cast tells of
+        left, right = got.astype(wide), want.astype(wide)
         same = (left == right) | (np.isnan(left) & np.isnan(right))
         error = np.where(same, 0.0, distance(left, right))
         near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))

@@ -45,6 +45,14 @@ def test_an_infinity_is_near_nothing_else(got: float, want: float) -> None:
     )
 
 
+def test_what_memory_held_before_is_compared_as_any_nan() -> None:
+    """A signalling NaN, as memory that nobody wrote may hold; numpy warns of its cast."""
+    store, bits = MemoryStore(), np.array([0x7F800001], np.uint32)
+    store.write("hbm", 0, bits.view(np.float32))
+    access = Access("hbm", (Region(0, 4),))
+    assert DataExecutor(OpLog(), store).verify({"x": (access, bits.view(np.float32))}).ok
+
+
 def differing(wrong: np.ndarray[Any, Any]) -> str:
     """Return what a failure says between the number of elements that differ and the worst of them."""
     store = MemoryStore()
