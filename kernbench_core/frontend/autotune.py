@@ -108,6 +108,7 @@ class Heuristics(Launchable):
     def __init__(self, fn: Launchable, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
         super().__init__(fn)
         self.values = dict(values)
+        self._supply(self.values)
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **named: Any) -> Any:
         """Launch the kernel with the computed arguments."""
@@ -132,6 +133,7 @@ class Autotuner(Launchable):
     def __init__(self, fn: Launchable, configs: Sequence[JitConfig], key: Sequence[str], settings: _Settings) -> None:
         super().__init__(fn)
         self.configs = list(configs)
+        self._supply({name for config in self.configs for name in config.kwargs})
         self.keys = list(key)
         self.cache: dict[tuple[object, ...], JitConfig] = {}
         self.best_config: JitConfig | None = None

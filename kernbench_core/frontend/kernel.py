@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,17 +28,27 @@ Grid = Sequence[int] | int | Callable[[Mapping[str, Any]], Any]
 
 
 class Launchable(ABC):
-    """What is launched with `kernel[grid](…)`: a jit function, or a wrapper of one. `fn` is what it wraps."""
+    """What is launched with `kernel[grid](…)`: a jit function, or a wrapper of one. `fn` is what it wraps.
+
+    `signature` is what a launch is to give, of which `constexprs` are constants of compile time.
+    """
 
     fn: Any
     arg_names: Sequence[str]
+    signature: inspect.Signature
+    constexprs: frozenset[str]
 
     def __init__(self, fn: Any) -> None:
         functools.update_wrapper(self, fn)
         self.__name__ = name_of(fn)
         self.fn = fn
         if isinstance(fn, Launchable):
-            self.arg_names = fn.arg_names
+            self.arg_names, self.signature, self.constexprs = fn.arg_names, fn.signature, fn.constexprs
+
+    def _supply(self, names: Collection[str]) -> None:
+        """Have parameters be given by this wrapper, not by who launches."""
+        left = [each for name, each in self.signature.parameters.items() if name not in names]
+        self.signature = inspect.Signature(left)
 
     def __getitem__(self, grid: Grid) -> Callable[..., Any]:
         """Return what launches the kernel on a grid."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.frontend.tuning import JitTuning
     from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.host.runtime import Runtime
 
 
 @frozen(eq=False)
@@ -29,6 +30,11 @@ class JitLaunch:
     grid: tuple[int, int, int]
     site: CallSite | None = None
 
+    @property
+    def likeness(self) -> object:
+        """What two launches have in common of which one is like the other."""
+        return self.grid, *((name, type(value), _known_by(value)) for name, value in self.arguments.items())
+
 
 @frozen
 class MachineFacts:
@@ -37,6 +43,16 @@ class MachineFacts:
     pes: int
     scratchpad_bytes: int
     hbm_bytes: int
+
+
+def _known_by(value: object) -> object:
+    return value if isinstance(value, int | float | str) else id(value)
+
+
+def facts_of(rt: Runtime) -> MachineFacts:
+    """Return what the machine of a host program has."""
+    design, pes = rt.design, len(rt.pes)
+    return MachineFacts(pes, design.tcm_bytes, design.hbm_slice_bytes * pes)
 
 
 class Simulation(Protocol):

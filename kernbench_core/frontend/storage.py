@@ -6,6 +6,8 @@ numpy and ml_dtypes arrays, torch tensors, and what else has `__array_interface_
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -90,3 +92,16 @@ def typed(storage: Array, dtype: str) -> Array:
     """Return the bytes of a storage as elements of a dtype; what is left at the end is cut."""
     item = numpy_dtype(dtype).itemsize
     return storage[: len(storage) // item * item].view(numpy_dtype(dtype))
+
+
+@contextmanager
+def restored(values: Iterable[object]) -> Iterator[None]:
+    """Leave the arrays among some values, at the end of a block, as they were."""
+    views = [view_of(value, "an argument") for value in values]
+    before = [(view.storage, view.storage.copy()) for view in views if view is not None]
+    try:
+        yield
+    finally:
+        for storage, copy in before:
+            if storage.flags.writeable:
+                storage[:] = copy

@@ -25,7 +25,8 @@ from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Ex
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
-from kernbench_core.host.sources import BENCH_FUNCTION, Sources, file_and_function, read_sources
+from kernbench_core.host.parameters.kernel_argument import argument
+from kernbench_core.host.sources import Sources, file_and_function, read_sources
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class Bench:
     """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function.
 
-    `sizes` say which of its parameters its arrays tell.
+    `sizes` say which of its parameters its arrays tell. A kernel that is run alone is one, too: then `program` makes
+    the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs.
     """
 
     name: str
@@ -54,6 +56,13 @@ class Bench:
     sources: Sources | None = None
     registered: bool = False
     sizes: ArraySizes | None = None
+    program: Callable[[tuple[int, ...] | None, Any], Callable[..., Any]] | None = None
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def noun(self) -> str:
+        """What messages call it."""
+        return "bench" if self.program is None else "kernel"
 
     def importable(self) -> AbstractContextManager[None]:
         """Let the modules beside a bench file be imported while a block runs."""
@@ -88,7 +97,7 @@ class Bench:
                 continue
             if param.required:
                 raise UsageError(
-                    f"bench {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
+                    f"{self.noun} {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
                 )
             values[param.name] = self._default(param, folder or Path())
         return {param.name: values[param.name] for param in self.params}
@@ -98,32 +107,38 @@ class Bench:
         close = difflib.get_close_matches(name, names, n=1) or [n for n in names if n.lower() == name.lower()]
         hint = f" Did you mean {close[0]!r}?" if close else ""
         has = ", ".join(names) if names else "none"
-        return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
+        return f"{self.noun} {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
 
     def _value(self, param: BenchParam, given: object, folder: Path, tensors: bool) -> object:
         if tensors and param.kind == "npy" and type(given).__name__ == "DeviceTensor":
             return given
         try:
-            return converted(param, given, folder)
+            return _converted(param, given, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
             must_be = param.must_be
             if param.kind == "npy" and not isinstance(given, str | Path):
                 must_be = _ARRAY if tensors else f"an array or {must_be}"
             raise UsageError(
-                f"parameter {param.name!r} of bench {self.name!r} must be {must_be}, not {brief(given)}{reason}."
+                f"parameter {param.name!r} of {self.noun} {self.name!r} must be {must_be}, not {brief(given)}{reason}."
             ) from None
 
     def _default(self, param: BenchParam, folder: Path) -> object:
         """Convert a default as if it were given, so that it is the same when a manifest gives it."""
         try:
-            return converted(param, param.default, folder)
+            return _converted(param, param.default, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
             raise UsageError(
                 f"the default of parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, as it is "
                 f"annotated, not {brief(param.default)}{reason}; correct either, or give a value."
             ) from None
+
+
+def _converted(param: BenchParam, given: object, folder: Path) -> object:
+    if param.kind in ("argument", "constant"):
+        return argument(given, folder, is_constant=param.kind == "constant")
+    return converted(param, given, folder)
 
 
 def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Registry[BenchEntry]) -> Bench:
@@ -135,20 +150,24 @@ def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Re
     """
     if callable(bench):
         return describe_bench(bench.__name__, bench)
-    if isinstance(bench, str | Path):
-        named = file_and_function(str(bench))
-        if named is not None:
-            bench = read_sources(Path(named[0]), named[1])
-        elif isinstance(bench, Path):
-            bench = read_sources(bench)
-    if isinstance(bench, Sources):
-        own = "" if bench.function == BENCH_FUNCTION else f":{bench.function}"
-        return describe_bench(f"{bench.given.stem}{own}", _from_sources(bench), bench)
+    sources = sources_of(bench)
+    if sources is not None:
+        return describe_bench(sources.title, function_of(sources), sources)
     text = str(bench)
     function = registry.load(text)
     if not callable(function):
         raise registry.fault(text, f"must be a function bench(rt, …), not {brief(function)}")
     return attrs.evolve(describe_bench(text, function), registered=True)
+
+
+def sources_of(bench: str | Path | Sources) -> Sources | None:
+    """Read the file that is named; None for the name of a registered bench."""
+    if isinstance(bench, Sources):
+        return bench
+    named = file_and_function(str(bench))
+    if named is not None:
+        return read_sources(Path(named[0]), named[1])
+    return read_sources(bench) if isinstance(bench, Path) else None
 
 
 def describe_bench(name: str, function: Callable[..., object], sources: Sources | None = None) -> Bench:
@@ -240,7 +259,8 @@ def _check_sizes(bench: str, sizes: ArraySizes, kinds: Mapping[str, str]) -> Non
                 )
 
 
-def _from_sources(sources: Sources) -> Callable[..., object]:
+def function_of(sources: Sources) -> Callable[..., object]:
+    """Execute a file and return its function; UsageError where it has none of that name."""
     module = sources.execute()
     function = getattr(module, sources.function, None)
     if not callable(function):

@@ -66,7 +66,14 @@ class Sources:
     files: Mapping[str, bytes]
     modules: Mapping[str, _Own] = attrs.field(factory=dict, repr=False)
     function: str = BENCH_FUNCTION
+    imported: frozenset[str] = frozenset()
+    """The first names of what these files import."""
     _loaded: dict[str, ModuleType] = attrs.field(factory=dict, init=False, repr=False)
+
+    @property
+    def title(self) -> str:
+        """What messages call the bench."""
+        return self.given.stem if self.function == BENCH_FUNCTION else f"{self.given.stem}:{self.function}"
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -170,7 +177,7 @@ def read_sources(path: Path, function: str = BENCH_FUNCTION) -> Sources:
     folder = path.absolute().parent
     found = _Reader(folder)
     found.read(path.name, "")
-    return Sources(path, folder, found.files, found.modules, function)
+    return Sources(path, folder, found.files, found.modules, function, frozenset(found.imported))
 
 
 class _Reader:
@@ -179,6 +186,7 @@ class _Reader:
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, bytes] = {}
         self.modules: dict[str, _Own] = {}
+        self.imported: set[str] = set()
         self._folder = folder
         self._foreign: Collection[str] | None = None
 
@@ -203,6 +211,7 @@ class _Reader:
     def _follow(self, module: str) -> None:
         """Keep a module and the packages above it, as far as they are in the folder."""
         parts = module.split(".")
+        self.imported.add(parts[0])
         if self._is_foreign(parts[0]):
             return
         for count in range(1, len(parts) + 1):

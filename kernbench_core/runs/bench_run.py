@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from kernbench_core.report.run_page import RunPage
     from kernbench_core.timeline import TimelineRecorder
     from kernbench_core.topology.configuration import Config
+
+
+#: Options of a run that trials of a kernel's configurations have, too.
+OF_TRIALS = ("device", "seed", "data", "race_by", "materialize", "max_events", "max_sim_ns", "timeout_s")
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -160,7 +165,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     try:
         with request.bench.importable():
             progress.begin("bench")
-            engine.run(request.bench.function, request.values, name=request.bench.name)
+            engine.run(_program(request), request.values, name=request.bench.name)
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
             with wall.spent_on("computing the data"):
                 verification, ops = verdicts(request.options, engine, executor, progress)
@@ -189,6 +194,15 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     if pages is not None:
         pages.complete(page_of(result, machine))
     return result
+
+
+def _program(request: Request) -> Callable[..., Any]:
+    """Return the host program of a run: the bench's function, or what launches a kernel alone."""
+    if request.bench.program is None:
+        return request.bench.function
+    options: dict[str, Any] = {name: getattr(request.options, name) for name in OF_TRIALS}
+    trial = functools.partial(run, topology=request.config.data, plugins=request.plugins, **options)
+    return request.bench.program(request.options.extents, trial)
 
 
 def _page_so_far(

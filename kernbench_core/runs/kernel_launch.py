@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
+from kernbench_core.frontend.kernel_bench import is_jit
 from kernbench_core.host.launch_arguments import bind_arguments, full_grid, kernel_signature, name_of
 from kernbench_core.kernel.arguments import replace_nested
-from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.bench_run import OF_TRIALS, run
 from kernbench_core.runs.options import RunCall, plain_annotation
 from kernbench_core.runs.result import RunResult
 
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from kernbench_core.values.arrays import Array
 
 #: Options of a run that need a bench: what checks its data, and what writes its source down.
-_NOT_HERE = ("bench", "params", "verify_data", "bundle")
+_NOT_HERE = ("bench", "params", "verify_data", "bundle", "grid")
 _OPTIONS = tuple(field.name for field in attrs.fields(RunCall) if field.name not in _NOT_HERE)
+_OF_MACHINE = ("topology", "components", "set", "plugins")
 _PLAIN = (bool, int, float, str)
 
 
@@ -35,6 +38,9 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     kernel starts. The caller's arrays stay as they are. Everything else is given to the kernel as it is. Without `grid`
     there is one program per PE, as in `rt.launch`. The options are those of `kb.run`, but for what needs a bench.
 
+    A function that `triton.jit` decorated is launched as in `kb.triton`, on a machine of its own, and has no `tl`; its
+    `grid` may be a function of its arguments.
+
     Raise the KernbenchError that tells what is wrong, as `kb.run` does.
 
     >>> import numpy as np
@@ -44,14 +50,51 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     >>> result.outputs["y"].tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
     """
+    if is_jit(kernel):
+        kernel = _Jit(kernel)
     options, kwargs = _told_apart(kernel, args, given)
     grid = options.pop("grid", None)
-    if grid is not None:
+    if grid is not None and not (callable(grid) and isinstance(kernel, _Jit)):
         grid = full_grid(grid, "kb.launch")
     arguments = bind_arguments(kernel, args, kwargs, "kb.launch")
     for name, value in arguments.items():
         _check(name_of(kernel), name, value)
+    if isinstance(kernel, _Jit):
+        return _run_jit(kernel, arguments, grid, options)
     return run(_program(kernel, arguments, grid), **options)
+
+
+class _Jit:
+    """A jit function as other kernels look: with a parameter `tl`."""
+
+    def __init__(self, kernel: Any) -> None:
+        functools.update_wrapper(self, kernel)
+        self.kernel = kernel
+        tl = inspect.Parameter("tl", inspect.Parameter.KEYWORD_ONLY)
+        own = [each.replace(kind=tl.POSITIONAL_OR_KEYWORD) for each in kernel.signature.parameters.values()]
+        self.__signature__ = inspect.Signature([*own, tl])
+
+    def __call__(self, **arguments: object) -> None:
+        """Call the function inside a kernel."""
+        self.kernel(**arguments)
+
+
+def _run_jit(kernel: _Jit, arguments: Mapping[str, object], grid: Any, options: dict[str, Any]) -> RunResult:
+    from kernbench_core.frontend.alone import DEFAULTS, jit_program
+
+    if grid is None:
+        raise UsageError(
+            f"kb.launch: kernel {name_of(kernel)!r} must be given how many programs it has; add grid=(x,), grid=(x, y) "
+            "or grid=(x, y, z)."
+        )
+    options = {**DEFAULTS, **options}
+    of_trials = {name: options[name] for name in (*OF_TRIALS, *_OF_MACHINE) if name in options}
+    launched = jit_program(kernel.kernel, grid, functools.partial(run, **of_trials))
+
+    def program(rt: Runtime, /, **shown: object) -> None:
+        launched(rt, **arguments)
+
+    return run(_shown(program, kernel, arguments), **options)
 
 
 def _told_apart(
@@ -125,7 +168,7 @@ def _program(
 ) -> Callable[..., None]:
     """Return the host program that places the arrays and launches the kernel.
 
-    Its parameters are the arrays and plain values among the arguments, for the result and the manifest to show.
+    The arrays and plain values among its arguments are what the result and the manifest show.
     """
     import numpy as np
 
@@ -146,6 +189,15 @@ def _program(
                 made[name] = placed(value, _names(name, value))
         bound = inspect.BoundArguments(signature, made)
         rt.launch(kernel, *bound.args, grid=grid, **bound.kwargs)
+
+    return _shown(program, kernel, arguments)
+
+
+def _shown(
+    program: Callable[..., None], kernel: Callable[..., object], arguments: Mapping[str, object]
+) -> Callable[..., None]:
+    """Give a host program the arrays and plain values among the arguments as its parameters, and the kernel's name."""
+    import numpy as np
 
     parameters = [inspect.Parameter("rt", inspect.Parameter.POSITIONAL_ONLY)]
     for name, value in arguments.items():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.watching import RunWatcher
     from kernbench_core.timeline.window import TimeWindow
 
+_MOST_EXTENTS, _MOST_DIGITS = 3, 19
 Asked = ParamSpec("Asked")
 Record = TypeVar("Record")
 _Answer = TypeVar("_Answer")
@@ -69,6 +70,14 @@ def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | 
     return texts
 
 
+def _grid(given: object) -> object:
+    """Return a grid as the command line has it; what is none is left for `RunOptions.extents` to tell."""
+    extents: list[Any] = list(given) if isinstance(given, tuple | list) else [given]
+    if not all(hasattr(n, "__index__") and not isinstance(n, bool) and 0 < n < 10**_MOST_DIGITS for n in extents):
+        return given
+    return ",".join(str(int(n)) for n in extents)
+
+
 @attrs.frozen(kw_only=True)
 class RunOptions:
     """How one run is to be made; `kb.run` says what each option does.
@@ -84,6 +93,9 @@ class RunOptions:
     ] = attrs.field(default=(), converter=_settings)
     device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
     seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
+    grid: Annotated[
+        str | None, Option("The programs of a kernel that is run alone: one to three extents.", "X[,Y[,Z]]", kept=True)
+    ] = attrs.field(default=None, converter=_grid)
     data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
     verify_data: Annotated[
         bool, Option("Compute the data too, and compare it with the bench's reference.", kept=True)
@@ -153,7 +165,7 @@ class RunOptions:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
-        _ = self.cut_to
+        _ = self.cut_to, self.extents
         for name in ("race_by", "materialize", "level", "links"):
             choice, given = command_options(RunOptions)[name], getattr(self, name)
             if not isinstance(given, str) or given not in choice.choices:
@@ -172,6 +184,17 @@ class RunOptions:
         from kernbench_core.timeline.window import parse_window
 
         return parse_window(self.window)
+
+    @property
+    def extents(self) -> tuple[int, ...] | None:
+        """The grid as numbers; UsageError for what is none."""
+        if self.grid is None:
+            return None
+        parts = self.grid.split(",") if isinstance(self.grid, str) else []
+        numbers = tuple(int(part) if part.isdecimal() and len(part) < _MOST_DIGITS else 0 for part in parts)
+        if not 1 <= len(numbers) <= _MOST_EXTENTS or not all(numbers):
+            raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(self.grid)}.")
+        return numbers
 
     @property
     def limits(self) -> "Limits":

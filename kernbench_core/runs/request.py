@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.bench import Bench, open_bench
+from kernbench_core.frontend.kernel_bench import open_program
+from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import Plugins
@@ -90,7 +91,8 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
     _check_outputs(call, out)
     with wall.spent_on("opening the bench"):
-        bench = open_bench(call.bench, plugins.benches)
+        bench = open_program(call.bench, plugins.benches)
+    call = _for_bench(call, bench)
     given = dict(call.params or {})
     values = bench.values(given, here)
     if out is not None:
@@ -116,6 +118,19 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     )
     _check_timeline(request)
     return request
+
+
+def _for_bench(call: RunCall, bench: Bench) -> RunCall:
+    """Return the options of a run with the defaults of its bench; UsageError for a grid of what has none."""
+    if bench.program is None:
+        if call.grid is not None:
+            raise UsageError(f"--grid is that of a kernel that is run alone, and {bench.name!r} is a bench; drop it.")
+        return call
+    bench.program(call.extents, None)  # which says what is missing
+    kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}
+    fields = attrs.fields_dict(RunOptions)
+    unsaid = {name: value for name, value in bench.defaults.items() if getattr(call, name) == fields[name].default}
+    return attrs.evolve(call, **kept, **unsaid)
 
 
 def _check_timeline(request: Request) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
-from kernbench_core.host.bench import Bench, open_bench
+from kernbench_core.frontend.kernel_bench import open_program
+from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
@@ -100,7 +101,7 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
-    bench = open_bench(_recorded_bench(path, old, trust, plugins), plugins.benches)
+    bench = open_program(_recorded_bench(path, old, trust, plugins), plugins.benches)
     return Request(
         options=RunOptions(**old.options),
         bench=bench,
@@ -146,7 +147,7 @@ def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
 def _recorded_bench(
     path: Path, manifest: Manifest, trust: bool, plugins: Plugins
 ) -> str | Sources | Callable[..., Any]:
-    """Return the bench that a manifest names, as `open_bench` takes it; UsageError for one that is not trusted."""
+    """Return the bench that a manifest names, as `open_program` takes it; UsageError for one that is not trusted."""
     recorded = manifest.bench
     if "file" in recorded:
         return _recorded_file(path, recorded, trust)

@@ -54,7 +54,7 @@ class ScriptCommand(click.RichCommand):
     default="best",
     help="Of triton.autotune, print what it chose, or every configuration.",
 )
-@run_options(but=("race_by", "materialize", "verify_data", "bundle"))
+@run_options(but=("race_by", "materialize", "verify_data", "bundle", "grid"))
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables; the script's to stderr."
 )

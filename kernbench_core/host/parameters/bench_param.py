@@ -11,12 +11,18 @@ import attrs
 from kernbench_core.process.whole_files import is_file
 from kernbench_core.units import finite
 
-_WORDS = {"int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file"}
+_ARGUMENT = "a number, true, false, none, a .npy file, empty:DTYPE:SHAPE or zeros:DTYPE:SHAPE"
+_WORDS = {
+    "int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file",
+    "argument": _ARGUMENT, "constant": f"{_ARGUMENT}, a dtype as tl.float16, or text",
+}  # fmt: skip
 
 
 @attrs.frozen
 class BenchParam:
     """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
+
+    Of a kernel that is run alone it is "argument", or "constant" where a text may be given, too.
 
     `sentence` is what the bench's docstring says of it.
     """
@@ -59,7 +65,7 @@ def converted(param: BenchParam, given: object, folder: Path) -> object:
     if given is None and (param.optional or param.default is None):
         return None
     if param.kind == "npy":
-        return _array(given, folder)
+        return array_of(given, folder)
     return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
 
 
@@ -105,7 +111,7 @@ def _real(number: float, default: object) -> float:
     return real
 
 
-def _array(given: object, folder: Path) -> object:
+def array_of(given: object, folder: Path) -> Any:
     """Load a `.npy` file, or take an array as it is; raise ValueError saying what is wrong with it."""
     import numpy as np
 

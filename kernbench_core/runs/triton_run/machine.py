@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.mirror import Mirror
-from kernbench_core.frontend.simulation import MachineFacts
+from kernbench_core.frontend.simulation import facts_of
 from kernbench_core.frontend.storage import StorageView, view_of
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
@@ -20,18 +20,10 @@ from kernbench_core.messages import Launch
 from kernbench_core.runs.bench_run import run
 
 if TYPE_CHECKING:
-    from kernbench_core.frontend.simulation import JitLaunch
+    from kernbench_core.frontend.simulation import JitLaunch, MachineFacts
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
-
-
-@frozen(eq=False)
-class _Asked:
-    """A launch, and whether the host is to have what it writes."""
-
-    launch: JitLaunch
-    kept: bool
 
 
 class HeldMachine:
@@ -58,7 +50,7 @@ class HeldMachine:
 
     def facts(self) -> MachineFacts:
         """Return what the machine has."""
-        facts: MachineFacts = self._ask(_facts)
+        facts: MachineFacts = self._ask(lambda mirror: facts_of(mirror.rt))
         return facts
 
     def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
@@ -116,23 +108,13 @@ class Trials:
 
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on a machine on which nothing ran before, and return its figures."""
-        key = asked.grid, *((name, type(value), _known_by(value)) for name, value in asked.arguments.items())
+        key = asked.likeness
         if key not in self.seen:
             machine = HeldMachine(*self._given)
             machine.begin()
             self.seen[key] = machine.launch(asked, kept=False)
             machine.abandon()
         return self.seen[key]
-
-
-def _known_by(value: object) -> object:
-    return value if isinstance(value, int | float | str) else id(value)
-
-
-def _facts(mirror: Mirror) -> MachineFacts:
-    design = mirror.rt.design
-    pes = len(mirror.rt.pes)
-    return MachineFacts(pes, design.tcm_bytes, design.hbm_slice_bytes * pes)
 
 
 def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:

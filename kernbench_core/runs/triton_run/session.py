@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.frontend import imports, simulation, torch_cuda
-from kernbench_core.frontend.storage import view_of
+from kernbench_core.frontend.storage import restored
 from kernbench_core.runs.triton_run.machine import HeldMachine, Trials
 
 if TYPE_CHECKING:
@@ -93,18 +93,14 @@ class TritonRun:
 
         A launch like one before takes as long; where hooks may change arrays, each is simulated.
         """
-        views = [view_of(value, "an argument") for value in arguments] if hooked else []
-        before = [(view.storage, view.storage.copy()) for view in views if view is not None]
         if hooked:
             self._trials.seen.clear()
         self._trying = True
         try:
-            yield
+            with restored(arguments if hooked else ()):
+                yield
         finally:
             self._trying = False
-            for storage, copy in before:
-                if storage.flags.writeable:
-                    storage[:] = copy
 
     def tuned(self, tuning: JitTuning) -> None:
         """Note what came of trying the configurations of a kernel."""

@@ -26,6 +26,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "set": (("--set", "system.sips=2", "--set", "cube.pes=2"), ("system.sips=2", "cube.pes=2")),
     "device": (("--device", "sip:1"), "sip:1"),
     "seed": (("--seed", "9"), 9),
+    "grid": (("--grid", "8,4"), "8,4"),
     "data": (("--no-data",), False),
     "verify_data": (("--verify-data",), True),
     "verify_ops": (("--verify-ops",), True),
@@ -48,7 +49,8 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
 }
 #: What a call alone can give.
 BY_CALL = ("on_progress", "plugins", "timeline", "watcher")
-#: What a manifest keeps: what may change the op log or the verdict, and when a run is stopped.
+#: What a manifest keeps, the grid of kernels aside, which benches do not have: what may change the op log or the
+#: verdict, and when a run is stopped.
 KEPT = (
     "device", "seed", "data", "verify_data", "verify_ops", "race_by", "materialize", "max_events", "max_sim_ns",
     "timeout_s",
