@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.values.memory_store import MemoryStore
 
 #: How much of what was read is kept to be confirmed, in bytes: the first reads.
-_KEPT_BYTES: Final = 64 << 20
+_KEPT_BYTES: Final = 1 << 30
 
 
 @attrs.frozen(eq=False)
@@ -39,6 +39,7 @@ class Read:
 class BranchValues:
     """Values that kernels `read` although only phase 2 knows them, and how many of them it `confirmed`, if asked."""
 
+    kind: ClassVar[str] = "branch values"
     read: int = 0
     confirmed: int | None = None
 
@@ -46,8 +47,15 @@ class BranchValues:
     def words(self) -> str:
         """Say how many there are, and whether they are right."""
         if self.confirmed is None:
-            return f"branch values: {self.read}, not confirmed (--verify-data does)"
-        return f"branch values: {self.confirmed} of {self.read} confirmed"
+            return f"{self.kind}: {self.read}, not confirmed (--verify-data does)"
+        return f"{self.kind}: {self.confirmed} of {self.read} confirmed"
+
+
+@attrs.frozen
+class HostReads(BranchValues):
+    """Values that the host `read` while the run went on, and how many of them phase 2 `confirmed`, if asked."""
+
+    kind: ClassVar[str] = "host reads"
 
 
 class OnDemand:
@@ -61,17 +69,24 @@ class OnDemand:
         self._reads: dict[Value, Read] = {}
         self._room = _KEPT_BYTES
         self._branched: dict[Value, None] = {}
-        self._confirmed: int | None = None
+        self._by_host: dict[Value, None] = {}
+        self._confirmed: tuple[int, int] | None = None
 
     @property
     def branch_values(self) -> BranchValues:
         """How many values kernels read that only phase 2 knows, and how many of them were confirmed so far."""
-        return BranchValues(len(self._branched), self._confirmed)
+        return BranchValues(len(self._branched), self._confirmed and self._confirmed[0])
 
-    def array(self, value: Value, why: str, *, branch: bool = False) -> Array:
+    @property
+    def host_reads(self) -> HostReads:
+        """How many values the host read that only phase 2 knows, and how many of them were confirmed so far."""
+        return HostReads(len(self._by_host), self._confirmed and self._confirmed[1])
+
+    def array(self, value: Value, why: str, *, branch: bool = False, host: bool = False) -> Array:
         """Return the data of a value, computing the ops that it needs; ExecutionError where one has not ended yet.
 
-        `why` names the call that reads; a `branch` value is one that a kernel reads while its own launch goes on.
+        `why` names the call that reads; a `branch` value is one that a kernel reads while its own launch goes on, a
+        `host` value one that the host program reads.
         """
         if self._executor is None:
             from kernbench_core.compute.executor import DataExecutor
@@ -81,6 +96,8 @@ class OnDemand:
         content = value.content()
         if branch:
             self._branched[content] = None
+        if host and content.results():
+            self._by_host[content] = None
         if content not in self._reads and found.nbytes <= self._room and content.results():
             self._room -= found.nbytes
             self._reads[content] = Read(found, why, site_of_frame(sys._getframe()))
@@ -97,7 +114,7 @@ class OnDemand:
         from kernbench_core.oplog.description import Access
 
         anew = DataExecutor(self._log, self._store, self._functions, inputs={})
-        self._confirmed = 0
+        branch_values = host_reads = 0
         for value, read in self._reads.items():
             branched = value in self._branched
             by, now = (anew if branched else executor), _uncached(value)
@@ -105,7 +122,9 @@ class OnDemand:
                 name = f"what {read.why} at {describe_site(read.site)} read while the run went on, computed again,"
                 for failure in by.verify({name: Expected(Access("", ()), read.array, value=now)}).found:
                     raise SanityError(f"do not use this result: {failure.name} {failure.words}{maker(failure)}")
-            self._confirmed += branched
+            branch_values += branched
+            host_reads += value in self._by_host
+        self._confirmed = branch_values, host_reads
 
 
 def _uncached(value: Value) -> Value:

@@ -242,7 +242,7 @@ class HostTensors(HostProgram):
 
     def materialize(self, value: Value) -> Array:
         """Compute what `value` needs, and return it."""
-        return self._session.device.on_demand.array(value, "the host")
+        return self._session.device.on_demand.array(value, "the host", host=True)
 
 
 def _check_shape(shape: Sequence[object], name: str | None) -> None:

@@ -323,6 +323,7 @@ def _result(
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
         branch_values=engine.device.on_demand.branch_values,
+        host_reads=engine.device.on_demand.host_reads,
         launches=engine.figures(),
         kernels=engine.kernels(),
         links=engine.links(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.compute.on_demand import BranchValues
+from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.listing import Document, Listing
@@ -51,7 +51,8 @@ class RunResult:
     pickled result has its figures, launches, links, ops and the outputs that were computed; `op_log` and `store` stay
     behind.
 
-    `branch_values` says how many values kernels branched on that only phase 2 knows, and how many it confirmed.
+    `branch_values` says how many values kernels branched on that only phase 2 knows, and how many it confirmed,
+    `host_reads` the same of what the host read before the end.
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
     did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
@@ -83,6 +84,7 @@ class RunResult:
     tcm_map: TcmMap | None = None
     hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
     branch_values: BranchValues = attrs.field(factory=BranchValues)
+    host_reads: HostReads = attrs.field(factory=HostReads)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     timeline: Timeline | None = None
@@ -207,6 +209,7 @@ class RunResult:
             **({"links": self.links.to_json()} if self._all_links else {}),
             "outputs": self.outputs.to_json(),
             "branch_values": attrs.asdict(self.branch_values),
+            "host_reads": attrs.asdict(self.host_reads),
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}

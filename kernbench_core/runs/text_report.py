@@ -121,6 +121,10 @@ def _verdict(result: RunResult) -> Text:
         return Text(f"interrupted: everything here covers only what ran{_unwritten(result.unwritten)}", "bold yellow")
     if found is None:
         return Text("data not verified (--verify-data does)", "yellow")
+    host = result.host_reads
+    if not found.checked and host.read:
+        style = "bold green" if host.confirmed == host.read else "yellow"
+        return Text.assemble((host.words, style), "; the run compares no tensor with a reference")
     if not found.checked:
         return Text("data not verified: the bench checks no tensor (rt.check does)", "yellow")
     tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.compute.on_demand import BranchValues
+from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
@@ -99,7 +99,7 @@ class FakeEngine:
         self.device = SimpleNamespace(
             recorder=None,
             hazards=SimpleNamespace(found=tuple),
-            on_demand=SimpleNamespace(confirm=lambda *_: None, branch_values=BranchValues()),
+            on_demand=SimpleNamespace(confirm=lambda *_: None, branch_values=BranchValues(), host_reads=HostReads()),
         )
         engines.append(self)
 

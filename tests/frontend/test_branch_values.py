@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.compute import functions
+from kernbench_core.compute import functions, on_demand
+from tests.frontend.kernels import scaling
 
 
 def branching(x: Any, y: Any, n: Any, tl: Any) -> None:
@@ -65,3 +66,18 @@ def test_a_value_that_comes_out_otherwise_ends_the_run(monkeypatch: pytest.Monke
     line = branching.__code__.co_firstlineno + 4
     assert f"at {__file__}:{line} read while the run went on, computed again, " in sentence
     assert "got 11.5, expected 10.5" in sentence
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_script_gets_is_confirmed(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each array that a launch changed is counted once; what is too large to be kept leaves the run unverified."""
+    if not kept:
+        monkeypatch.setattr(on_demand, "_KEPT_BYTES", 12)
+    with kb.triton("tiny") as sim:
+        kernel = scaling()
+        x, y, z = np.arange(4, dtype=np.float32), np.zeros(4, np.float32), np.zeros(4, np.float32)
+        kernel[(1,)](x, y, 4, BLOCK=4)
+        kernel[(1,)](y, z, 4, BLOCK=4)
+    assert z.tolist() == [0, 4, 8, 12] and sim.result is not None
+    assert sim.result.host_reads.words == f"host reads: {2 if kept else 0} of 2 confirmed"
+    assert sim.verified is kept

@@ -51,10 +51,11 @@ class TritonRun:
 
     @property
     def verified(self) -> bool | None:
-        """Whether what kernels branched on was confirmed, and nothing else found wrong; None before the end."""
+        """Whether all that kernels branched on and scripts got was confirmed, and nothing found wrong; None before."""
         if self.result is None or self.result.branch_values.confirmed is None:
             return None
-        return self.result.right and self.result.branch_values.confirmed == self.result.branch_values.read
+        reads = self.result.branch_values, self.result.host_reads
+        return self.result.right and all(each.confirmed == each.read for each in reads)
 
     def __enter__(self) -> TritonRun:
         simulation.enter(self)

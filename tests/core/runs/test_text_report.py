@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from kernbench_core.compute.on_demand import HostReads
 from kernbench_core.host.figures.kernels import ArrayFill, KernelFigures, KernelUse
 from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import ResourceUse
@@ -71,6 +72,8 @@ def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
     assert "\ndata not verified (--verify-data does)\n" in plain(samples, verification=None)
     assert "\ndata not verified: the bench checks no tensor (rt.check does)\n" in plain(samples, verification="NOTHING")
     assert "\ninterrupted: everything here covers only what ran\n" in plain(samples, interrupted=True)
+    read = plain(samples, verification="NOTHING", host_reads=HostReads(3, 2))
+    assert "\nhost reads: 2 of 3 confirmed; the run compares no tensor with a reference\n" in read
 
 
 def test_not_modelled_is_one_line(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
