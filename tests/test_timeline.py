@@ -330,3 +330,33 @@ def test_channels_alone_leave_wires_out(plugins: Plugins) -> None:
     assert timeline.level("kernel").activity is None
     cut = timeline.window(1000.0, 2000.0).activity
     assert cut is not None and (cut.edges_ns[0], cut.edges_ns[-1]) == (1000.0, 2000.0)
+
+
+def test_what_a_program_waits_for_at_its_end_has_its_line(plugins: Plugins) -> None:
+    """One stretch for each op that it left in flight, in order of issue; none for one that is there before another."""
+
+    def kernel(x_ptr: Any, tl: Any) -> None:
+        left = [tl.load(x_ptr, shape=(16,), wait=False)]
+        left += [tl.load(x_ptr + 8192, shape=(4096,), wait=False)]
+        left += [tl.load(x_ptr + 64, shape=(16,), wait=False)]
+        left += [tl.load(x_ptr + 128, shape=(8000,), wait=False)]
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, rt.tensor(np.zeros(16384, np.float32)), grid=(1,))
+
+    result = kb.run(bench, "tiny", timeline=True, plugins=plugins)
+    timeline = result.timeline
+    assert timeline is not None
+    spans, first = timeline.spans, kernel.__code__.co_firstlineno
+    ends = [row for row in rows(timeline, "kernel") if timeline.names[spans.name[row]] == "end of the program"]
+    told = [(op_of(spans.op[row]), timeline.lines[spans.line[row]], spans.end_ns[row]) for row in ends]
+    expected, latest = [], 0.0
+    back = spans.end_ns[ends[-1]] - max(op["t_end"] for op in result.ops)  # from the unit to who waits
+    for op in result.ops:
+        if op["t_end"] > latest:
+            latest = op["t_end"]
+            place = f"{__file__}:{first + 1 + op['issue']}"
+            expected.append(((op["pe"], op["issue"]), place, latest + back))
+    assert told == expected and len(expected) == 3 and 0 < back < 10
+    issued = timeline.flows.from_span[timeline.flows.kind == FLOWS.index("issue")].tolist()
+    assert len(issued) == 4 and not {*ends} & {*issued}

@@ -100,8 +100,8 @@ class Assembly:
         stacks = [self._lines.of_site[[*sites]].tolist() for sites in self._notes.stacks]
         line = np.array([*(lines[-1] for lines in stacks), -1], np.int64)[stack]
         names = np.array([self._rows.name(text) for text in (*self._lines.sources, AT_THE_END)], np.int64)
-        op = steps["op"].astype(np.int64)
-        self._line_of_op = arrows.Found(op, line)
+        op, ended = steps["op"].astype(np.int64), stack < 0
+        self._line_of_op = arrows.Found(np.where(ended, -1, op), line)
         parent = programs[program]
         for calls in calls_of(stacks, stack, program, steps["start_ns"], steps["end_ns"]):
             within = np.full(len(calls.line), -1)
@@ -110,10 +110,11 @@ class Assembly:
                 on[calls.program], names[calls.line], calls.start_ns, calls.end_ns, line=calls.line, parent=within
             )
             parent = np.where(calls.inside >= 0, made[calls.inside], parent)
+        asked = np.where(ended, self._line_of_op.of(op), line)
         rows = self._rows.add(
-            on[program], names[line], steps["start_ns"], steps["end_ns"], line=line, op=op, parent=parent
+            on[program], names[line], steps["start_ns"], steps["end_ns"], line=asked, op=op, parent=parent
         )
-        self._steps = rows, op
+        self._steps = rows[~ended], op[~ended]
 
     def _kernel_track(self, pe: int) -> int:
         prefix = self._hardware.layout.pes[pe].prefix

@@ -30,7 +30,7 @@ PROGRAM: Final = ("launch", "pe", "x", "y", "z", "start_ns", "end_ns")
 """A program: its launch, PE and ids, from and until when (-1: to the end of the run)."""
 
 STEP: Final = ("program", "start_ns", "end_ns", "stack", "op")
-"""A time that a kernel was suspended: its program, from and until when, the stack of lines (-1: none) and the op."""
+"""A time that a kernel was suspended: its program, from and until when, the stack of lines (-1: at its end), the op."""
 
 USE: Final = ("place", "ns", "until_ns")
 """A time that a place was busy, or that a message waited there: the place, how many ns, until when; a place is an edge

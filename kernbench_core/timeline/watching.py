@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 from kernbench_core.environment import Environment
@@ -70,7 +72,7 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
 class NotingBridge(Bridge):
     """Run a program; note the lines and time of all that it is suspended with, until it goes on."""
 
-    __slots__ = ("_env", "_notes", "_op", "_program", "_since", "_stack")
+    __slots__ = ("_env", "_left", "_notes", "_op", "_program", "_since", "_stack")
 
     def __init__(self, notes: Notes, env: Environment, program: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,6 +82,8 @@ class NotingBridge(Bridge):
         self._stack: CallStack = ()
         self._op = -1
         self._since = env.now
+        #: What the function left in flight when it returned, by its op, in order: when it was there.
+        self._left: dict[int, float] = {}
 
     def suspend(self, request: Any) -> Any:
         """Note, on the kernel's own stack, who asks."""
@@ -97,7 +101,12 @@ class NotingBridge(Bridge):
         return self._begin(super().throw(error))
 
     def close(self) -> None:
-        """Note the end of the program, after all that it left in flight."""
+        """Note the end of the program, after all that it left in flight, which it waits for one after another."""
+        now = self._env.now
+        for op, landed in self._left.items():
+            self._op = op
+            self._note(min(landed, now))
+        self._op = -1
         self._note()
         self._notes.ended(self._program, self._env.now)
         super().close()
@@ -107,9 +116,18 @@ class NotingBridge(Bridge):
         self._op = op_number(*request.op_id) if isinstance(request, KernelCommand) else -1
         if type(request) is Finished:
             self._stack = ()
+            for command in self._greenlet.language.in_flight:
+                if command.done.callbacks is not None:
+                    op = op_number(*command.op_id)
+                    self._left[op] = math.inf
+                    command.done.callbacks.append(partial(self._landed, op))
         return request
 
-    def _note(self) -> None:
-        now = self._env.now
+    def _landed(self, op: int, done: object) -> None:
+        self._left[op] = self._env.now
+
+    def _note(self, until: float | None = None) -> None:
+        now = self._env.now if until is None else until
         if now > self._since:
             self._notes.suspended(self._program, self._since, now, self._stack, self._op)
+            self._since = now

@@ -70,9 +70,12 @@ kernbench.FlameTree = class {
   place(root, around, i, track, by) {
     const { spans, data } = this;
     const line = spans.line[i];
+    if (around !== null && spans.atTheEnd(i)) {
+      const end = child(around.at, "end", `waiting at the ${spans.name(i)}`, "end");
+      return line < 0 ? end : child(end, line, data.lines[line].text, "line", line);
+    }
     if (line >= 0) return child(around === null ? root : around.at, line, data.lines[line].text, "line", line);
     if (around === null) return this.kernel(root, i, by);
-    if (!spans.name(i).startsWith("program ")) return child(around.at, spans.name(i), `waiting at the ${spans.name(i)}`, "end");
     if (by !== "program") return around.at;
     const where = data.tracks[track][3];
     return child(around.at, `${spans.name(i)} ${where}`, `${spans.name(i)} on ${where}`, "program");

@@ -66,11 +66,15 @@ kernbench.source = (element, data, spans, choose) => {
 
   return {
     show(from, to) {
-      const { time, called, ops, ended, all } = spans.lines(from, to);
+      const { time, called, ops, ended, left, all } = spans.lines(from, to);
       const { onPath, whole } = onPathIn(from, to);
       const end = `${kernbench.time(ended)} over all PEs`;
       atTheEnd.hidden = !(ended > 0);
       atTheEnd.children[0].replaceChildren(amount(ended, all, end, "kb-c0"));
+      const asked = [...left].map((line) => data.lines[line]).sort((a, b) => a.number - b.number);
+      const named = asked.map((line) => (files.size > 1 ? `${line.file.split("/").pop()}:${line.number}` : String(line.number)));
+      const what = named.length ? `, for what line${named.length > 1 ? "s" : ""} ${named.join(", ")} asked for` : "";
+      atTheEnd.children[3].textContent = `waiting at the end of the program${what}`;
       for (const [index, row] of rows) {
         const line = data.lines[index];
         const path = onPath.get(`${line.file}:${line.number}`) || 0;

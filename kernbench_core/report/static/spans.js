@@ -146,12 +146,16 @@ kernbench.Spans = class {
     }
     return this.outward.get(i) || [];
   }
+  // Whether a span is what a program waited after its last line, for what it had left in flight.
+  atTheEnd(i) { return this.name(i) === "end of the program"; }
   // Time of each kernel line in a window of ns, that in lines that it called, and how many ops it made: what else it
-  // spends is waiting for others. `ended` is what programs waited after their last line, `all` the time of all kernels.
+  // spends is waiting for others. `ended` is what programs waited after their last line, `left` the lines whose ops they
+  // waited for then, `all` the time of all kernels.
   lines(from, to) {
     const time = new Float64Array(this.data.lines.length);
     const called = new Float64Array(this.data.lines.length);
     const ops = new Int32Array(this.data.lines.length);
+    const left = new Set();
     let [ended, all] = [0, 0];
     this.data.tracks.forEach(([, , kind], track) => {
       if (kind !== "kernel") return;
@@ -163,7 +167,11 @@ kernbench.Spans = class {
         if (this.from(i) >= last) {
           all += inside;
           last = this.to(i);
-        } else if (this.line[i] < 0 && this.name(i) === "end of the program") ended += inside;
+        } else if (this.atTheEnd(i)) {
+          ended += inside;
+          if (this.line[i] >= 0) left.add(this.line[i]);
+          return;
+        }
         if (this.line[i] < 0) return;
         const within = Math.min(long, this.inner[i] * this.tick);
         time[this.line[i]] += ((long - within) * inside) / long;
@@ -171,6 +179,6 @@ kernbench.Spans = class {
         if (this.issue[i] >= 0) ops[this.line[i]]++;
       });
     });
-    return { time, called, ops, ended, all };
+    return { time, called, ops, ended, left, all };
   }
 };

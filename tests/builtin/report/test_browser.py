@@ -341,7 +341,8 @@ def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plu
     page.wait_for_timeout(150)
     rows = page.locator(f"{TIMELINE} .source tr:has(.amount)")
     line, end = rows.all_inner_texts()
-    assert "40 ns" in line and "waiting at the end of the program" in end
+    number = page.evaluate("kernbench.run(0).timeline.data.lines[0].number")
+    assert "40 ns" in line and f"waiting at the end of the program, for what line {number} asked for" in end
     short, long = (float(rows.nth(i).locator("rect").first.get_attribute("width")) for i in (0, 1))
     assert short + long == pytest.approx(100, abs=0.1) and short < 5
 
