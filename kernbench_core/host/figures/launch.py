@@ -76,6 +76,11 @@ class LaunchFigures(Pictured):
         return self.ended_ns - self.started_ns
 
     @property
+    def time_us(self) -> float:
+        """`time_ns` in microseconds."""
+        return self.time_ns / 1e3
+
+    @property
     def host_ns(self) -> float:
         """How long it took as the host sees it, on its way there and back included."""
         return self.completed_ns - self.injected_ns
