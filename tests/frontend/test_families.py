@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import slow_but
-from tests.frontend.families import elementwise, matmul, norms, softmax
+from tests.frontend.families import attention, counting, elementwise, matmul, moves, norms, softmax
 from tests.frontend.families.case import Case, Fault, outcome
 
-CASES = (*elementwise.CASES, *softmax.CASES, *norms.CASES, *matmul.CASES)
-QUICK = [case for case in CASES if case.call in ("add", "softmax")]
+CASES = (
+    *elementwise.CASES, *softmax.CASES, *norms.CASES, *matmul.CASES, *attention.CASES, *moves.CASES,
+    *counting.CASES,
+)  # fmt: skip
+QUICK = [case for case in CASES if case.call in ("add", "softmax", "rope", "topk_gate")]
 FAULTS = [(case, fault) for case in CASES for fault in case.faults]
 
 
