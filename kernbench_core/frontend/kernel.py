@@ -98,7 +98,8 @@ class JitFunction(Launchable):
         whole = tuple(extents) if isinstance(extents, tuple | list) else (extents,)
         shape = full_grid(tuple(int(n) if hasattr(n, "__index__") else n for n in whole), f"kernel {self.__name__!r}")
         site = site_of_frame(sys._getframe())
-        asked = JitLaunch(JitKernel(self), self.__name__, arguments, shape, site)
+        hints = [name for name in named if name in HINTS and name not in self.arg_names]
+        asked = JitLaunch(JitKernel(self, hints), self.__name__, arguments, shape, site)
         return current(f"kernel {self.__name__!r}").launch(asked)
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,13 +138,17 @@ class CompiledKernel:
 
 
 class JitKernel:
-    """A jit function as `rt.launch` takes it: with a parameter `tl`, written in Triton's language."""
+    """A jit function as `rt.launch` takes it: with a parameter `tl`, written in Triton's language.
+
+    `hints` are the names of those that the launch gives to a compiler.
+    """
 
     language = TritonLanguage
 
-    def __init__(self, function: JitFunction) -> None:
+    def __init__(self, function: JitFunction, hints: Sequence[str] = ()) -> None:
         functools.update_wrapper(self, function.fn)
         self.function = function
+        self.hints = hints
         parameters = [
             each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty)
             for each in function.signature.parameters.values()
@@ -153,6 +158,8 @@ class JitKernel:
 
     def __call__(self, *, tl: TritonLanguage, **arguments: Any) -> None:
         """Run one program."""
+        if self.hints and not any(tl.program_id(axis) for axis in range(3)):
+            tl.ignore(f"{name} of a launch" for name in self.hints)
         constexprs = self.function.constexprs
         given = {name: constant(value) if name in constexprs else argument(value) for name, value in arguments.items()}
         self.function.fn(**given)

@@ -31,7 +31,7 @@ from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
 from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check, findings
-from kernbench_core.host.timing import TimingResult, timing_result
+from kernbench_core.host.timing import NotModelled, TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
@@ -281,7 +281,12 @@ class GraphEngine:
         """Return the timing of what has run so far."""
         with models_blamed(self.hardware):
             timing = timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
-            return evolve(timing, warnings=(*timing.warnings, *self.shared.notes))
+            ignored = [NotModelled(each, "the kernel", n) for each, n in self.device.kernels.ignored.items()]
+            return evolve(
+                timing,
+                warnings=(*timing.warnings, *self.shared.notes),
+                not_modelled=(*timing.not_modelled, *ignored),
+            )
 
 
 def _clock_of(observers: Sequence[RunObserver]) -> Environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -74,7 +75,8 @@ class Kernels:
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
     hold, `ops` are what plug-ins add to the language, `meter` measures launches. Where it `materializes`, kernels may
-    read what only phase 2 knows: it is computed then, at no simulated time.
+    read what only phase 2 knows: it is computed then, at no simulated time. `ignored` counts, by a sentence
+    on each, what kernels said that changes nothing.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Kernels:
         self.meter = meter
         self.materializes = materializes
         self.states: dict[int, PeState] = {}
+        self.ignored: Counter[str] = Counter()
 
     def state(self, site: PeSite) -> PeState:
         """Return what a PE keeps; the first call makes it."""

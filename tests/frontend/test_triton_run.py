@@ -192,3 +192,27 @@ def test_what_the_callers_code_raises_is_its_own() -> None:
     with kb.triton("tiny"):
         add_of_vectors()[(1,)](x, x, x, 8, BLOCK=8)
     assert x.tolist() == [4] * 8
+
+
+def test_hints_are_told_of_once() -> None:
+    """Those of launches by launch, those of loops by loop; a launch without any adds nothing."""
+    with kb.triton("tiny") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, n: Any) -> None:
+            for at in tl.range(tl.program_id(0), n, tl.num_programs(0), num_stages=3):
+                tl.store(x_ptr + at, tl.load(x_ptr + at) * 2)
+
+        x = np.arange(3, dtype=np.float32)
+        for hints in ({"num_warps": 8, "num_stages": 2}, {"num_warps": 4}, {}):
+            kernel[(2,)](x, 3, **hints)
+    assert x.tolist() == [0, 8, 16] and sim.result is not None
+    told = [(each.sentence, each.count) for each in sim.result.not_modelled if each.component == "the kernel"]
+    ends = "is a hint to Triton's compiler, and changes nothing."
+    assert sorted(told) == [
+        (f"num_stages of a launch {ends}", 1),
+        (f"num_stages of tl.range {ends}", 6),
+        (f"num_warps of a launch {ends}", 2),
+    ]

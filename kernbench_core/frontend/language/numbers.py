@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -43,9 +43,15 @@ class NumberLanguage(TLContext):
 
     def range(self, start: Any, end: Any = None, step: Any = 1, **hints: Any) -> Any:
         """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing."""
+        self.ignore(f"{name} of tl.range" for name in hints)
         bounds = (0, start, step) if end is None else (start, end, step)
         wide = any(isinstance(each, TypedNumber) and each.dtype == "int64" for each in bounds)
         return _counted(range(*(int(each) for each in bounds)), "int64" if wide else "int32")
+
+    def ignore(self, hints: Iterable[str]) -> None:
+        """Have the result tell of hints, each as `num_stages of tl.range`, that they change nothing."""
+        for hint in hints:
+            self._state.kernels.ignored[f"{hint} is a hint to Triton's compiler, and changes nothing."] += 1
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand; of a number it gives a scalar."""
