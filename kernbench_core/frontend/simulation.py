@@ -66,6 +66,10 @@ class Simulation(Protocol):
     def launches(self) -> Sequence[LaunchFigures]:
         """The figures of the launches that are over, without trials."""
 
+    @property
+    def points(self) -> int | None:
+        """How many points of a benchmark `perf_report` runs, the first ones; None for all."""
+
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
 

@@ -91,9 +91,17 @@ class Benchmark:
         self.plot_name, self.args, self.xlabel, self.ylabel = plot_name, dict(args), xlabel, ylabel
 
     def rows(self, fn: Callable[..., Any], given: Mapping[str, Any]) -> list[list[Any]]:
-        """Return for each point its x values, and what `fn` gives for each line; of several numbers the first."""
-        rows = []
-        for point in self.x_vals:
+        """Return for each point its x values, and what `fn` gives for each line; of several numbers the first.
+
+        The points are the first ones where the run says how many.
+        """
+        rows, most = [], current("perf_report").points
+        points = self.x_vals[:most]
+        if len(points) < len(self.x_vals):
+            current("perf_report").note(
+                f"perf_report ran the first {len(points)} of {len(self.x_vals)} points of {self.plot_name!r}."
+            )
+        for point in points:
             values = list(point) if isinstance(point, tuple | list) else [point] * len(self.x_names)
             x = dict(zip(self.x_names, values, strict=True))
             found = [fn(**x, **{self.line_arg: line}, **self.args, **given) for line in self.line_vals]

@@ -72,16 +72,28 @@ class _AtImport:
 def _on_the_host(torch: Any) -> Iterator[None]:
     """Change torch while a block runs."""
     moved = _mover(torch)
-    default = torch.set_default_device
-
-    def set_default_device(device: Any) -> None:
-        default(moved(device))
-
     with ExitStack() as stack:
         stack.enter_context(_with(torch.cuda, _answers(torch)))
-        stack.enter_context(_with(torch, {"set_default_device": set_default_device}))
-        stack.enter_context(_mode(torch, moved))
+        stack.enter_context(_with(torch, _functions(torch, moved)))
+        if hasattr(torch, "accelerator"):
+            stack.enter_context(_with(torch.accelerator, _accelerator()))
+        mode = _mode(torch, moved)
+        stack.enter_context(_with(torch.autograd, _inside(mode, torch.autograd, "_engine_run_backward")))
+        stack.enter_context(mode)
         yield
+
+
+def _inside(mode: Any, module: Any, name: str) -> dict[str, object]:
+    """Return a function of a module such that what it calls is in a mode, too, that it was called through."""
+    given = getattr(module, name, None)
+    if given is None:
+        return {}
+
+    def call(*args: Any, **named: Any) -> Any:
+        with mode:
+            return given(*args, **named)
+
+    return {name: call}
 
 
 @contextmanager
@@ -99,6 +111,26 @@ def _with(module: Any, names: Mapping[str, object]) -> Iterator[None]:
                 delattr(module, name)
             else:
                 setattr(module, name, value)
+
+
+def _functions(torch: Any, moved: Callable[[Any], Any]) -> dict[str, object]:
+    """Return what stands for functions of torch that no mode is asked about."""
+    default, generator = torch.set_default_device, torch.Generator
+
+    def set_default_device(device: Any) -> None:
+        default(moved(device))
+
+    class Generator(generator):  # type: ignore[misc, valid-type]  # torch is not here to be read
+        """A source of random numbers, on the host."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return super().__new__(cls, moved(device))
+
+    def compile_nothing(model: Any = None, **options: object) -> Any:
+        current("torch.compile").note("torch.compile leaves functions as they are.")
+        return (lambda function: function) if model is None else model
+
+    return {"set_default_device": set_default_device, "Generator": Generator, "compile": compile_nothing}
 
 
 def _mover(torch: Any) -> Callable[[Any], Any]:
@@ -126,8 +158,12 @@ def _mode(torch: Any, moved: Callable[[Any], Any]) -> Any:
             self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:
             """Call a function with "cuda" taken for the host."""
-            if func == tensor.cuda:
+            if func is torch.device:  # what it names is taken for the host where it is used
+                return func(*args, **kwargs or {})
+            if func in (tensor.cuda, tensor.pin_memory):
                 return args[0]
+            if func == tensor.get_device:
+                return 0
             if func == tensor.is_cuda.__get__:
                 return True
             if func == tensor.device.__get__:
@@ -139,6 +175,22 @@ def _mode(torch: Any, moved: Callable[[Any], Any]) -> Any:
             return func(*map(moved, args), **named)
 
     return CudaIsHost()
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _number(value: object) -> Callable[..., object]:
+    return lambda *_, **__: value
+
+
+def _accelerator() -> dict[str, object]:
+    """Return what `torch.accelerator` answers for the machine."""
+    return {
+        "synchronize": _nothing, "current_device_index": _number(0), "device_count": _number(1),
+        "is_available": _number(True),
+    }  # fmt: skip
 
 
 def _answers(torch: Any) -> dict[str, object]:
@@ -153,24 +205,22 @@ def _answers(torch: Any) -> dict[str, object]:
             shared_memory_per_multiprocessor=machine.scratchpad_bytes, regs_per_multiprocessor=65536,
         )  # fmt: skip
 
-    def nothing(*_: object, **__: object) -> None:
-        return None
-
     def block(*_: object, **__: object) -> Any:
         return contextlib.nullcontext()
 
-    def number(value: object) -> Callable[..., object]:
-        return lambda *_, **__: value
-
+    tensors = {name: getattr(torch, name) for name in dir(torch) if name.endswith("Tensor") and name != "Tensor"}
     return {
-        "is_available": number(True), "is_initialized": number(True), "init": nothing, "device_count": number(1),
-        "current_device": number(0), "set_device": nothing, "synchronize": nothing, "empty_cache": nothing,
-        "get_device_name": number(driver.NAME), "get_device_capability": number(driver.CAPABILITY),
-        "get_device_properties": properties, "is_bf16_supported": number(True), "device": block, "stream": block,
-        "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "Event": TimeMark, "Stream": Stream,
-        "current_stream": number(Stream()), "default_stream": number(Stream()), "set_stream": nothing,
-        "memory_allocated": number(0), "max_memory_allocated": number(0), "memory_reserved": number(0),
-        "reset_peak_memory_stats": nothing,
+        **tensors, "is_available": _number(True), "is_initialized": _number(True), "init": _nothing,
+        "device_count": _number(1), "current_device": _number(0), "set_device": _nothing, "synchronize": _nothing,
+        "empty_cache": _nothing, "get_device_name": _number(driver.NAME), "_lazy_init": _nothing,
+        "get_device_capability": _number(driver.CAPABILITY), "get_device_properties": properties,
+        "is_bf16_supported": _number(True), "device": block, "device_of": block, "stream": block,
+        "manual_seed": torch.default_generator.manual_seed, "manual_seed_all": _nothing,  # torch.manual_seed calls it
+        "get_rng_state": lambda *_: torch.default_generator.get_state(),
+        "set_rng_state": lambda state, *_: torch.default_generator.set_state(state),
+        "Event": TimeMark, "Stream": Stream, "current_stream": _number(Stream()), "default_stream": _number(Stream()),
+        "set_stream": _nothing, "is_current_stream_capturing": _number(False), "memory_allocated": _number(0),
+        "max_memory_allocated": _number(0), "memory_reserved": _number(0), "reset_peak_memory_stats": _nothing,
         "mem_get_info": lambda *_: (current("torch.cuda").machine.hbm_bytes,) * 2,
     }  # fmt: skip
 

@@ -82,3 +82,25 @@ def test_views_and_tensors_elsewhere() -> None:
     assert np.array_equal(view.numpy(), np.full(8, 2, np.float32))
 
 
+def test_what_goes_around_torchs_modes() -> None:
+    """Seeds, generators, what backward runs, and torch.compile mean the host inside, and are torch's own afterwards."""
+    import torch
+
+    own = torch.Generator, torch.compile, torch.autograd._engine_run_backward, torch.set_default_device
+    with kb.triton("tiny") as sim:
+        assert torch.manual_seed(5).get_state() == torch.cuda.get_rng_state() == 5
+        torch.cuda.manual_seed(7)
+        assert torch.default_generator.get_state() == 7
+        assert torch.Generator(device="cuda:0").manual_seed(3).get_state() == 3
+        assert torch.compile(len) is len
+        assert torch.compile(mode="max-autotune")(len) is len
+        x = torch.full(4, 1.0, device="cuda")
+        assert x.pin_memory() is x
+        assert x.get_device() == 0
+        modes = torch.MODES.copy()
+        torch.MODES.clear()  # as where a function of torch that went through the mode goes on
+        made = torch.autograd._engine_run_backward(lambda: torch.full(4, 1.0, device="cuda").device)
+        torch.MODES.extend(modes)
+        assert made == torch.device("cuda", 0)
+    assert sim.notes[1] == "torch.compile leaves functions as they are."
+    assert own == (torch.Generator, torch.compile, torch.autograd._engine_run_backward, torch.set_default_device)

@@ -60,6 +60,25 @@ def test_a_report_is_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert (tmp_path / "out" / "sums.csv").read_text() == f"n,A,B\n8,9,{8 / 3}\n1000,1001,{1000 / 3}\n"
 
 
+def test_a_report_is_of_the_first_points_where_the_run_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are not run, which is said; 0 is none of them, and a bad count is refused."""
+    ran = []
+    with kb.triton("tiny", points=2) as sim:
+        import triton
+
+        bench = triton.testing.Benchmark
+        benches = [bench(["n"], range(most), "way", ["a"], ["A"], f"to{most}", {}) for most in (3, 2)]
+        rows = triton.testing.perf_report(benches)(lambda n, way: ran.append(n) or n).run(return_df=True)
+    assert rows == [[{"n": 0, "A": 0}, {"n": 1, "A": 1}]] * 2
+    assert ran == [0, 1, 0, 1]
+    assert sim.notes == ["perf_report ran the first 2 of 3 points of 'to3'."]
+    with kb.triton("tiny", points=0):
+        assert triton.testing.perf_report(benches[0])(ran.append).run(return_df=True) == []
+    with pytest.raises(kb.KernbenchError) as error:
+        kb.triton("tiny", points=-1)
+    assert str(error.value) == "points must be a count of points of a benchmark, 0 or more, not -1."
+
+
 def test_arrays_are_compared() -> None:
     """To 1e-2 unless something else is asked for; NaN is like NaN, and dtypes of few bits are compared as floats."""
     with kb.triton("tiny"):

@@ -54,6 +54,9 @@ class ScriptCommand(click.RichCommand):
     default="best",
     help="Of triton.autotune, print what it chose, or every configuration.",
 )
+@click.option(
+    "--points", type=click.IntRange(0), metavar="N", help="Of each benchmark of triton.testing, run the first N points."
+)
 @run_options(but=("race_by", "materialize", "verify_data", "bundle", "grid"))
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables; the script's to stderr."
@@ -62,8 +65,8 @@ class ScriptCommand(click.RichCommand):
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
 @click.pass_context
 def triton(
-    ctx: click.Context, /, script: tuple[str, ...], autotune: str, as_json: bool, quiet: bool, verbose: bool,
-    **asked: Any,
+    ctx: click.Context, /, script: tuple[str, ...], autotune: str, points: int | None, as_json: bool,
+    quiet: bool, verbose: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Run a script written in Triton as it is, with its arguments: each launch is simulated. Its exit code is kept.
 
@@ -82,7 +85,7 @@ def triton(
         from kernbench_core.runs.triton_run.session import TritonRun
 
     topology = asked.pop("topology")
-    session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0])
+    session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
     await_result()
     try:
         with own_streams(), redirect_stdout(sys.stderr) if as_json else nullcontext():

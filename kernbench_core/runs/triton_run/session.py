@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.errors import UsageError
 from kernbench_core.frontend import imports, simulation, torch_cuda
 from kernbench_core.frontend.storage import restored
 from kernbench_core.runs.triton_run.machine import HeldMachine, Trials
@@ -32,12 +33,16 @@ class TritonRun:
 
     `tunings` are the choices that `triton.autotune` made, whose trials are not among the launches; `notes` say what a
     script asked for that is not simulated. `result` is what the run gave, once the `with` is left; None where no kernel
-    was launched, or an error ended it.
+    was launched, or an error ended it. `points` is how many points of each benchmark `perf_report` runs, None for all.
     """
 
     def __init__(
-        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton"
-    ) -> None:
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton",
+        points: int | None = None,
+    ) -> None:  # fmt: skip
+        if points is not None and points < 0:
+            raise UsageError(f"points must be a count of points of a benchmark, 0 or more, not {points}.")
+        self.points = points
         self.launches: list[LaunchFigures] = []
         self.tunings: list[JitTuning] = []
         self.notes: list[str] = []
@@ -121,12 +126,15 @@ class TritonRun:
         return self._machine
 
 
-def triton(topology: str | Path | Mapping[str, object] = "default", **options: Any) -> TritonRun:
+def triton(
+    topology: str | Path | Mapping[str, object] = "default", *, points: int | None = None, **options: Any
+) -> TritonRun:
     """Hold a machine open on which files written in Triton launch their kernels, inside a `with`.
 
     There, and only there, `import triton` and `import triton.language` give kernbench's own. Arrays are numpy's,
     ml_dtypes', torch's where torch is installed, or whatever has `__array_interface__` or `__dlpack__`; what a kernel
-    wrote is in them when the launch returns. `options` are those of `kb.run`.
+    wrote is in them when the launch returns. `points` is how many points of each benchmark `triton.testing.perf_report`
+    runs, the first ones; None for all. `options` are those of `kb.run`.
 
     >>> import numpy as np
     >>> with kb.triton("tiny") as sim:
@@ -141,4 +149,4 @@ def triton(topology: str | Path | Mapping[str, object] = "default", **options: A
     >>> y.tolist(), len(sim.launches)
     ([0.0, 2.0, 4.0, 6.0, 8.0], 1)
     """
-    return TritonRun(topology, options)
+    return TritonRun(topology, options, points=points)

@@ -23,7 +23,20 @@ float32, uint8 = dtype("float32"), dtype("uint8")
 MODES: list[Any] = []
 
 
-class device:  # noqa: N801 - torch's spelling
+class _ThroughModes(type):
+    """Classes of torch that are called through modes, too."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        if not MODES:
+            return super().__call__(*args, **named)
+        mode = MODES.pop()
+        try:
+            return mode.__torch_function__(cls, (), args, named)
+        finally:
+            MODES.append(mode)
+
+
+class device(metaclass=_ThroughModes):  # noqa: N801 - torch's spelling
     """A device."""
 
     def __init__(self, type: Any, index: int | None = None) -> None:
@@ -117,6 +130,8 @@ def _cuda(self: Tensor) -> Tensor:
 
 
 Tensor.cuda = through_modes(_cuda)  # type: ignore[attr-defined]
+Tensor.pin_memory = through_modes(_cuda)  # type: ignore[attr-defined]
+Tensor.get_device = through_modes(lambda self: -1)  # type: ignore[attr-defined]
 
 
 @through_modes
@@ -138,8 +153,44 @@ def no_grad() -> Any:
     return contextlib.nullcontext()
 
 
-def manual_seed(seed: int) -> None:
-    """Do nothing."""
+class Generator:
+    """A source of random numbers: its state is what it was seeded with, and that counts up."""
+
+    def __new__(cls, device: Any = "cpu") -> Any:
+        """Make one, on the host."""
+        if str(device) != "cpu":
+            raise RuntimeError("no CUDA")
+        return object.__new__(cls)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin anew."""
+        self.state = seed
+        return self
+
+    def get_state(self) -> int:
+        """Give its state."""
+        return self.state
+
+    def set_state(self, state: int) -> None:
+        """Go back to a state."""
+        self.state = state
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the host, and CUDA as torch does."""
+    cuda.manual_seed_all(seed)
+    return default_generator.manual_seed(seed)
+
+
+def compile(model: Any) -> Any:
+    """Fail, where there is no compiler."""
+    raise RuntimeError("no compiler")
+
+
+autograd = SimpleNamespace(_engine_run_backward=lambda function: function())
 
 
 def set_default_device(place: Any) -> None:
@@ -148,4 +199,4 @@ def set_default_device(place: Any) -> None:
         raise RuntimeError("no CUDA")
 
 
-cuda = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
+cuda = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
