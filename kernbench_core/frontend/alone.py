@@ -52,6 +52,7 @@ class KernelAlone:
     rt: Runtime
     run_trial: RunTrial
     launches: list[LaunchFigures] = field(factory=list)
+    points: int | None = None
     _held: dict[int, HeldArray] = field(factory=dict)
     _copies: dict[int, Array] = field(factory=dict)
     _trying: bool = False
