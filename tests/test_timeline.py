@@ -33,6 +33,12 @@ RUNS: dict[str, tuple[str, str, dict[str, object], tuple[str, ...]]] = {
     "queues": ("tp-mlp", "default", {"tokens": 16, "hidden": 64, "ffn": 128, "layers": 1}, ()),
 }
 
+STAGES = {
+    "TileToken/DMA_READ": "tile: DMA read", "TileToken/DMA_WRITE": "tile: DMA write", "TileToken/FETCH": "tile: fetch",
+    "TileToken/GEMM": "tile: GEMM", "TileToken/MATH": "tile: math", "TileToken/STORE": "tile: store",
+}  # fmt: skip
+"""What people call the stages of a composite."""
+
 
 @attrs.frozen
 class Seen:
@@ -87,8 +93,8 @@ def test_spans_of_units_are_the_op_log(seen: Seen) -> None:
         for row in rows(timeline, "unit")
     )  # fmt: skip
     assert found == Tally(
-        (record.component_id, record.op_name, record.t_start, record.t_end, record.stage_of or record.op_id,
-         record.params.get("nbytes", 0))
+        (record.component_id, STAGES.get(record.op_name, record.op_name), record.t_start, record.t_end,
+         record.stage_of or record.op_id, record.params.get("nbytes", 0))
         for record in seen.engine.op_log
     )  # fmt: skip
 

@@ -193,8 +193,8 @@ def _where(explain: Explanation, total: float) -> Iterator[tuple[str, float, flo
     """Yield the longest parts of a run's critical path with their time (ns) and share, then all others together."""
     rows = sorted(explain.went, key=lambda row: -row.ns)
     for row in rows[:_SHARES]:
-        name = f"{row.phase.replace('_', ' ')}: {SORTS.get(row.sort, row.sort)} {row.kind}".strip()
-        yield name, row.ns, row.ns / (total or 1.0)
+        words = row.phase.replace("_", " "), SORTS.get(row.sort, row.sort), row.kind
+        yield " · ".join(word for word in words if word), row.ns, row.ns / (total or 1.0)
     rest = sum(row.ns for row in rows[_SHARES:])
     if rest > 0:
         yield "all others", rest, rest / (total or 1.0)

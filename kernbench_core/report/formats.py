@@ -20,6 +20,11 @@ def file_name(line: str | None) -> str:
     return PurePath(line).name if line else ""
 
 
+def place(name: str | None) -> str:
+    """Write the name of a place: a wire has an arrow that no line ends in."""
+    return (name or "").replace("->", " → ")
+
+
 def figure(value: Any) -> str:
     """Write any value of a table."""
     if value is None:
@@ -37,6 +42,7 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "count": format_count,
     "figure": figure,
     "file_name": file_name,
+    "place": place,
     "rate": rate_text,
     "share": share,
     "time": format_time,

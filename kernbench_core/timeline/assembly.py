@@ -21,7 +21,7 @@ from kernbench_core.timeline.lines import AT_THE_END, LineTable
 from kernbench_core.timeline.notes import MESSAGE, PASSAGE, PROGRAM, RECEIPT, STEP, TRIP, Notes, Readings, rows_of
 from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import Counter, Flows, Timeline, op_number
-from kernbench_core.timeline.tracks import TrackTree
+from kernbench_core.timeline.tracks import TrackTree, words_of_op
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes, format_time
 
@@ -124,7 +124,7 @@ class Assembly:
         """Add what the op log says of each unit; a stage is a part of its op where it lies in it on the same unit."""
         found = outline(log)
         tracks = np.array([self._tree.unit(component) for component in found.components], np.int64)
-        names = np.array([self._rows.name(name) for name in found.names], np.int64)
+        names = np.array([self._rows.name(words_of_op(name)) for name in found.names], np.int64)
         made = np.where(found.op_pe >= 0, _OF_ONE_PE * found.op_pe + found.op_issue, -1)
         of = np.where(found.stage_pe >= 0, _OF_ONE_PE * found.stage_pe + found.stage_issue, -1)
         own = np.where(of >= 0, of, made)

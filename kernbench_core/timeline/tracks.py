@@ -42,6 +42,15 @@ def words(part: str) -> str:
     return f"{_WORDS[match[1]]} {match[2]}" + ("" if match[3] is None else f",{match[3]}")
 
 
+def words_of_op(name: str) -> str:
+    """Return what a person calls an op: a stage, whose record is named after a class, as "tile: DMA read"."""
+    thing, _, stage = name.partition("/")
+    if not stage or not thing[0].isupper():
+        return name
+    of = " ".join(re.findall("[A-Z][^A-Z]*", thing.removesuffix("Token"))).lower()
+    return f"{of}: {' '.join(_WORDS.get(f'pe_{word}', word) for word in stage.lower().split('_'))}"
+
+
 class TrackTree:
     """Collect tracks, by what they stand for; each gets a number at once, and another one in the order of the end."""
 

@@ -307,7 +307,7 @@ class Machine {
     const rows = [this.list([["kind", model.kind], ["model", model.impl || "none"]])];
     if (!model.params.length) return rows;
     const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, ...broken(name)),
-      make("td", { class: "value" }, String(value)), make("td", { class: "small", title: source }, source.split(/[\\/]/).pop()))));
+      make("td", { class: "value" }, ...broken(String(value))), make("td", { class: "small", title: source }, ...broken(source.split(/[\\/]/).pop())))));
     const head = make("thead", {}, make("tr", {}, ...["parameter", "value", "from"].map((each) => make("th", { scope: "col" }, each))));
     rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, kernbench.stacked(make("table", {}, head, body))));
     return rows;

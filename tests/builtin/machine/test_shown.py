@@ -10,6 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernbenchError
+from kernbench_core.explain.critical_path import SORTS
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.notebook import Pictured
@@ -141,5 +142,7 @@ def test_a_result_and_its_explanation_are_drawn_over_time(plugins: Plugins) -> N
     assert "Where the time went" not in html["plain"] and ">host<" not in html["plain"]
     assert ">host<" in html["looked"] and "copy to device" in html["looked"] and "gemm_kernel" in html["plain"]
     for name in ("looked", "why"):
-        assert f"<b>{format_time(longest.ns)}</b> {longest.ns / looked.total_ns:.1%}" in html[name]
+        told = f"</svg>{longest.phase.replace('_', ' ')} · {SORTS[longest.sort]} · {longest.kind} "
+        assert f"{told}<b>{format_time(longest.ns)}</b> {longest.ns / looked.total_ns:.1%}" in html[name]
+    assert " → " in html["looked"] and "-&gt;" not in html["looked"].partition("busiest of its kind")[2]
     assert all(f"<td>{kind}</td>" in html["why"] for kind in ("pe_gemm", "pe_dma", "pcie wire"))

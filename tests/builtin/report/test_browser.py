@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -345,6 +346,28 @@ def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plu
     assert "40 ns" in line and f"waiting at the end of the program, for what line {number} asked for" in end
     short, long = (float(rows.nth(i).locator("rect").first.get_attribute("width")) for i in (0, 1))
     assert short + long == pytest.approx(100, abs=0.1) and short < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [320, 645, 900, 1040, 1300])
+def test_parameters_break_between_words_only(opened: Callable[..., Any], runs: tuple[Path, Path], width: int) -> None:
+    """A file with its line, a number with its unit's letters, and each word of a name stand on one line."""
+    page = opened(runs[0], viewport={"width": width, "height": 900})
+    page.evaluate("kernbench.run(0).machine.show('sip0.cube0.pe0')")
+    page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']").dispatch_event("click")
+    told = page.locator(f"{MACHINE} .detail tbody td").evaluate_all("""cells => cells.flatMap((cell) => {
+      const texts = [];
+      const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) for (const word of walker.currentNode.data.matchAll(/[A-Za-z0-9.:]+/g)) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, word.index);
+        range.setEnd(walker.currentNode, word.index + word[0].length);
+        texts.push([word[0], new Set([...range.getClientRects()].map((each) => each.top)).size]);
+      }
+      return texts;
+    })""")
+    assert any(re.fullmatch(r"base\.yaml:\d+:\d+", word) for word, _ in told)
+    assert [word for word, lines in told if lines > 1] == []
 
 
 def test_light_and_dark(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:

@@ -168,9 +168,9 @@ def test_a_run_that_was_not_explained_tells_what_its_result_has() -> None:
     assert ["device to host", "2.5 ns", "25.0%"] in [row[:3] for row in texts]
     assert "Launch 1: <code>k</code>, 5 ns from 2 ns</summary>" in told
     assert re.findall(r"<title>(.*?)</title></circle>", told) == ["1: k: 11.43 FLOP/B, 388.4 GFLOP/s"]
-    assert [[cell for cell in row if cell] for row in texts if row and row[0] in ("pe0", "pe1", "host-&gt;io")] == [
+    assert [[cell for cell in row if cell] for row in texts if row and row[0] in ("pe0", "pe1", "host → io")] == [
         ["pe0", "pe", "25.0%", "12.5% of 4", "20.0%"],
-        ["host-&gt;io", "pcie", "–", "–", "25.0%"],
+        ["host → io", "pcie", "–", "–", "25.0%"],
     ]
     assert "run it again with <code>--explain</code>" in told and "Critical paths of launches" not in told
 
