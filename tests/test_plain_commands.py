@@ -52,6 +52,10 @@ class Elsewhere(Command):
     serves = "pe_math"
 
 
+class IntoMemory(Command):
+    serves = "pe_tcm"
+
+
 class Table(ComponentBase):
     PARAMS = (Param("load", "time", "100 ns", "Time to load."), Param("loses", "int", 0, "Whether it loses all."))
 
@@ -101,6 +105,10 @@ def nowhere(x, tl):
 
 def elsewhere(x, tl):
     tl.issue(Elsewhere())
+
+
+def into_memory(x, tl):
+    tl.issue(IntoMemory())
 
 
 def not_issued(x, tl):
@@ -225,6 +233,19 @@ def test_a_unit_that_does_not_know_it_is_told_what_it_was_given(
         "pe_math of its PE: choose a model that takes it, or send another command.",
         "The model is of kernbench_builtin (source tree).",
     ]
+
+
+def test_a_memory_takes_no_command(loaded: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it does take is said, and which units of the PE take commands."""
+    arguments = ["run", "tables", "-p", "kernel=into_memory", "--topology", "tiny", "--set", UNIT % (100, 0), "-q"]
+    assert main(arguments, loaded) == 6
+    error = re.sub(r"\S*acme_table\.py", "acme_table.py", capsys.readouterr().err.splitlines()[-1])
+    assert error == (
+        "error: sip0.cube0.pe0.pe_tcm: builtin.pe_tcm must be sent reads and writes, as units make them of their "
+        f"commands, not the IntoMemory of tl.issue at acme_table.py:{line_of('tl.issue(IntoMemory')}; let its serves "
+        "name a unit of this PE: pe_dma or pe_fetch_store or pe_gemm or pe_ipcq or pe_math or pe_mmu or pe_scheduler "
+        "or pe_table."
+    )
 
 
 def test_a_unit_that_keeps_it_is_told_of_in_the_deadlock(loaded: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
@@ -82,7 +85,7 @@ def test_it_says_what_it_wrote_and_what_comes_next(
     ]
     found = texts(tmp_path / "kernbench-two-words")
     assert {name.replace("two_words", "acme") for name in found} == FILES
-    assert not [name for name, text in found.items() if re.search(r"\$|my_algorithm", text.replace("$ ", ""))]
+    assert not [name for name, text in found.items() if re.search(r"\$(?! |schema=)|my_algorithm", text)]
 
 
 def test_all_of_it_is_loaded_by_its_entry_point(acme: Plugins, written: Path) -> None:
@@ -108,6 +111,23 @@ def test_its_own_tests_pass(acme: Plugins, written: Path) -> None:
     module = own_tests(written)
     module.test_a_product_takes_what_the_docstring_says()
     module.test_a_run_uses_it_and_computes_the_same()
+
+
+def test_its_configuration_names_the_schema_that_its_readme_writes(
+    acme: Plugins, written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the file, and with the plug-in's own model in it; the file fits."""
+    file = written / "kernbench_acme" / "matrix_unit.yaml"
+    assert file.read_text().startswith("# yaml-language-server: $schema=topology.schema.json\n")
+    (command,) = re.findall(r"^kernbench (.*) > (\S+)$", (written / "README.md").read_text(), re.MULTILINE)
+    assert (written / command[1]).parent == file.parent and command[1].endswith("/topology.schema.json")
+    capsys.readouterr()
+    assert main(command[0].split(), acme) == 0
+    schema = json.loads(capsys.readouterr().out)
+    configuration = yaml.safe_load(file.read_text())
+    assert list(Draft202012Validator(schema).iter_errors(configuration)) == []
+    configuration["components"]["pe_gemm"]["params"]["macs"] = "many"
+    assert len(list(Draft202012Validator(schema).iter_errors(configuration))) == 1
 
 
 def test_a_model_that_lost_its_time_fails_its_own_tests(acme: Plugins, written: Path) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
 
 from kernbench_core import hookspecs
 from kernbench_core.cli import main
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.kernel import TLContext
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs import configure
+from kernbench_core.topology import compile_topology, load_config
 from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
@@ -83,6 +86,42 @@ def test_keys_are_those_of_the_presets(pages: dict[str, str]) -> None:
     wanted = [key for name in ("system", "host", "sip", "cube", "pe") for key in keys(name, found.get(name, {}))]
     assert len(wanted) > 20
     assert [key for key in wanted if "." in key and f"| `{key}` |" not in pages["configuration"]] == []
+
+
+def test_a_key_is_marked_as_required_where_a_machine_cannot_be_without_it(
+    pages: dict[str, str], plugins: Plugins
+) -> None:
+    """Every section of a whole machine is emptied in turn: the reader says what it misses."""
+
+    def emptied(whole: Any, path: tuple[str, ...]) -> Any:
+        if not path:
+            return {}
+        return {name: emptied(below, path[1:]) if name == path[0] else below for name, below in whole.items()}
+
+    def sections(path: tuple[str, ...], below: object) -> Iterator[tuple[str, ...]]:
+        if isinstance(below, Mapping) and path[-1:] != ("params",):
+            yield path
+            for name, inner in below.items():
+                if (*path, name) != ("components",):
+                    yield from sections((*path, name), inner)
+
+    whole = configure(plugins, "tiny").data
+    missed: set[str] = set()
+    for path in sections((), whole):
+        try:
+            given = load_config(emptied(whole, path))
+            compile_topology(given, plugins.components, plugins.networks, plugins.machines)
+        except ConfigError as error:
+            missed |= {".".join(each) for each in re.findall(r": (\S+) must have the key '(\w+)'", str(error))}
+    assert len(missed) > 40
+    of_packages = r"(?:system|host|sip|cube|pe)\.[\w.]+(?<!NAME\.impl)"
+    page = pages["configuration"]
+    assert set(re.findall(rf"^\| `({of_packages})` \|[^|]*\| \*required\* \|", page, re.MULTILINE)) == {
+        each for each in missed if not each.startswith("configuration.")
+    }
+    assert set(re.findall(r"^## `(\w+)`\n\n.* \*Required\.\*$", page, re.MULTILINE)) == {
+        each.removeprefix("configuration.") for each in missed if each.startswith("configuration.")
+    } - {"components"}
 
 
 def test_names_of_the_language_hooks_and_errors_are_there(pages: dict[str, str]) -> None:

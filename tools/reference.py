@@ -96,15 +96,19 @@ def _options(ctx: click.Context, command: click.Command) -> list[str]:
 
 def configuration(plugins: Plugins) -> Iterator[str]:
     """Yield the page of every key of a configuration."""
-    schema = _printed(plugins, "topology schema")
+    schema, merged = (_printed(plugins, f"topology schema{option}") for option in ("", " --merged"))
     yield from ("# Keys of a configuration", "", NOTE)
     yield "From `kernbench topology schema`, which editors can use. How files are laid over one another, and what"
     yield "values look like: [configuration](../configuration.md). Parameters of models: [components](components.md)."
-    for name, section in schema["properties"].items():
+    yield "Where the default says *required*, the file, its base or a setting must give the key: in every machine of"
+    yield "packages, or where the section or the item of a list is there that it belongs to."
+    needed = {name for rule in merged["allOf"] for name in rule["then"]["required"]}
+    for name, layer in schema["properties"].items():
         if name != "components":
+            section = merged["properties"].get(name, layer)  # of files alone is `base`
             listed = section.get("items")
             told = section.get("description") or (listed or {}).get("description")
-            yield from ("", f"## `{name}`", "", said(told, name), "")
+            yield from ("", f"## `{name}`", "", said(told, name) + (" *Required.*" if name in needed else ""), "")
             yield from table(
                 ("key", "value", "default", "meaning"), _keys(f"{name}[]" if listed else name, listed or section)
             )
@@ -112,17 +116,17 @@ def configuration(plugins: Plugins) -> Iterator[str]:
 
 def _keys(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     for name, below in schema.get("properties", {}).items():
-        key = f"{path}.{name}"
+        key, needed = f"{path}.{name}", "*required*" if name in schema.get("required", ()) else ""
         if isinstance(below.get("additionalProperties"), Mapping):
             key, below = f"{key}.NAME", below["additionalProperties"]
         if below.get("type") == "object" and "properties" in below:
-            yield code(key), "section", "", said(below.get("description"), key)
+            yield code(key), "section", needed, said(below.get("description"), key)
             yield from _keys(key, below)
         else:
             items = below.get("items", {})
             told = below.get("description") or items.get("description") or _PARAMS.get(name)
             value = "[a model](components.md)" if name == "impl" else _value(below)
-            yield code(key), value, code(_default(below)), said(told, key)
+            yield code(key), value, code(_default(below)) or needed, said(told, key)
             yield from _keys(f"{key}[]", items)
 
 
@@ -176,7 +180,7 @@ def components(plugins: Plugins) -> Iterator[str]:
 
 def _printed(plugins: Plugins, command: str) -> Any:
     """Return the object that a command prints."""
-    json_option = "" if command.endswith("schema") else " --json"
+    json_option = "" if command.startswith("topology schema") else " --json"
     status, text = check_docs.execute(check_docs.Command(f"kernbench {command}{json_option}", ""), plugins)
     if status != 0:
         raise SystemExit(text)

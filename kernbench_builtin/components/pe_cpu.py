@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from kernbench_builtin.components.channelled_memory import ChannelledMemory
+from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
@@ -49,18 +51,31 @@ class PeCpu(ComponentBase):
         self._runner = None
 
     def send_command(self, cmd: Command) -> None:
-        """Put `cmd` on the wire to the unit that serves it; raise ComponentError when this PE has none."""
+        """Put `cmd` on the wire to the unit that serves it; raise ComponentError when this PE has none that can."""
         unit = f"{self.prefix}.{cmd.serves}"
         if unit not in self.out_ports:
             raise ComponentError(
                 f"{self.id}: a {type(cmd).__name__} must be served by a unit of kind {cmd.serves!r}, and this PE has "
                 "none; add it under pe.units in the configuration."
             )
+        if isinstance(self.fabric.components[unit], ChannelledMemory):
+            raise self._no_unit(cmd, unit)
         cmd.path = (self.id, unit)
         cmd.hop = 0
         now = self.env.now
         cmd.born = cmd.head = cmd.tail = now
         self.emit(cmd, now, now)
+
+    def _no_unit(self, cmd: Command, memory: str) -> ComponentError:
+        """Return the error for a command that names a memory, which would take it for an access."""
+        near = [unit for unit in self.out_ports if unit.startswith(f"{self.prefix}.")]
+        units = [unit for unit in near if not isinstance(self.fabric.components[unit], ChannelledMemory)]
+        kinds = " or ".join(unit.removeprefix(f"{self.prefix}.") for unit in units)
+        sent = f"the {type(cmd).__name__} of {cmd.call} at {describe_site(cmd.site)}"
+        return ComponentError(
+            f"{memory}: {self.fabric.components[memory].node.impl} must be sent reads and writes, as units make them "
+            f"of their commands, not {sent}; let its serves name a unit of this PE: {kinds}."
+        )
 
     def waits_in_words(self) -> Waiting | None:
         """Say which line of the kernel waits for what."""
