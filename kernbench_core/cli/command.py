@@ -45,6 +45,7 @@ from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+from kernbench_core.registration.plain_functions import PLAIN, never_runs
 from kernbench_core.wording import brief
 
 _INTERRUPTED = 130
@@ -91,6 +92,8 @@ class PluginGroup(click.RichGroup):
             command = commands.load(name)
             if not isinstance(command, click.Command):
                 raise commands.fault(name, f"must be a click command, not {brief(command)}")
+            if never_runs(command.callback):
+                raise commands.fault(name, PLAIN)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:

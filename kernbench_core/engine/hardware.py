@@ -12,6 +12,7 @@ from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, b
 from kernbench_core.fabric import Fabric
 from kernbench_core.params import Param
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.registration.plain_functions import is_async
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
 
@@ -80,6 +81,15 @@ class Hardware(Fabric):
             if twice is not None:
                 must = f"must name each of its {kinds} once, not {twice!r} twice"
                 raise ConfigError(f"{name}.{what}{of} {must}; rename one.")
+        for what in ("ON_HEAD", "bound_is_exact", "back_pressure"):
+            if not isinstance(flag := getattr(cls, what), bool):
+                raise ConfigError(f"{name}.{what}{of} must be True or False, not {flag!r}; correct it.")
+        for what in ("__init__", "connect", "overhead", "interval", "receive", "run", "split", "pick", "emit"):
+            if is_async(getattr(cls, what)):
+                must = "a generator of SimPy events" if what == "run" else "a plain function"
+                raise ConfigError(f"{name}.{what}{of} must be {must}, without async; it would never run.")
+        if type(cls.servers) is not int or cls.servers < 1:
+            raise ConfigError(f"{name}.servers{of} must be an integer of at least 1, not {cls.servers!r}; correct it.")
         missing = [need.__name__ for need in cls.needs if need not in self.parts]
         if missing:
             raise ConfigError(

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from kernbench_core.engine.standstill import Standstill
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded
@@ -139,6 +140,7 @@ class Watchdog:
         self._on_progress = on_progress
         self._wall = wall or WallTime(limits.timeout_s)
         self._began = time.perf_counter()
+        self._still = Standstill(env)
         self.wall_s = 0.0
 
     def run(self, finished: Callable[[], bool]) -> None:
@@ -147,6 +149,7 @@ class Watchdog:
         KernelError in a process that the program forked.
         """
         self._began = time.perf_counter()
+        self._still = Standstill(self._env)
         try:
             with _no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
@@ -181,10 +184,11 @@ class Watchdog:
                     f"the run reached its limit of {format_time(until)} of simulated time after {env.events} events; "
                     "raise --max-sim-time if it is only long."
                 )
+            self._still.look()
             if limits.max_events is not None and env.events >= limits.max_events and not finished():
                 raise LimitError(
                     f"the run reached its limit of {limits.max_events} events at simulated time "
-                    f"{format_time(env.now)}; raise --max-events if it is only long."
+                    f"{format_time(env.now)}{self._still.in_words() or '; raise --max-events if it is only long.'}"
                 )
             now = time.perf_counter()
             if timeout_s is not None and now - self._began > timeout_s:
@@ -208,8 +212,10 @@ class Watchdog:
             self._on_progress(Progress(self._env.now, self._env.events, time.perf_counter() - self._began))
 
     def _too_long(self, line: str | None) -> str:
-        where = f" in {line}, which never returned to the simulator" if line else ""
+        remedy = "; raise --timeout if it is only long."
+        where = f" in {line}, which never returned to the simulator{remedy}" if line else ""
         return (
             f"the run reached its limit of {self._wall.timeout_s:g} s of wall time at simulated time "
-            f"{format_time(self._env.now)}, after {self._env.events} events{where}; raise --timeout if it is only long."
+            f"{format_time(self._env.now)}, after {self._env.events} events"
+            f"{where or self._still.in_words() or remedy}"
         )

@@ -27,6 +27,7 @@ from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.parameters.kernel_argument import argument
 from kernbench_core.host.sources import Sources, file_and_function, read_sources
+from kernbench_core.registration.plain_functions import PLAIN, never_runs
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -172,9 +173,8 @@ def sources_of(bench: str | Path | Sources) -> Sources | None:
 
 def describe_bench(name: str, function: Callable[..., object], sources: Sources | None = None) -> Bench:
     """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
-    plain = inspect.unwrap(function)
-    if inspect.isgeneratorfunction(plain) or inspect.iscoroutinefunction(plain):
-        raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
+    if never_runs(function):
+        raise UsageError(f"bench {name!r} {PLAIN}.")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise UsageError(

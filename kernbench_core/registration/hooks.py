@@ -14,6 +14,7 @@ from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.params import closest
 from kernbench_core.registration.entries import OFFERS, HookRaised, checked
+from kernbench_core.registration.plain_functions import is_async
 from kernbench_core.registry import Entry, PluginFailure, Provider
 
 _MANAGER_NAME: Final = "kernbench"
@@ -113,9 +114,10 @@ def _refuse_no_hooks(module: ModuleType) -> None:
             signature = inspect.signature(hook)
             needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in _OPEN]
             options = getattr(hook, f"{_MANAGER_NAME}_impl", None) or {}
-            if not needed and not options.get("wrapper") and not options.get("hookwrapper"):
+            if not needed and not is_async(hook) and not options.get("wrapper") and not options.get("hookwrapper"):
                 continue
-            shown = f"{name}{signature.replace(return_annotation=signature.empty)}" if needed else "a wrapper of pluggy"
+            called = f"{name}{signature.replace(return_annotation=signature.empty)}"
+            shown = f"async def {called}" if is_async(hook) else called if needed else "a wrapper of pluggy"
         raise HookRaised(
             f"{name} must be a function without arguments that returns a list of {expected.__name__} objects, not "
             f"{shown}"

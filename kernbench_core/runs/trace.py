@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import check_file, whole_file
+from kernbench_core.registration.plain_functions import PLAIN, never_runs
 from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
 def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:
     """Return an exporter that names its plug-in when it raises; what the file system refuses is no fault of its."""
     loaded = exporters.load(name)
+    if never_runs(loaded):
+        raise exporters.fault(name, PLAIN)
 
     def export(given: Any, out: IO[bytes]) -> None:
         try:

@@ -12,6 +12,7 @@ import click
 from kernbench_core.calibration import Calibrator
 from kernbench_core.host.bench import open_bench
 from kernbench_core.plugins import Plugins
+from kernbench_core.registration.plain_functions import PLAIN, is_async, never_runs
 from kernbench_core.report.page import open_section
 from kernbench_core.runs import configure
 from kernbench_core.testing.kit import CheckFailed, Kit
@@ -39,6 +40,8 @@ def _command(plugins: Plugins, name: str) -> object:
     command = plugins.commands.load(name)
     if not isinstance(command, click.Command):
         raise CheckFailed(f"it must be a click command, not {command!r}")
+    if never_runs(command.callback):
+        raise CheckFailed(f"it {PLAIN}")
     return command
 
 
@@ -54,6 +57,8 @@ def _section(plugins: Plugins, name: str) -> object:
 def _exporter(plugins: Plugins, name: str) -> object:
     """Import a function of what is written and an open file."""
     _must_take(exporter := plugins.exporters.load(name), 2, "target")
+    if never_runs(exporter):
+        raise CheckFailed(f"its target {PLAIN}")
     return exporter
 
 
@@ -78,6 +83,8 @@ def _must_take(function: Any, given: int, what: str) -> None:
     """Raise CheckFailed where a function cannot be called with so many arguments."""
     if not callable(function):
         raise CheckFailed(f"its {what} must be a function, not {function!r}")
+    if is_async(function):
+        raise CheckFailed(f"its {what} must be a function without async: it would never run")
     try:
         signature = inspect.signature(function)
     except ValueError:

@@ -175,7 +175,7 @@ class Harness:
         """Process every event, or those up to and at `until_ns`; raise what the engine would raise."""
         try:
             if until_ns is None:
-                Watchdog(self.env, self._limits, None).run(lambda: False)
+                self._run_to_the_end()
             else:
                 self._step_to(until_ns)
         except (KernbenchError, *INTERRUPTS):
@@ -183,6 +183,13 @@ class Harness:
         except BaseException as error:
             raise component_error(self.hardware, error) from error
         return self
+
+    def _run_to_the_end(self) -> None:
+        try:
+            Watchdog(self.env, self._limits, None).run(lambda: False)
+        except LimitError as error:
+            told = str(error).partition(";")[0]  # what follows is for who runs a bench
+            raise LimitError(f"{told}; correct the model, or give the machine other limits.") from None
 
     def _step_to(self, until_ns: float) -> None:
         most = self._limits.max_events or MOST_EVENTS

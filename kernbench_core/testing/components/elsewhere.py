@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -17,6 +17,8 @@ from kernbench_core.testing.kit import CheckFailed
 
 #: What PYTHONHASHSEED is in each process.
 SEEDS: Final = ("0", "1", "random")
+#: What a process tells of each model: its log (a text says why there is none), and what it read from outside.
+_Told: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 _PROGRAM: Final = """import json, sys
 order = json.loads(sys.stdin.read())
 sys.path[:] = order.pop("path")
@@ -34,23 +36,30 @@ class Elsewhere:
     def __init__(self, plugins: Plugins, names: Sequence[str]) -> None:
         self._plugins = plugins
         self._names = names
-        self._told: list[Mapping[str, list[str]]] = []
+        self._told: list[_Told] = []
 
     def logs(self, name: str) -> list[list[str]]:
         """Return the log of a model with each of the `SEEDS`; CheckFailed where a process cannot give it."""
+        logs = [each.get(name, {}).get("log") for each in self._of(name)]
+        for seed, log in zip(SEEDS, logs, strict=True):
+            if not isinstance(log, list):
+                why = log or "it ended without a word"
+                raise CheckFailed(f"a process with PYTHONHASHSEED={seed} must be able to build and drive it, and {why}")
+        return [log for log in logs if log is not None]
+
+    def reads(self, name: str) -> list[str]:
+        """Return what a model read besides parameters and messages, a clause each, as the first process saw it."""
+        return self._of(name)[0].get(name, {}).get("reads", [])
+
+    def _of(self, name: str) -> list[_Told]:
         if not self._told:
             self._told = _ask(self._plugins, self._names)
-        told = self._told
-        if not all(name in each for each in told):  # one of the others has ended the process
-            told = _ask(self._plugins, (name,))
-        for seed, each in zip(SEEDS, told, strict=True):
-            if not isinstance(each.get(name), list):
-                why = each.get(name) or "it ended without a word"
-                raise CheckFailed(f"a process with PYTHONHASHSEED={seed} must be able to build and drive it, and {why}")
-        return [each[name] for each in told]
+        if not all(name in each for each in self._told):  # one of the others has ended the process
+            return _ask(self._plugins, (name,))
+        return self._told
 
 
-def _ask(plugins: Plugins, names: Sequence[str]) -> list[Mapping[str, list[str]]]:
+def _ask(plugins: Plugins, names: Sequence[str]) -> list[_Told]:
     order = {
         "path": [str(Path(place).absolute()) for place in sys.path],
         "sources": [attrs.asdict(source) for source in plugins.sources],
@@ -64,18 +73,18 @@ def _ask(plugins: Plugins, names: Sequence[str]) -> list[Mapping[str, list[str]]
         )
         for seed in SEEDS
     ]  # fmt: skip
-    for process in asked:
+    for number, process in enumerate(asked):
         assert process.stdin is not None, "it is a pipe"
         with process.stdin:
-            process.stdin.write(json.dumps(order))
+            process.stdin.write(json.dumps({**order, "looks": number == 0}))
         process.stdin = None
     return [_answer(process) for process in asked]
 
 
-def _answer(process: subprocess.Popen[str]) -> Mapping[str, list[str]]:
+def _answer(process: subprocess.Popen[str]) -> _Told:
     """Return what a process says of each model: its log, or why there is none; nothing of one that ends it."""
     out, _ = process.communicate()
-    found: dict[str, list[str]] = {}
+    found: dict[str, Mapping[str, list[str]]] = {}
     for line in out.splitlines():
         if line.startswith("{"):
             found.update(json.loads(line))

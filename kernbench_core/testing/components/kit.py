@@ -14,12 +14,15 @@ from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.process_checks import (
     logs_the_same_in_another_process,
     logs_the_same_under_every_hash_seed,
+    reads_nothing_outside,
 )
 from kernbench_core.testing.components.served_checks import (
     agrees_with_its_other_style,
+    answers_alike_when_asked_again,
     conserves_messages_and_bytes,
     counts_what_it_served,
     drains,
+    keeps_messages_in_order,
     leaves_messages_and_parameters_alone,
     never_exceeds_its_peak,
     never_undercuts_its_bound,
@@ -45,8 +48,10 @@ def subjects_of(plugins: Plugins, names: Sequence[str]) -> Callable[[str], Compo
 
 KIT = kit_of(
     subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
-    takes_finite_times, conserves_messages_and_bytes, drains, never_undercuts_its_bound, never_exceeds_its_peak,
+    takes_finite_times, conserves_messages_and_bytes, keeps_messages_in_order, drains, answers_alike_when_asked_again,
+    never_undercuts_its_bound, never_exceeds_its_peak,
     takes_time, counts_what_it_served, leaves_messages_and_parameters_alone, has_a_short_repr,
     agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
+    reads_nothing_outside,
     together=subjects_of,
 )  # fmt: skip

@@ -30,6 +30,8 @@ _OF_THE_WAY: Final = frozenset(
 _SCALARS: Final = (bool, int, float, str, bytes, type(None), Region)
 _GROUPS: Final = (tuple, list, set, frozenset)
 _TIMES: Final = ("overhead", "interval", "min_service_ns")
+#: Those that bounds ask for, too, so that asking must change nothing.
+_ASKED_AGAIN: Final = ("overhead", "min_service_ns")
 
 
 @attrs.define
@@ -47,7 +49,9 @@ class Observation:
     """Look on at a run or a rig (a `RunObserver`), at the components on nodes for which `stands(node)` is true.
 
     `no_times` are sentences on what was given as a time and is none, `twice` on messages that were sent while they were
-    still on their way, `lines` the log: what passed on the wires of the components, and what they served. `accesses` is
+    still on their way, `changed` on times that differ, or change what is counted, when they are asked for again.
+    `overtaken` are on messages that went on before others that had come before them, from and to the same neighbours.
+    `lines` is the log: what passed on the wires of the components, and what they served. `accesses` is
     how many reads and writes ended at them, `in_no_time` those of which the answer left when the request had come.
     """
 
@@ -55,6 +59,8 @@ class Observation:
         self._stands = stands
         self.no_times: list[str] = []
         self.twice: list[str] = []
+        self.changed: list[str] = []
+        self.overtaken: list[str] = []
         self.lines: list[str] = []
         self.services: list[Service] = []
         self.params: dict[str, NotingParams] = {}
@@ -63,6 +69,8 @@ class Observation:
         self.in_no_time: list[str] = []
         self.env: Environment | None = NotingEnvironment(self)
         self._asked_at: dict[MsgBase, float] = {}
+        self._came: dict[tuple[str, MsgBase], tuple[str, int]] = {}
+        self._last: dict[tuple[str, str, str], tuple[int, MsgBase]] = {}
         self._labels: dict[MsgBase, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -117,6 +125,7 @@ class Observation:
             self.check_time(tail, what.format("last"), self.env.now)
             if msg.callbacks is not None:
                 self.twice.append(f"{source} sent {self.label(msg)} while it was still on its way; it must go on once")
+            self._note_order(source, destination, msg)
             came = self._asked_at.pop(msg, tail)
             if isinstance(msg, Transaction) and msg.reply and msg.path[0] == source:
                 self.accesses += 1
@@ -129,16 +138,46 @@ class Observation:
         source, _, destination = wire.name.partition("->")
         if destination in self.params and not msg.reply and msg.path[-1] == destination:
             self._asked_at[msg] = msg.tail
+        if destination in self.params and msg.path[-1] != destination:
+            self._came[destination, msg] = source, wire.deliveries
         if source in self.params or destination in self.params or source.partition("#")[0] in self.params:
             self.lines.append(f"{wire.name} {self.label(msg)} {msg.nbytes} B {msg.head!r} {msg.tail!r}")
+
+    def _note_order(self, component: str, destination: str, msg: MsgBase) -> None:
+        """Note a message that goes on after one that came later from the same neighbour, and went to the same."""
+        source, number = self._came.pop((component, msg), ("", 0))
+        if not source:
+            return
+        way = component, source, destination
+        last, other = self._last.get(way, (0, msg))
+        if last > number:
+            told = f"{component} sent {self.label(other)} on to {destination} before {self.label(msg)}"
+            self.overtaken.append(f"{told}, which had come from {source} before it")
+        else:
+            self._last[way] = number, msg
 
     def _asked(self, component: ComponentBase, name: str, method: Callable[[Any], object]) -> Callable[[Any], object]:
         def asked(msg: Any) -> object:
             answer = method(msg)
             self.check_time(answer, f"what {name} returns of {self.label(msg)}")
+            if name in _ASKED_AGAIN and not self.no_times:
+                counted = {stat.name: getattr(component, stat.name, None) for stat in component.STATS}
+                self._compare(component, f"{name} of {self.label(msg)}", answer, method(msg), counted)
             return answer
 
         return asked
+
+    def _compare(
+        self, component: ComponentBase, asked: str, answer: object, again: object, counted: Mapping[str, object]
+    ) -> None:
+        """Note what differs when a time is asked for a second time: itself, or what is counted."""
+        if repr(again) != repr(answer):
+            self.changed.append(f"{asked} must be the same when it is asked for again, not {answer!r} and {again!r}")
+        for name, before in counted.items():
+            after = getattr(component, name, None)
+            if repr(after) != repr(before):  # NaN is no other than it was
+                told = f"which bounds ask for, too, must count nothing, and {name!r} goes from {before!r} to {after!r}"
+                self.changed.append(f"{asked}, {told}; count it in emit, say")
 
 
 class NotingEnvironment(Environment):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 
-from kernbench_core.errors import in_words
+from kernbench_core.errors import PluginError, in_words
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.testing.components.elsewhere import SEEDS
+from kernbench_core.testing.components.outside_reads import OutsideReads
 from kernbench_core.testing.components.subject import ComponentUnderTest, first_difference, log_of
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
@@ -34,11 +36,35 @@ def logs_the_same_in_another_process(subject: ComponentUnderTest) -> None:
         raise CheckFailed(f"in this process and in another {told}")
 
 
-def tell(names: Sequence[str], sources: Sequence[dict[str, str]]) -> None:
-    """Drive registered models, and print the log of each as JSON, or why there is none; in a process of its own."""
-    plugins = load_plugins([PluginSource(**source) for source in sources], installed=False)
+def reads_nothing_outside(subject: ComponentUnderTest) -> None:
+    """It reads no clock, environment, chance or machine: what it does follows from parameters and messages."""
+    subject.courses_for("reads_nothing_outside")
+    if reads := subject.elsewhere.reads(subject.name):
+        raise CheckFailed(
+            f"it must depend on its parameters and on messages alone, and {reads[0]}; make that a parameter, or draw "
+            "from a random.Random with a seed"
+        )
+
+
+def tell(names: Sequence[str], sources: Sequence[dict[str, str]], looks: bool) -> None:
+    """Drive registered models, and print the log of each as JSON, or why there is none; in a process of its own.
+
+    Where it `looks`, it prints what else their packages read: while they are imported, and while the model is driven.
+    """
+    given = [PluginSource(**source) for source in sources]
+    packages = {source.module.partition(".")[0] for source in given} if looks else set()
+    early = OutsideReads(packages)
+    with early.looking():
+        plugins = load_plugins(given, installed=False)
+        for name in names:
+            with suppress(PluginError):
+                plugins.components.load(name)
     for name in names:
-        print(json.dumps({name: _log(name, plugins)}), flush=True)
+        own = OutsideReads(packages)
+        with own.looking():
+            log = _log(name, plugins)
+        package = plugins.components[name].target.partition(":")[0].partition(".")[0]
+        print(json.dumps({name: {"log": log, "reads": [*early.of(package), *own.of(package)]}}), flush=True)
 
 
 def _log(name: str, plugins: Plugins) -> list[str] | str:

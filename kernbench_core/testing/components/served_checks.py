@@ -85,6 +85,16 @@ def conserves_messages_and_bytes(course: Course) -> None:
 
 
 @of_each_drive
+def keeps_messages_in_order(course: Course) -> None:
+    """What comes from one neighbour and goes on to another leaves as it came, unless it picks, or serves several."""
+    if not course.watch.overtaken:
+        return
+    if any(type(each).pick is not ComponentBase.pick or each.servers > 1 for each in course.watch.components):
+        raise NotApplicable("it picks what it serves, or serves several at once: some may overtake others, and do")
+    raise CheckFailed(course.watch.overtaken[0])
+
+
+@of_each_drive
 def drains(course: Course) -> None:
     """When all is served it comes to rest, and holds nothing."""
     _say(course, "left")
@@ -102,6 +112,8 @@ def never_undercuts_its_bound(course: Course) -> None:
                 f"{service.component} served {service.label} in {service.end - service.start:g} ns, and its "
                 f"min_service_ns says {service.least_ns:g} ns"
             )
+    if course.watch.changed:
+        raise NotApplicable("its bound depends on who asks, as answers_alike_when_asked_again tells")
     if any(msg.nbytes != _bytes_at_end(each) for each in course.sent for msg, _ in course.came if msg is each.msg):
         raise NotApplicable("bytes are lost, which saves time, as conserves_messages_and_bytes tells")
     for each in course.sent:
@@ -113,6 +125,13 @@ def never_undercuts_its_bound(course: Course) -> None:
                 f"{_told(course, each)} came to {each.at_end} after {each.msg.elapsed:g} ns, below its lower bound of "
                 f"{bound:g} ns"
             )
+
+
+@of_each_drive
+def answers_alike_when_asked_again(course: Course) -> None:
+    """Its `overhead` and `min_service_ns`, which lower bounds ask for, too, change nothing by being asked."""
+    if course.watch.changed:
+        raise CheckFailed(course.watch.changed[0])
 
 
 @of_each_drive

@@ -66,8 +66,8 @@ class WatchedMachine(Harness):
 class Course:
     """What came of driving a model: what was seen, what was `sent`, and the `error` that ended it, if one did.
 
-    `said` is what the checks at the end of a whole run say; `sent` is empty for one.
-    There is no hardware where building it failed.
+    `said` is what the checks at the end of a whole run say; `sent` is empty for one. `counted` are its statistics, a
+    line each, as they were then. There is no hardware where building it failed.
     """
 
     watch: Observation
@@ -76,6 +76,7 @@ class Course:
     sent: tuple[Sent, ...] = ()
     came: tuple[tuple[MsgBase, str], ...] = ()
     said: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    counted: tuple[str, ...] = ()
 
     @property
     def params(self) -> tuple[NotingParams, ...]:
@@ -85,12 +86,7 @@ class Course:
     @property
     def log(self) -> list[str]:
         """All that was seen, a line each: passages and services in their order, then what was counted."""
-        assert self.hardware is not None, "asked of a drive that came to its end"
-        try:
-            counted = [f"{each.name} of {each.component} is {each.value!r}" for each in statistics(self.hardware)]
-        except ComponentError as error:
-            counted = [first_line(error)]
-        return [*self.watch.lines, *counted]
+        return [*self.watch.lines, *self.counted]
 
     @property
     def held(self) -> list[str]:
@@ -119,7 +115,8 @@ class Course:
         if undeclared := sorted(name for params in self.params for name in params.asked):
             return "uses_declared_parameters_only", f"it reads {undeclared[0]!r}, which its PARAMS do not declare"
         if isinstance(error, LimitError):
-            return "drains", f"it must come to rest when all is served, and goes on: {in_words(error)}"
+            told = str(error).partition(";")[0]  # what follows is for who runs a bench
+            return "drains", f"it must come to rest when all is served, and goes on: {told}"
         if isinstance(error, DeadlockError):
             if held := self.held:
                 return "drains", f"nothing can happen any more, and {held[0]}"
@@ -210,11 +207,21 @@ class Stand:
         machine, engine = self._machine, self._engine
         if machine is not None:
             came = tuple((each.message, each.node) for each in machine.arrivals)
-            return Course(watch, machine.hardware, error, tuple(machine.sent), came)
+            counted = _counted(machine.hardware) if error is None else ()
+            return Course(watch, machine.hardware, error, tuple(machine.sent), came, counted=counted)
         if engine is None:
             return Course(watch, None, error)
         said = engine.findings() if error is None or isinstance(error, SanityError) else {}
-        return Course(watch, engine.hardware, error, said=said)
+        counted = _counted(engine.hardware) if error is None or isinstance(error, SanityError) else ()
+        return Course(watch, engine.hardware, error, said=said, counted=counted)
+
+
+def _counted(hardware: Hardware) -> tuple[str, ...]:
+    """Return what was counted, a line each, or the sentence that says why that cannot be told."""
+    try:
+        return tuple(f"{each.name} of {each.component} is {each.value!r}" for each in statistics(hardware))
+    except ComponentError as error:
+        return (first_line(error),)
 
 
 #: What puts a model into a machine and gives it work.

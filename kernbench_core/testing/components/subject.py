@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.params import resolve_params
+from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.components.drivers import BY_KIND
 from kernbench_core.testing.components.elsewhere import Elsewhere
@@ -39,11 +39,18 @@ class ComponentUnderTest:
         self.name = name
         self.cls: type[ComponentBase] = cls
         self.plugins = plugins
+        self._refuse_strange_names()
         self.elsewhere = elsewhere or Elsewhere(plugins, (name,))
         kinds = (plugins.components.made_for(name) or ("",)) if kind is None else (kind,)
         found = ((each, tuple(_drivers(plugins, each))) for each in kinds)
         self.kind, self.drivers = next((pair for pair in found if pair[1]), (kinds[0], ()))
         self.why = f"nothing drives nodes of kind {kinds[0]!r}; a kit '{DRIVES}{kinds[0]}' of a plug-in would"
+
+    def _mapping(self, what: str) -> object:
+        """Return what the plug-in's module says of its models; an empty mapping where it says nothing."""
+        provider = self.plugins.components.provider(self.name)
+        source = next(each for each in self.plugins.sources if each.provider == provider)
+        return vars(sys.modules[source.module]).get(what, {})
 
     def _said(self, what: str) -> object:
         """Return what the plug-in's module says of this model in a mapping; None where it says nothing.
@@ -51,12 +58,21 @@ class ComponentUnderTest:
         Raises:
             CheckFailed: it is no mapping.
         """
-        provider = self.plugins.components.provider(self.name)
-        source = next(each for each in self.plugins.sources if each.provider == provider)
-        said = vars(sys.modules[source.module]).get(what, {})
+        said = self._mapping(what)
         if not isinstance(said, Mapping):
             raise CheckFailed(f"{what} of its plug-in must map names of models, not be {said!r}")
         return said.get(self.name)
+
+    def _refuse_strange_names(self) -> None:
+        """Raise CheckFailed where the plug-in's module says something of a model that it does not register."""
+        models = self.plugins.components
+        own = [models[name].name for name in models if models.provider(name) == models.provider(self.name)]
+        for what in (SAME, GIVEN):
+            said = self._mapping(what)
+            for name in said if isinstance(said, Mapping) else ():
+                if name not in own:
+                    hint = did_you_mean(str(name), own)
+                    raise CheckFailed(f"{what} of its plug-in must name models of it, not {name!r}.{hint}")
 
     @property
     def other(self) -> str | None:

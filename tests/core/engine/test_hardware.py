@@ -104,6 +104,12 @@ def test_a_machine_without_what_a_component_needs_is_refused() -> None:
         ({"STATS": ("a", 3)}, "STATS must be a tuple of Stats, not ('a', 3)"),
         ({"STATS": [SEEN]}, f"STATS must be a tuple of Stats, not {[SEEN]!r}"),
         ({"PARAMS": (SEEN,)}, f"PARAMS must be a tuple of Params, not {(SEEN,)!r}"),
+        ({"ON_HEAD": "yes"}, "ON_HEAD must be True or False, not 'yes'"),
+        ({"bound_is_exact": 0}, "bound_is_exact must be True or False, not 0"),
+        ({"back_pressure": None}, "back_pressure must be True or False, not None"),
+        ({"servers": "two"}, "servers must be an integer of at least 1, not 'two'"),
+        ({"servers": 0}, "servers must be an integer of at least 1, not 0"),
+        ({"servers": True}, "servers must be an integer of at least 1, not True"),
     ],
 )
 def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sentence: str) -> None:
@@ -112,6 +118,22 @@ def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sent
     with pytest.raises(ConfigError) as caught:
         built(Classes(forward=cls))
     assert str(caught.value) == f"a: {cls.__module__}.Wrong.{sentence}; correct it."
+
+
+@pytest.mark.parametrize(
+    ("what", "must"),
+    [("overhead", "a plain function"), ("receive", "a plain function"), ("run", "a generator of SimPy events")],
+)
+def test_a_method_that_nobody_awaits_is_told(what: str, must: str) -> None:
+    """Before one is made; Python alone would warn, and the message be lost."""
+
+    async def method(self: ComponentBase, msg: MsgBase) -> float:
+        return 1.0
+
+    cls = type("Wrong", (ComponentBase,), {what: method})
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == f"a: {cls.__module__}.Wrong.{what} must be {must}, without async; it would never run."
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from kernbench_core.engine.watchdog import Limits, Progress, Watchdog
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import LimitError
 from kernbench_core.process.interrupt import WallTime
-from kernbench_core.units import EXACT_NS, GRID_NS
+from kernbench_core.units import EXACT_NS, GRID_NS, format_time
 
 
 class Clock:
@@ -81,6 +81,57 @@ def test_events_are_counted_exactly(most: int) -> None:
     env = ticking(500)
     Watchdog(env, Limits(max_events=502), None).run(lambda: False)
     assert env.events == 502
+
+
+@pytest.mark.parametrize(
+    ("moves", "told"),
+    [(10, ", and the last {} of them took no time: a process goes on at {} again and again; no higher limit would end "
+          "it, correct the model."),
+     (4_000, "; raise --max-events if it is only long.")],
+)  # fmt: skip
+def test_events_that_take_no_time_are_told_from_a_long_run(moves: int, told: str) -> None:
+    """Where most of them are at one time; how many is never said too high, and by less than a stretch too low."""
+    env = Environment()
+
+    def tick(env: Environment) -> ProcessGenerator:
+        for _ in range(moves):
+            yield env.timeout(1.0)
+        while True:
+            yield from inner(env)
+
+    def inner(env: Environment) -> ProcessGenerator:
+        yield env.timeout(0.0)
+
+    env.process(tick(env))
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(max_events=5_000), None).run(lambda: False)
+    still = re.search(r"the last (\d+) of", str(caught.value))
+    number = int(still[1]) if still is not None else 0
+    assert 5_000 - moves - 128 <= number <= 5_000 - moves or told.startswith(";")
+    line = inner.__code__.co_firstlineno + 1
+    assert str(caught.value) == (
+        f"the run reached its limit of 5000 events at simulated time {format_time(float(moves))}"
+        f"{told.format(number, f'{__file__}:{line}')}"
+    )
+
+
+def test_wall_time_that_goes_by_at_one_simulated_time_is_told(clock: Clock) -> None:
+    """A higher --timeout would not help either."""
+    env = Environment()
+
+    def spin(env: Environment) -> ProcessGenerator:
+        while True:
+            clock.now += 0.000_2
+            yield env.timeout(0.0)
+
+    env.process(spin(env))
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(timeout_s=2.0), None).run(lambda: False)
+    told = r"the run reached its limit of 2 s of wall time at simulated time 0 ns, after (\d+) events, and the last "
+    told += r"(\d+) of them took no time: a process goes on at (\S+):(\d+) again and again; no higher limit would "
+    found = re.fullmatch(f"{told}end it, correct the model\\.", str(caught.value))
+    assert found is not None, str(caught.value)
+    assert (found[1], found[3], int(found[4])) == (found[2], __file__, spin.__code__.co_firstlineno + 3)
 
 
 def test_simulated_time_up_to_the_limit_is_allowed() -> None:

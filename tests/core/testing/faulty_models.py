@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import itertools
 import math
+import os
+import random
+import time
 from typing import Any
 
 from kernbench_core.component import ComponentBase
@@ -311,6 +315,25 @@ class Early(Hop):
         super().emit(msg, head - gain, tail - gain)
 
 
+class CountsWhoAsks(Hop):
+    __doc__ = Hop.__doc__
+
+    STATS = (Stat("asked", "", "sum", "Messages that were timed."),)
+    asked = 0
+
+    def overhead(self, msg: Any) -> float:
+        self.asked += 1
+        return super().overhead(msg)
+
+
+class SlowerEachTime(Hop):
+    __doc__ = Hop.__doc__
+
+    def overhead(self, msg: Any) -> float:
+        self.seen += 1
+        return super().overhead(msg) + self.seen
+
+
 class EarlyProcess(SerialProcess):
     __doc__ = SerialProcess.__doc__
 
@@ -514,8 +537,67 @@ class CountsInItsClass(Hop):
         return float(self.params["overhead"]) + self.number
 
 
+class LastComeFirstServed(SerialEvents):
+    __doc__ = SerialEvents.__doc__
+
+    def done(self, msg: Any) -> None:
+        self.end(msg)
+        if self.waiting:
+            self.next(self.queue.pop())
+
+
+class Picks(ComponentBase):
+    """Serve what came last first.
+
+    Models: a stack.
+    Ignores: Start-up is free.
+    Timing: overhead each.
+    Source: none, a test.
+    """
+
+    PARAMS = Hop.PARAMS
+
+    def run(self, env: Any, msg: Any) -> Any:
+        yield env.timeout(self.params["overhead"])
+
+    def pick(self, queue: Any) -> Any:
+        return queue.pop()
+
+
+class ReadsTheEnvironment(Hop):
+    __doc__ = Hop.__doc__
+
+    def overhead(self, msg: Any) -> float:
+        return float(self.params["overhead"]) + len(os.environ.get("NO_SUCH_VARIABLE", ""))
+
+
+class ReadsTheClock(Hop):
+    __doc__ = Hop.__doc__
+
+    def __init__(self, node: Any, fabric: Any) -> None:
+        super().__init__(node, fabric)
+        self.late = time.time() < 0
+
+    def overhead(self, msg: Any) -> float:
+        return float(self.params["overhead"]) + self.late
+
+
+class AsksWhichDayItIs(Hop):
+    __doc__ = Hop.__doc__
+
+    def overhead(self, msg: Any) -> float:
+        return float(self.params["overhead"]) + (datetime.date.today().year < 2000)
+
+
+class DrawsLots(Hop):
+    __doc__ = Hop.__doc__
+
+    def overhead(self, msg: Any) -> float:
+        return float(self.params["overhead"]) + (random.random() > 1)
+
+
 #: The models that keep their word.
-HONEST = (Hop, Serial, SerialProcess, SerialEvents, Memory)
+HONEST = (Hop, Serial, SerialProcess, SerialEvents, Picks, Memory)
 #: The check that must find each of the others, and no other check may.
 FAULTS = {
     Undocumented: "documents_itself",
@@ -539,8 +621,11 @@ FAULTS = {
     LosesTheSixtyFifth: "conserves_messages_and_bytes",
     LosesReadsOfWhatWasWritten: "conserves_messages_and_bytes",
     CutsOffWhatIsNoPowerOfTwo: "conserves_messages_and_bytes",
+    LastComeFirstServed: "keeps_messages_in_order",
     KeepsTheLast: "drains",
     NeverRests: "drains",
+    CountsWhoAsks: "answers_alike_when_asked_again",
+    SlowerEachTime: "answers_alike_when_asked_again",
     Early: "never_undercuts_its_bound",
     EarlyProcess: "never_undercuts_its_bound",
     FasterThanItsPeak: "never_exceeds_its_peak",
@@ -561,6 +646,10 @@ FAULTS = {
     OtherStyle: "agrees_with_its_other_style",
     OrderOfASet: "logs_the_same_under_every_hash_seed",
     CountsInItsClass: "logs_the_same_in_another_process",
+    ReadsTheEnvironment: "reads_nothing_outside",
+    ReadsTheClock: "reads_nothing_outside",
+    AsksWhichDayItIs: "reads_nothing_outside",
+    DrawsLots: "reads_nothing_outside",
 }
 _OF = {name: f"faulty.{name.lower()}" for name in ("Serial", "SerialProcess", "SerialEvents", "OtherStyle")}
 #: Which models are the same, in another style.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from tests.core.plugin_site import Site
 from tests.core.testing.faulty_models import FAULTS, HONEST
 
 #: The checks that start processes; in the quick tests only for the models that they must find.
-PROCESSES = {"logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process"}
+PROCESSES = {"logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "reads_nothing_outside"}
 ALONE = {check.name for check in KIT.checks} - PROCESSES
 SFU = """
 from kernbench_core import ComponentBase, ComponentEntry, KitEntry, MsgBase, Param
@@ -84,9 +85,16 @@ def test_a_fault_is_found_by_the_check_named_for_it_alone(faulty: Plugins, cls: 
 
 
 def test_a_log_that_another_process_does_not_give_is_found(faulty: Plugins) -> None:
-    """Whether hashes are the cause or what the process did before; no other check fails."""
+    """Whether hashes are the cause, what the process did before, or what is read there; no other check fails."""
     planted = {f"faulty.{cls.__name__.lower()}": check for cls, check in FAULTS.items() if check in PROCESSES}
-    found = Conformance.of("faulty", faulty).results(planted)
+    found = list(Conformance.of("faulty", faulty).results(planted))
+    for name, what in (("readstheenvironment", "the environment"), ("readstheclock", "the clock"),
+                       ("askswhichdayitis", "the clock"), ("drawslots", "chance")):  # fmt: skip
+        (told,) = (each.reason for each in found if each.reason and each.outcome is CheckOutcome.FAILED
+                   and each.entry == f"faulty.{name}")  # fmt: skip
+        lead = r"it must depend on its parameters and on messages alone, and \S+faulty_models\.py:\d+ reads "
+        tail = "; make that a parameter, or draw from a random.Random with a seed"
+        assert re.fullmatch(f"{lead}{what}{tail}", told), told
     assert {each.entry: each.check for each in found if each.outcome is CheckOutcome.FAILED} == planted
 
 
@@ -112,6 +120,18 @@ def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins) -> N
         ("keepsthelast", "drains", "it must hold nothing in the end, and sip0.cube0.router0 holds Ping20 in its queue"),
         ("earlyprocess", "never_undercuts_its_bound",
          "sip0.cube0.router0 served Ping1 in 4 ns, and its min_service_ns says 5 ns"),
+        ("lastcomefirstserved", "keeps_messages_in_order",
+         "sip0.cube0.router1 sent Ping11 on to sip0.cube0.router0 before Ping9, which had come from east before it"),
+        ("picks", "keeps_messages_in_order",
+         "it picks what it serves, or serves several at once: some may overtake others, and do"),
+        ("neverrests", "drains",
+         "it must come to rest when all is served, and goes on: the run reached its limit of 200000 events at "
+         "simulated time 99.95 us"),
+        ("countswhoasks", "answers_alike_when_asked_again",
+         "overhead of Ping2, which bounds ask for, too, must count nothing, and 'asked' goes from 1 to 2; count it in "
+         "emit, say"),
+        ("slowereachtime", "answers_alike_when_asked_again",
+         "overhead of Ping2 must be the same when it is asked for again, not 5.0 and 6.0"),
         ("notime", "takes_time",
          "sip0.cube0.sram0 answered Transaction1, a read of 96 B, in 0 ns; memory must take time"),
         ("undeclared", "uses_declared_parameters_only", "it reads 'penalty', which its PARAMS do not declare"),
@@ -173,6 +193,16 @@ def test_what_has_no_default_is_given_by_the_plug_in(
     plugins = load_plugins(["acme = acme_given"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"drains"})
     assert found == ("drains", outcome, told)
+
+
+@pytest.mark.parametrize("what", ["kernbench_checked_with", "kernbench_same_models"])
+def test_what_is_said_of_no_model_does_not_open(site: Site, what: str) -> None:
+    """It would be passed over."""
+    site.module("acme_strange", SFU.format(kits=DRIVEN) + f"{what} = {{'acme.sfv': {{'lanes': 4}}}}")
+    plugins = load_plugins(["acme = acme_strange"], installed=False)
+    opened, *others = Conformance.of("acme", plugins).results()
+    assert (opened.check, opened.outcome, others) == ("opens", CheckOutcome.FAILED, [])
+    assert opened.reason == f"{what} of its plug-in must name models of it, not 'acme.sfv'. Did you mean 'acme.sfu'?"
 
 
 def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kernbench_core.cli import main
+from kernbench_core.errors import PluginError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.trace import open_trace
 from kernbench_core.testing import Conformance
 from tests.core.plugin_site import Site
 
@@ -19,12 +23,18 @@ ENTRIES = {
     "report_sections": "ReportSectionEntry('thing', '{}', 'X.')",
 }
 THINGS = """
+import click
 import kernbench_core as kb
 from attrs import evolve
 from kernbench_core.report import Section
 from kernbench_core.topology.mesh import MESH
 def nothing(): pass
 def bench(rt, n: int = 3): "Do nothing."
+async def waiting(log, out): pass
+def making(log, out): yield
+@click.command()
+async def waiter(): pass
+LATE = evolve(MESH, read=waiting)
 def export(log, out): pass
 def read(config): pass
 WRONG_READ = evolve(MESH, read=read)
@@ -71,6 +81,11 @@ def test_a_target_that_cannot_be_imported_fails(site: Site, sort: str) -> None:
         ("exporters", "export", "passed"),
         ("exporters", "nothing", "failed its target must take 2 arguments, but () does not: too many positional "
          "arguments"),
+        ("exporters", "waiting", "failed its target must be a function without async: it would never run"),
+        ("exporters", "making", "failed its target must be a plain function, with neither yield nor async: it would "
+         "never run"),
+        ("machines", "LATE", "failed its read must be a function without async: it would never run"),
+        ("commands", "waiter", "failed it must be a plain function, with neither yield nor async: it would never run"),
         ("machines", "WRONG_READ", "failed its read must take 2 arguments, but (config) does not: too many positional "
          "arguments"),
         ("commands", "SECTION.title", "failed it must be a click command, not 'S'"),
@@ -91,6 +106,27 @@ def test_what_does_not_fit_is_told(site: Site, sort: str, target: str, told: str
     """By the number of arguments that it will be called with."""
     found = verdict(site, sort, target)
     assert found == told if told == "passed" else found.startswith(told)
+
+
+def test_what_would_never_run_is_refused_where_it_is_used(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Instead of a trace without a byte, or a command that does nothing, with a warning of Python's."""
+    hooks = """
+def kernbench_exporters(): return [kb.ExporterEntry('thing', 'never_running:waiting', ('.x',), 'X.')]
+def kernbench_commands(): return [kb.CommandEntry('later', 'never_running:waiter', 'X.')]
+"""
+    site.module("never_running", THINGS + hooks)
+    plugins = load_plugins(["acme = never_running"], installed=False)
+    told = (
+        "of never_running (source tree) must be a plain function, with neither yield nor async: it would never run; "
+        "repair or reinstall never_running (source tree)."
+    )
+    with pytest.raises(PluginError) as caught:
+        open_trace(tmp_path / "a.x", plugins.exporters)
+    assert str(caught.value) == f"exporter 'thing' {told}"
+    assert main(["later"], plugins) == 6
+    assert capsys.readouterr().err == f"error: command 'later' {told}\n"
 
 
 def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,8 +157,11 @@ def test_model_that_never_ends_fails_its_test() -> None:
             while True:
                 yield env.timeout(0.0)
 
-    with pytest.raises(LimitError):
-        Rig(Restless, limits=Limits(max_events=1000)).feed(0).run()
+    with pytest.raises(LimitError) as caught:
+        Rig(Restless, limits=Limits(max_events=5000)).feed(0).run()
+    told = str(caught.value)
+    assert "of them took no time: a process goes on at " in told
+    assert told.endswith(" again and again; correct the model, or give the machine other limits.")
     with pytest.raises(LimitError) as caught:
         assert_ready_at(Rig(Restless, limits=Limits(max_events=1000)).feed(0), 9.0)
     assert str(caught.value) == f"the machine must reach {9.0 - GRID_NS!r} ns within 1000 events; correct the model."
