@@ -51,10 +51,11 @@ class KernelAlone:
 
     rt: Runtime
     run_trial: RunTrial
-    launches: list[LaunchFigures] = field(factory=list)
+    launches: tuple[LaunchFigures, ...] = ()
     points: int | None = None
     _held: dict[int, HeldArray] = field(factory=dict)
     _copies: dict[int, Array] = field(factory=dict)
+    _asked: list[JitLaunch] = field(factory=list)
     _trying: bool = False
     _seen: dict[object, LaunchFigures] = field(factory=dict)
 
@@ -82,19 +83,23 @@ class KernelAlone:
         """The machine that the kernel runs on."""
         return facts_of(self.rt)
 
-    def launch(self, asked: JitLaunch) -> LaunchFigures:
-        """Run the kernel on the device, and return its figures; a trial beside the run."""
+    def launch(self, asked: JitLaunch) -> Any:
+        """Note the launch; run a trial beside the run, and return its figures."""
         if self._trying:
             return self._trial(asked)
-        arguments: dict[str, Any] = {}
-        for name, value in asked.arguments.items():
-            held = self._held.get(id(value))
-            if held is not None and held.alike is not None and held.alike.tobytes() != held.array.tobytes():
-                self.rt.preload(held.tensor, held.array)
-            arguments[name] = value if held is None else held.tensor
-        handle = self.rt.launch(asked.kernel, grid=asked.grid, **arguments)
-        self.launches.append(handle.figures)
-        return handle.figures
+        self._asked.append(asked)
+        return None
+
+    def start(self) -> None:
+        """Run on the device what was asked for."""
+        for asked in self._asked:
+            arguments: dict[str, Any] = {}
+            for name, value in asked.arguments.items():
+                held = self._held.get(id(value))
+                if held is not None and held.alike is not None and held.alike.tobytes() != held.array.tobytes():
+                    self.rt.preload(held.tensor, held.array)
+                arguments[name] = value if held is None else held.tensor
+            self.rt.launch(asked.kernel, grid=asked.grid, **arguments)
 
     @contextmanager
     def trying(self, arguments: Iterable[object], hooked: bool) -> Iterator[None]:
@@ -148,6 +153,7 @@ def jit_program(kernel: Launchable, grid: Grid, run_trial: RunTrial) -> Callable
                 kernel.run(grid=grid, **arguments)
         finally:
             simulation.leave()
+        alone.start()  # outside: what ends a run in the midst of a launch does not come back to here
 
     program.__name__, program.__doc__ = kernel.__name__, kernel.__doc__
     return program

@@ -13,6 +13,7 @@ from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches
 from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
+from kernbench_core.memory.outside import OutsideAccesses
 from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.topology.design import Design, Machine
@@ -55,6 +56,7 @@ class Device:
         data: bool = True,
         race_by: str = "pe",
         materialize: str = "determined",
+        oob: str = "error",
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
@@ -78,6 +80,7 @@ class Device:
             ops=ops,
             meter=meter,
             materializes=materialize == "on_demand",
+            outside=OutsideAccesses() if oob == "poison" else None,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from math import prod
 from typing import ClassVar
 
+from attrs import evolve
+
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import (
@@ -28,7 +30,7 @@ from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import WriteTicket
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
-from kernbench_core.values.views import FillValue, ground
+from kernbench_core.values.views import FillValue, ground, poison
 
 _DESCRIPTOR_BYTES = 16
 
@@ -262,12 +264,15 @@ class MaskedStoreCmd(DmaWriteCmd):
 
 
 def scatter(source: Value, moved: Transfer, fill: FillValue) -> Value:
-    """Put the moved elements where they belong in the tensor; `fill` is everywhere else."""
+    """Put the moved elements where they belong in the tensor; outside its memory is poison, and `fill` elsewhere."""
     parts = [ground(fill, prod(moved.shape) * fill.nbytes)]
     offset = 0
     for region in moved.inside or ():
         parts.append(Part(region, source, Region(offset, region.nbytes)))
         offset += region.nbytes
+    if moved.outside:
+        outside = FillValue(poison(moved.dtype))
+        parts += [evolve(ground(outside, region.nbytes), dst=region) for region in moved.outside]
     return AssemblyValue(moved.shape, moved.dtype, tuple(parts))
 
 

@@ -17,6 +17,7 @@ from kernbench_core.values.memory_store import MemoryStore
 if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import OnDemand
     from kernbench_core.memory.hazards import Hazards
+    from kernbench_core.memory.outside import OutsideAccesses
     from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.messages import Launch
 
@@ -75,8 +76,9 @@ class Kernels:
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
     hold, `ops` are what plug-ins add to the language, `meter` measures launches. Where it `materializes`, kernels may
-    read what only phase 2 knows: it is computed then, at no simulated time. `ignored` counts, by a sentence
-    on each, what kernels said that changes nothing.
+    read what only phase 2 knows: it is computed then, at no simulated time. With `outside`, accesses to elements that
+    are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence on each, what kernels
+    said that changes nothing.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Kernels:
         ops: OpsOfPlugins | None = None,
         meter: MeasuresLaunches | None = None,
         materializes: bool = False,
+        outside: OutsideAccesses | None = None,
     ) -> None:
         self.memory = memory
         self.store = store
@@ -101,6 +104,7 @@ class Kernels:
         self.ops = ops or OpsOfPlugins({})
         self.meter = meter
         self.materializes = materializes
+        self.outside = outside
         self.states: dict[int, PeState] = {}
         self.ignored: Counter[str] = Counter()
 

@@ -246,7 +246,8 @@ class Ref(Placeholder):
 class Transfer:
     """What an access moves: virtual `regions` in order, as a tensor of `shape` and `dtype`, `nbytes` in all.
 
-    `inside` is None when every element is moved, else where the moved bytes lie in the row-major tensor.
+    `inside` is None when every element is moved, else where the moved bytes lie in the row-major tensor. `outside` are
+    the bytes there of elements that were asked for and are outside of the tensor in memory, where that is no error.
     """
 
     regions: tuple[Region, ...]
@@ -254,6 +255,7 @@ class Transfer:
     dtype: str
     nbytes: int
     inside: tuple[Region, ...] | None = None
+    outside: tuple[Region, ...] = ()
 
 
 def _base(pointer: Pointer) -> int:

@@ -54,6 +54,8 @@ FORM: Final[Mapping[str, Any]] = {
     "interrupted": bool,
     "hazards": [{"kind": str, "name": str, "index": Maybe([int]), "nbytes": int, "first": _USE, "second": _USE,
                  "count": int}],
+    "outside": Maybe([{"call": str, "line": str, "pe": str, "name": str, "shape": [int], "index": [int],
+                       "writes": bool, "elements": int, "count": int}]),
     "rows": [dict], "warnings": [str],
     "statistics": [{"name": str, "value": NUMBER, "unit": str, "combined": str, "of": int, "component": str,
                     "sentence": str}],

@@ -54,6 +54,10 @@ def command(result: Mapping[str, Any]) -> str:
         words += ["--race-by", str(manifest["race_by"])]
     if manifest.get("materialize", "determined") != "determined":
         words += ["--materialize", str(manifest["materialize"])]
+    if manifest.get("oob", "error") != "error":
+        words += ["--oob", str(manifest["oob"])]
+    if manifest.get("grid") is not None:
+        words += ["--grid", str(manifest["grid"])]
     words += [word for limit in _limits(manifest.get("limits") or {}) for word in limit]
     words += [f"--{flag.replace('_', '-')}" for flag in _FLAGS if manifest.get(flag)]
     return shlex.join(words)

@@ -40,6 +40,9 @@ def _figures(page: RunPage) -> Any:
         )
     hazards = len(result.get("hazards", ()))
     yield "hazards", str(hazards), "uses of memory that nothing orders"
+    outside = sum(each["elements"] for each in result.get("outside", ()))
+    if outside:
+        yield "outside", f"{outside:,}", "elements outside of tensors: poison, or dropped"
     yield "ops", f"{result['ops']:,}", f"{result['events']:,} events in {result['wall_s']:.2f} s"
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 #: Options of a run that trials of a kernel's configurations have, too.
-OF_TRIALS = ("device", "seed", "data", "race_by", "materialize", "max_events", "max_sim_ns", "timeout_s")
+OF_TRIALS = ("device", "seed", "data", "race_by", "materialize", "oob", "max_events", "max_sim_ns", "timeout_s")
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -89,10 +89,11 @@ def run(call: RunCall) -> RunResult:
     the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
     "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). With
     `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
-    ("determined") that is a PendingDataError. `on_progress`
-    is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about four times a second
-    within one, whenever the run comes back to the simulator; a `watcher` (`RunWatcher` of `kernbench_core.runs`) is
-    given pages of what there is so far, too. `plugins`
+    ("determined") that is a PendingDataError. With `oob` "poison" loads of elements outside of their tensor give NaN,
+    or integers of bytes 0xa5, and stores to them are dropped; the result counts both, which by default ("error") are
+    errors. `on_progress` is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about
+    four times a second within one, whenever the run comes back to the simulator; a `watcher` (`RunWatcher` of
+    `kernbench_core.runs`) is given pages of what there is so far, too. `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
@@ -257,6 +258,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             tcm_map=options.tcm_map or request.wants_timeline,
             race_by=options.race_by,
             materialize=options.materialize,
+            oob=options.oob,
             plugins=plugins,
             wall=wall,
             inputs=request.inputs,
@@ -322,6 +324,7 @@ def _result(
         explain=None if recorder is None else recorder.explanation(engine.shared.requests, engine.meter.point),
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
+        outside=() if engine.device.kernels.outside is None else engine.device.kernels.outside.found(),
         branch_values=engine.device.on_demand.branch_values,
         host_reads=engine.device.on_demand.host_reads,
         launches=engine.figures(),

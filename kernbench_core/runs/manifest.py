@@ -45,7 +45,7 @@ _OPTIONS: Mapping[str, Any] = {
     if option.kept and name not in _LIMITS
 }
 #: Those that manifests of earlier versions do not have.
-_LATER = ("verify_ops", "race_by", "materialize", "grid", "changes")
+_LATER = ("verify_ops", "race_by", "materialize", "oob", "grid", "changes")
 _WORDS: Mapping[Any, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list",
                              dict | None: "an object or null"}  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.
@@ -149,7 +149,7 @@ def _faults(found: Mapping[str, object]) -> Iterator[str]:
             yield f"{name} is {found[name]!r}, not {_WORDS.get(kind, 'text or null')}"
     if isinstance(found["seed"], int) and found["seed"] < 0:
         yield f"seed is {found['seed']}, not an integer of at least 0"
-    for name in ("race_by", "materialize"):
+    for name in ("race_by", "materialize", "oob"):
         choice, chosen = command_options(RunOptions)[name], found.get(name, _OPTIONS[name])
         if isinstance(chosen, str) and chosen not in choice.choices:
             yield f"{name} is {chosen!r}, not {choice.choice}"

@@ -134,6 +134,14 @@ class RunOptions:
             choices=("determined", "on_demand"),
         ),
     ] = "determined"
+    oob: Annotated[
+        str,
+        Option(
+            "What accesses outside of their tensor are: errors, or poison that is read and writes that are dropped.",
+            kept=True,
+            choices=("error", "poison"),
+        ),
+    ] = "error"
     out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
     report: Annotated[
         str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
@@ -166,7 +174,7 @@ class RunOptions:
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
         _ = self.cut_to, self.extents
-        for name in ("race_by", "materialize", "level", "links"):
+        for name in ("race_by", "materialize", "oob", "level", "links"):
             choice, given = command_options(RunOptions)[name], getattr(self, name)
             if not isinstance(given, str) or given not in choice.choices:
                 raise UsageError(f"{name} must be {choice.choice}, not {brief(given)}.")

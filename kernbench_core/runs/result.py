@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
     from kernbench_core.memory.hazard import Hazard
+    from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.oplog.log import OpLog
     from kernbench_core.timeline import Timeline
@@ -56,7 +57,8 @@ class RunResult:
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
     did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
-    unless they were asked for. `hazards` are uses of memory that nothing orders, found with and without data. `rows`
+    unless they were asked for. `hazards` are uses of memory that nothing orders, found with and without data; `outside`
+    are accesses to elements outside of tensors, where these are no errors. `rows`
     are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
     says what happened when, where it was asked for, as with `timeline=True` or `out`. `unwritten` are the options of
     files, as "--out", that an interrupt left unwritten.
@@ -83,6 +85,7 @@ class RunResult:
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
     hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
+    outside: tuple[OutsideAccess, ...] = attrs.field(default=(), converter=_listed)
     branch_values: BranchValues = attrs.field(factory=BranchValues)
     host_reads: HostReads = attrs.field(factory=HostReads)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
@@ -211,6 +214,7 @@ class RunResult:
             "branch_values": attrs.asdict(self.branch_values),
             "host_reads": attrs.asdict(self.host_reads),
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
+            "outside": [attrs.asdict(each) for each in self.outside],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
                 for row in self.rows

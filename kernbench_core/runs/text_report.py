@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
+from kernbench_core.memory.outside import count_outside
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import PHASES, RunResult, count_hazards
 from kernbench_core.units import format_bytes, format_count, format_time
@@ -112,7 +113,7 @@ def verdict(result: RunResult) -> Text:
         line = Text.assemble(line, ", ", told, count)
     if result.hazards:
         line = Text.assemble(line, ", ", (count_hazards(result.hazards), "bold red"))
-    return line
+    return Text.assemble(line, ", ", (count_outside(result.outside), "bold red")) if result.outside else line
 
 
 def _verdict(result: RunResult) -> Text:
@@ -303,7 +304,8 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
             for failure in (() if verification is None else verification.failures)
             for line in failure.splitlines()
         )
-    lines.extend(_hazards(result, verbose))
+    lines.extend(_listed(result.hazards, verbose, lambda hazard: hazard.lines(folders=verbose)))
+    lines.extend(_listed(result.outside, verbose, lambda access: [str(access)]))
     if result.branch_values.read:
         lines.append(Text(result.branch_values.words))
     lines.append(_counts(result))
@@ -334,13 +336,12 @@ def _is_wider(table: Table, console: Console) -> bool:
     return console.measure(table, options=console.options.update(width=1000)).maximum > console.width
 
 
-def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
-    """List the hazards with both sides: all of them, or the first."""
-    listed = result.hazards if verbose else result.hazards[:1]
-    yield from (Text(shown(f"  {line}"), "red") for hazard in listed for line in hazard.lines(folders=verbose))
-    more = len(result.hazards) - len(listed)
-    if more:
-        yield Text(f"  and {more} more; -v lists them", "red")
+def _listed(found: Sequence[Any], verbose: bool, lines: Callable[[Any], Iterable[str]]) -> Iterable[Text]:
+    """List what is to be said of uses of memory: all of it, or the first."""
+    listed = found if verbose else found[:1]
+    yield from (Text(shown(f"  {line}"), "red") for each in listed for line in lines(each))
+    if len(found) > len(listed):
+        yield Text(f"  and {len(found) - len(listed)} more; -v lists them", "red")
 
 
 def _counts(result: RunResult) -> Text:

@@ -18,6 +18,14 @@ class FillValue(ArrayValue):
     __slots__ = ()
 
 
+def poison(dtype: str) -> Array:
+    """Return the element that stands for what is read outside of a tensor: NaN, True, or an integer of bytes 0xa5."""
+    kind = dtypes.numpy_dtype(dtype)
+    if dtypes.is_float(dtype):
+        return np.asarray(np.nan, kind)
+    return np.asarray(True) if dtype == "bool" else np.frombuffer(b"\xa5" * kind.itemsize, kind).reshape(())
+
+
 class AbstractValue(Value):
     """A shape and a dtype without data, for runs that keep shapes only; its data is refused."""
 

@@ -11,12 +11,13 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.outside import noted_transfer
 from kernbench_core.kernel.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.values.dtypes import dtype_of, itemsize
-from kernbench_core.values.views import FillValue
+from kernbench_core.values.views import FillValue, poison
 
 
 class MemoryLanguage(Family):
@@ -41,8 +42,9 @@ class MemoryLanguage(Family):
         """Bring a tile from HBM to the scratchpad: through a tensor of pointers, or `shape` from one pointer.
 
         `strides` count elements, row-major by default. Elements that `mask` turns off are neither checked nor
-        transferred and hold `other` (default 0). With `wait=False` the tile is on its way, and is waited for when it is
-        used. Memory is sampled when the load completes. The cache hints are accepted and change nothing.
+        transferred and hold `other` (default 0; poison in a run whose accesses may be outside). With `wait=False` the
+        tile is on its way, and is waited for when it is used. Memory is sampled when the load completes. The cache
+        hints are accepted and change nothing.
         """
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
         fill = self._fill(other, transfer)
@@ -64,13 +66,16 @@ class MemoryLanguage(Family):
         """Give what elements hold that are not transferred; None where all are. A tensor is chosen from afterwards."""
         if transfer.inside is None:
             return None
+        if other is None and self._state.kernels.outside is not None:
+            return FillValue(poison(transfer.dtype))
         number = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
         return FillValue(self._immediate(number, transfer.dtype).array())
 
     def _transfer(
-        self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Sequence[int] | None, dtype: Any, op: str
-    ) -> Transfer:
-        """Find out what an access moves."""
+        self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Sequence[int] | None, dtype: Any, op: str,
+        *, merged: bool = False,
+    ) -> Transfer:  # fmt: skip
+        """Find out what an access moves; one that is `merged` later moves all, and must be inside its tensor."""
         if isinstance(pointer, Ref):
             ref = pointer
         elif not isinstance(pointer, Pointer):
@@ -84,16 +89,21 @@ class MemoryLanguage(Family):
                     f"{op} at {describe_site(call_site())} must be given a shape when it is given strides or a dtype; "
                     "add shape=."
                 )
-            return pointer_transfer(pointer, self._known_mask(mask, op), op)
+            return self._through(pointer, self._known_mask(mask, op), op, merged)
         else:
             ref = make_ref(pointer, shape, strides, None if dtype is None else dtype_of(dtype), op)
-        return direct_transfer(ref, op) if mask is None else self._masked_direct(ref, mask, op)
-
-    def _masked_direct(self, ref: Ref, mask: Any, op: str) -> Transfer:
-        """Find out what a masked access to a tile moves: the same as through the tile's pointers."""
+        if mask is None and (merged or self._state.kernels.outside is None):
+            return direct_transfer(ref, op)
         start = (ref.base - ref.pointer.tensor.va) // itemsize(ref.dtype)
         pointers = Pointer(ref.pointer.tensor, IndexTensor(ref.shape, start, ref.strides), ref.dtype)
-        return pointer_transfer(pointers, self._known_mask(mask, op), op)
+        return self._through(pointers, self._known_mask(mask, op), op, merged)
+
+    def _through(self, pointer: Pointer, mask: Any, op: str, merged: bool) -> Transfer:
+        """Find out what an access through pointers moves, without what is outside where that is no error."""
+        noted = self._state.kernels.outside
+        if noted is None or merged:
+            return pointer_transfer(pointer, mask, op)
+        return noted_transfer(pointer, mask, op, self._state, noted)
 
     def _known_mask(self, mask: Any, op: str) -> Any:
         """Give a mask as a bool array, or None; PendingDataError when it is known only after phase 2."""
@@ -137,7 +147,8 @@ class MemoryLanguage(Family):
         if single and shape is None and isinstance(value, Tensor | IndexTensor) and value.shape:
             shape = value.shape
         pending = self._pending_mask(mask)
-        transfer = self._transfer(pointer, None if pending is not None else mask, shape, strides, None, "tl.store")
+        merged = pending is not None
+        transfer = self._transfer(pointer, None if merged else mask, shape, strides, None, "tl.store", merged=merged)
         tile = self._as_tensor(value, transfer.dtype, transfer.shape)
         site, memory = call_site(), self._state.memory
         tensor = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Options of the run that a trial has, too: those that say what the machine is, and when to stop.
 _OF_TRIALS = (
-    "components", "set", "device", "seed", "data", "race_by", "max_events", "max_sim_ns", "timeout_s", "plugins",
+    "components", "set", "device", "seed", "data", "race_by", "oob", "max_events", "max_sim_ns", "timeout_s", "plugins",
 )  # fmt: skip
 
 
