@@ -407,6 +407,9 @@ def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, P
     assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] < boxes[1]["x"]
     page.evaluate("kernbench.run(0).set('window', [10, 20])")
     assert page.evaluate("kernbench.run(1).window") is None
+    page.set_viewport_size({"width": 320, "height": 225})
+    assert page.locator("#compared td[data-head='against a']").count() > 5
+    assert page.evaluate("(each => each.scrollWidth - each.clientWidth)(document.querySelector('#compared .wide'))") == 0
 
 
 @pytest.mark.slow
