@@ -409,7 +409,7 @@ def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, P
     assert page.evaluate("kernbench.run(1).window") is None
     page.set_viewport_size({"width": 320, "height": 225})
     assert page.locator("#compared td[data-head='against a']").count() > 5
-    assert page.evaluate("(each => each.scrollWidth - each.clientWidth)(document.querySelector('#compared .wide'))") == 0
+    assert page.locator("#compared .wide").evaluate("each => each.scrollWidth - each.clientWidth") == 0
 
 
 @pytest.mark.slow
