@@ -93,6 +93,22 @@ class DataExecutor:
             self._execute([self._maker(r) for r in wanted if r.pending], set(wanted), None)
         return value.array()
 
+    def makers(self, value: Value) -> tuple[OpId, ...]:
+        """Return the ops whose results the data of a value needs and that are not computed yet.
+
+        Of an op that the log does not have it is not known what that needs.
+        """
+        self._sync()
+        found: dict[ResultValue, None] = {}
+        stack = [result for result in self._own(value).results() if result.pending]
+        while stack:
+            result = stack.pop()
+            if result not in found:
+                found[result] = None
+                op = self._ops.get(result.op_id)
+                stack += [] if op is None else [each for each in op.reads() if each.pending]
+        return tuple(result.op_id for result in found)
+
     def pending_ops(self, values: Iterable[Value]) -> int:
         """Count the ops that the data of these values need and that are not computed yet."""
         self._sync()

@@ -14,7 +14,7 @@ import attrs
 from kernbench_core.callsite import CallSite, describe_site, site_of_frame
 from kernbench_core.errors import SanityError
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.value import AssemblyValue, Value
+from kernbench_core.values.value import AssemblyValue, OpId, Value
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
@@ -88,11 +88,7 @@ class OnDemand:
         `why` names the call that reads; a `branch` value is one that a kernel reads while its own launch goes on, a
         `host` value one that the host program reads.
         """
-        if self._executor is None:
-            from kernbench_core.compute.executor import DataExecutor
-
-            self._executor = DataExecutor(self._log, self._store, self._functions)
-        found = self._executor.materialize(value)
+        found = self._computing.materialize(value)
         content = value.content()
         if branch:
             self._branched[content] = None
@@ -102,6 +98,18 @@ class OnDemand:
             self._room -= found.nbytes
             self._reads[content] = Read(found, why, site_of_frame(sys._getframe()))
         return found
+
+    def makers(self, value: Value) -> tuple[OpId, ...]:
+        """Return the ops that are to be computed for the data of a value."""
+        return self._computing.makers(value)
+
+    @property
+    def _computing(self) -> DataExecutor:
+        if self._executor is None:
+            from kernbench_core.compute.executor import DataExecutor
+
+            self._executor = DataExecutor(self._log, self._store, self._functions)
+        return self._executor
 
     def confirm(self, executor: DataExecutor, maker: Callable[[Failure], str]) -> None:
         """Raise SanityError where phase 2 gives other data than was read: what a run did with it was timed wrongly.

@@ -83,6 +83,8 @@ class KernelCommand(Command):
     def at_issue(self, state: PeState, now: float) -> None:
         """Take effect at `now` ns, when the CPU of its PE sends it; called once, by the runner."""
         self.state = state
+        if state.kernels.flying is not None:
+            state.kernels.flying[self.op_id] = self
         for block in self.blocks:
             block.users += 1
         if state.hazards is not None:
@@ -106,6 +108,8 @@ class KernelCommand(Command):
         except KernbenchError as error:
             self.error = error
         state = self.state
+        if state.kernels.flying is not None:
+            del state.kernels.flying[self.op_id]
         if self.uses and state.hazards is not None:
             state.hazards.landed(self, self.tail)
         self._give_up_blocks()
@@ -129,6 +133,12 @@ def command_of(msg: object) -> KernelCommand | None:
         origin = msg.origin if isinstance(msg, MsgBase) else None
         msg = origin if origin is not None else getattr(getattr(msg, "on_done", None), "__self__", None)
     return msg
+
+
+class Results(tuple[Command, ...]):
+    """Commands under way whose results a kernel needs, its own and those of other PEs."""
+
+    __slots__ = ()
 
 
 class AnyOf:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kernbench_core.memory.hazards import Hazards
     from kernbench_core.memory.outside import OutsideAccesses
     from kernbench_core.memory.scratchpad_map import TcmRecorder
-    from kernbench_core.messages import Launch
+    from kernbench_core.messages import Command, Launch
+    from kernbench_core.values.value import OpId
 
 
 class RunsPrograms(Protocol):
@@ -106,6 +107,8 @@ class Kernels:
         self.materializes = materializes
         self.outside = outside
         self.states: dict[int, PeState] = {}
+        #: The commands that are not complete, by op, where kernels may wait for what they make.
+        self.flying: dict[OpId, Command] | None = {} if materializes else None
         self.ignored: Counter[str] = Counter()
 
     def state(self, site: PeSite) -> PeState:

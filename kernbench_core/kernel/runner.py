@@ -15,7 +15,7 @@ from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceb
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
 from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
-from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.commands import KernelCommand, Results
 from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
@@ -178,23 +178,28 @@ class KernelRunner:
             bridge.close()
 
     def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> _Steps:
-        """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for."""
+        """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for.
+
+        Waiting for results, of other PEs too, orders nothing: it is the data that is not there before.
+        """
         overhead = self._component.dispatch_overhead_ns
         send, hazards = self._component.send_command, state.hazards
         request = step()
         while type(request) is not Finished:
             try:
-                if type(request) is tuple:
+                waited: Iterable[KernelCommand] = ()
+                if type(request) is Results:
+                    yield from self._await(env, request)
+                elif type(request) is tuple:
                     yield from self._await(env, request)
                     if hazards is not None:
                         hazards.waited(request)
-                    waited: Iterable[KernelCommand] = request
+                    waited = request
                 else:
                     if overhead:
                         yield env.timeout(overhead)
                     request.at_issue(state, env.now)
                     send(request.message)
-                    waited = ()
                     if request.blocking:
                         self._waiting_for, self._since = (request,), env.now
                         yield request.done
@@ -207,7 +212,7 @@ class KernelRunner:
             else:
                 request = bridge.resume()
 
-    def _await(self, env: Environment, commands: Iterable[KernelCommand]) -> _Steps:
+    def _await(self, env: Environment, commands: Iterable[Command]) -> _Steps:
         self._waiting_for, self._since = tuple(commands), env.now
         for command in self._waiting_for:
             if not command.done.fired:

@@ -10,7 +10,7 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd
+from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd, Results
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
@@ -26,6 +26,7 @@ from kernbench_core.values.value import ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.on_demand import OnDemand
     from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.bridge import Bridge
     from kernbench_core.kernel.pe_state import PeState
@@ -146,11 +147,21 @@ class Dispatcher(Family):
         on_demand = self._state.on_demand
         if on_demand is None or not value.results():
             return value.array()
+        self._await_results(value, on_demand)
         try:
             return on_demand.array(value, why, branch=not self.determined(value))
         except ExecutionError as error:
             here = f"{why} at {describe_site(call_site())}"
             raise KernelError(f"{here} must have data that can be computed: {error}") from error
+
+    def _await_results(self, value: Value, on_demand: OnDemand) -> None:
+        """Come back, in simulated time, when all the ops are over that make a value."""
+        flying = self._state.kernels.flying
+        while flying and value.pending:
+            needed = Results(flying[op] for op in on_demand.makers(value) if op in flying)
+            if not needed:
+                return
+            self._bridge.suspend(needed)
 
     # Operands ---------------------------------------------------------------------------------------
 
