@@ -94,20 +94,15 @@ class DataExecutor:
         return value.array()
 
     def makers(self, value: Value) -> tuple[OpId, ...]:
-        """Return the ops whose results the data of a value needs and that are not computed yet.
-
-        Of an op that the log does not have it is not known what that needs.
-        """
+        """Return the ops that the data of a value needs and that are not computed, as far as the log has them."""
         self._sync()
-        found: dict[ResultValue, None] = {}
-        stack = [result for result in self._own(value).results() if result.pending]
+        found, stack = dict[OpId, None](), [self._own(value)]
         while stack:
-            result = stack.pop()
-            if result not in found:
-                found[result] = None
-                op = self._ops.get(result.op_id)
-                stack += [] if op is None else [each for each in op.reads() if each.pending]
-        return tuple(result.op_id for result in found)
+            for result in stack.pop().results():
+                if result.pending and result.op_id not in found:
+                    found[result.op_id] = None
+                    stack += self._ops[result.op_id].inputs if result.op_id in self._ops else ()
+        return tuple(found)
 
     def pending_ops(self, values: Iterable[Value]) -> int:
         """Count the ops that the data of these values need and that are not computed yet."""
