@@ -49,10 +49,12 @@ class TraceFile:
         size = self.path.stat().st_size
         if size >= LARGE and not self.compress:
             name = self.path.name
-            others = f", and {' or '.join(self.others)} may do, too" if self.others else ""
+            other = [repr(f"{name.removesuffix(self.path.suffix)}{suffix}") for suffix in self.others]
+            others = f", {' or '.join(other)} in another format" if other else ""
+            less = "; --level and --window leave out what need not be seen" if self.takes == "timeline" else ""
             warnings.warn(
                 f"trace file {name!r} has {format_bytes(size)}, which viewers open slowly; '{name}.gz' holds the same "
-                f"in a part of that{others}.",
+                f"in a part of that{others}{less}.",
                 KernbenchWarning,
                 stacklevel=2,
             )

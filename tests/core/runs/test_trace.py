@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kernbench_core.errors import KernbenchWarning, LimitError, PluginError, UsageError
@@ -126,8 +127,8 @@ def test_an_exporter_is_given_what_it_takes(tmp_path: Path, monkeypatch: pytest.
         ),
         (
             "t.txt", 3072, (".log", ".bin"),
-            "trace file 't.txt' has 3 KiB, which viewers open slowly; 't.txt.gz' holds the same in a part of that, and "
-            ".bin or .log may do, too.",
+            "trace file 't.txt' has 3 KiB, which viewers open slowly; 't.txt.gz' holds the same in a part of that, "
+            "'t.bin' or 't.log' in another format.",
         ),
     ],
 )  # fmt: skip
@@ -140,3 +141,15 @@ def test_a_large_trace_has_a_word_on_smaller_ones(
         warnings.simplefilter("always", KernbenchWarning)
         open_trace(tmp_path / name, registry(tmp_path, monkeypatch, ".txt", *others)).write(["x" * (digits - 4)], None)
     assert [str(each.message) for each in caught] == ([told] if told else [])
+
+
+def test_a_large_timeline_can_be_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said where it can: an op log has no levels."""
+    monkeypatch.setattr(trace_module, "LARGE", 1024)
+    made = attrs.evolve(open_trace(tmp_path / "t.txt", registry(tmp_path, monkeypatch, ".txt")), takes="timeline")
+    with pytest.warns(KernbenchWarning) as caught:
+        made.write(None, timeline=["x" * 2044])
+    assert str(caught[0].message) == (
+        "trace file 't.txt' has 2 KiB, which viewers open slowly; 't.txt.gz' holds the same in a part of that; --level "
+        "and --window leave out what need not be seen."
+    )
