@@ -1,6 +1,6 @@
-"""Write the pictures of docs/report.md: screenshots of a small run's page.
+"""Write the pictures of docs/report.md: screenshots of the pages of small runs.
 
-    python tools/report_pictures.py
+    python tools/report_pictures.py [FOLDER]
 
 It needs a Chromium.
 """
@@ -8,34 +8,70 @@ It needs a Chromium.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import kernbench_core as kb
 
-PICTURES = Path(__file__).parents[1] / "docs" / "report"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PICTURES: Final = Path(__file__).parents[1] / "docs" / "report"
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+#: Runs with their pages: bench, topology, parameters.
+RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
+    "gemm": ("gemm", "tiny", {"M": 256, "N": 256, "K": 256}),
+    "collective": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
+}
+TIMELINE: Final = "kernbench.run(0).timeline"
+#: The second read of the DMA of the first PE, which waits for the first one.
+READ: Final = f"{TIMELINE}.spans.first[{TIMELINE}.data.tracks.findIndex((track) => track[3].endsWith('pe0.pe_dma'))] + 1"
 
 
 def main() -> None:
-    """Run a bench, open its page, and write what is seen."""
+    """Run the benches, open their pages, and write what is seen."""
     from playwright.sync_api import sync_playwright
 
-    PICTURES.mkdir(exist_ok=True)
+    pictures = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    pictures.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
-        file = Path(folder) / "gemm.html"
-        kb.run("gemm", "tiny", {"M": 256, "N": 256, "K": 256}, report=file)
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1000, "height": 900})
-        page.goto(file.as_uri())
-        page.wait_for_selector("html[data-ready=yes]", state="attached")
-        page.evaluate("kernbench.run(0).timeline.show(9200, 12800)")
-        page.evaluate("kernbench.run(0).timeline.choose(kernbench.run(0).timeline.spans.first[14] + 1)")
-        page.evaluate("kernbench.run(0).machine.show('sip0.cube0')")
-        page.wait_for_timeout(500)
-        page.locator("[data-section=machine] .ground").screenshot(path=PICTURES / "machine.png")
-        page.locator("[data-section=timeline] .rows").screenshot(path=PICTURES / "timeline.png")
+        for name, (bench, topology, params) in RUNS.items():
+            file = Path(folder) / f"{name}.html"
+            kb.run(bench, topology, params, report=file)
+            page = browser.new_page(viewport={"width": 1100, "height": 900})
+            page.goto(file.as_uri())
+            page.wait_for_selector("html[data-ready=yes]", state="attached")
+            {"gemm": gemm, "collective": collective}[name](page, pictures)
         browser.close()
+
+
+def gemm(page: Any, pictures: Path) -> None:
+    """Show the cube, the timeline zoomed to the first products, and the source with the time of its lines."""
+    launch = page.evaluate("kernbench.run(0).machine.data.launches[0]")
+    page.evaluate(f"{TIMELINE}.show({launch['from'] - 120}, {launch['from'] + 3500})")
+    page.evaluate(f"{TIMELINE}.choose({READ})")
+    page.evaluate("kernbench.run(0).machine.show('sip0.cube0')")
+    page.wait_for_timeout(500)
+    page.locator("[data-section=machine] .ground").screenshot(path=pictures / "machine.png")
+    page.locator("[data-section=timeline] .rows").screenshot(path=pictures / "timeline.png")
+    page.evaluate("kernbench.run(0).set('window', null)")
+    page.set_viewport_size({"width": 1500, "height": 900})
+    source = page.locator("[data-section=timeline] .source")
+    # all of it, without the folder that this tree happens to be in
+    source.evaluate("each => { each.style.maxHeight = 'none'; each.querySelector('caption').remove(); }")
+    page.wait_for_timeout(500)
+    source.screenshot(path=pictures / "source.png")
+
+
+def collective(page: Any, pictures: Path) -> None:
+    """Show the flame of the longest kernel that sends and receives."""
+    page.locator(".icicle").scroll_into_view_if_needed()
+    page.wait_for_timeout(500)
+    bar = page.locator(".icicle [role=treeitem], .icicle [tabindex]", has_text="all_reduce").first
+    bar.click()
+    page.wait_for_timeout(300)
+    page.locator(".icicle").screenshot(path=pictures / "flame.png")
 
 
 if __name__ == "__main__":
