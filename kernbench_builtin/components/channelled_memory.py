@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from kernbench_builtin.components.atomic_units import AtomicUnits
 from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.memory.atomic_access import AtomicTransaction
 from kernbench_core.messages import MsgBase
 from kernbench_core.values import Region
 from kernbench_core.wire import Wire
@@ -29,12 +31,15 @@ class ChannelledMemory(ComponentBase):
 
     A write is acted on when its first byte is there, a read when its request is there whole. A read's
     response leaves at the head of its earliest channel and ends with its latest; a write is acknowledged
-    at the tail of its latest channel. A subclass fills `self.channel_wires` and defines `shares`.
+    at the tail of its latest channel. A subclass fills `self.channel_wires` and defines `shares`; one that takes atomic
+    ops is an `AtomicMemory` too, and makes `self.atomic_units`.
     """
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         self.channel_wires: list[Wire] = []
+        #: Those of a memory that takes atomic ops.
+        self.atomic_units: AtomicUnits | None = None
 
     def shares(self, msg: Any) -> Shares:
         """Return (channel index, bytes) for each channel that `msg` uses."""
@@ -46,12 +51,15 @@ class ChannelledMemory(ComponentBase):
 
     def channels(self, msg: Any) -> Iterable[tuple[int, float, float]]:
         """Return what each channel would carry of `msg`; for the lower bound."""
-        for channel, nbytes in self.shares(msg):
+        for channel, nbytes in () if msg.op == "atomic" else self.shares(msg):  # a burst may be in its unit already
             wire = self.channel_wires[channel]
             yield nbytes, wire.bandwidth, wire.latency
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Book the channels from (`head`, `tail`) ns on; a message without data is answered at once."""
+        if msg.op == "atomic":
+            self._change(msg, tail)
+            return
         shares = self.shares(msg)
         if not shares:
             msg.head = msg.tail = tail
@@ -75,6 +83,32 @@ class ChannelledMemory(ComponentBase):
             last.deliver(msg, last_tail)
         else:
             first.deliver(msg, first_head)
+
+    def _change(self, msg: AtomicTransaction, at: float) -> None:
+        """Fetch the bursts of a read-modify-write, from `at` ns on, that are in no unit, and have the units do it."""
+        units = self.atomic_units
+        assert units is not None, "no other memory is sent one"
+        work = units.take(msg, at)
+        msg.shares = work.bytes_of(units.burst)
+        ready = {}
+        for channel, nbytes in msg.shares:
+            ready[channel] = self.channel_wires[channel].book(nbytes, at, at, msg)[1]
+        last, began = units.serve(work, ready, at)
+        if last in ready:
+            wire, nbytes = self.channel_wires[last], dict(msg.shares)[last]
+            msg.propagation += wire.latency
+            wire.charge(msg, wire.duration(nbytes), ready[last] - wire.latency - at)
+        units.charge(work, began, ready.get(last, at))
+        msg.head = msg.tail = work.end
+        self.env.call_at(work.end, msg, self._changed)
+
+    def _changed(self, msg: AtomicTransaction) -> None:
+        """Write back what was fetched, and answer beside it."""
+        now = self.env._now
+        for channel, nbytes in msg.shares:
+            self.channel_wires[channel].book(nbytes, now, now, msg)
+        msg.turn_around()
+        super().emit(msg, now, now)
 
     def on_internal(self, msg: MsgBase) -> None:
         """Respond, once a channel has delivered."""
@@ -121,6 +155,10 @@ class Interleaving:
         if number == 1:
             return self._of_region(regions[0])
         return self._of_few(regions) if number <= FEW_REGIONS else self._sum(regions)
+
+    def channel_of(self, address: int) -> int:
+        """Return the channel that holds the burst at an address."""
+        return self._of_region(Region(address, self._burst))[0][0]
 
     def _sum(self, regions: tuple[Region, ...]) -> Shares:
         total: dict[int, int] = {}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.memory.atomic_access import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 
 
-class HbmCtrl(ChannelledMemory):
+class HbmCtrl(AtomicMemory, ChannelledMemory):
     """Serve reads and writes of one HBM slice through its pseudo-channels.
 
     Models: a controller latency per request; pseudo-channels that interleave by address and serialise by bandwidth; \
 reads and writes share a channel; a row of a strided access moves whole bursts, so short rows waste bandwidth; the \
-share of the peak that refresh leaves to sequential reads, measured on builtin.hbm_ctrl_bank.
+share of the peak that refresh leaves to sequential reads, measured on builtin.hbm_ctrl_bank. An atomic unit for each \
+channel: it takes requests in order, a step for each burst changes each of its elements once, lanes that meet in an \
+element take a step each; a burst is fetched by the first request for it, kept while others wait, and written back. \
+Plain reads and writes of what a unit holds pass it by.
     Ignores: Row buffers, banks and bank groups are not modelled: random bursts of 32 B run 3.0 times too fast, \
 random chunks of 4 KiB 1.06 times, row conflicts in one bank 36 times. \
 Read-write turnaround is free: sequential reads and writes in equal parts run 1.13 times too fast. \
@@ -26,9 +31,11 @@ Refresh takes its share of the rate all the time instead of stopping everything 
 Requests of a channel are served first come first served.
     Timing: out = arrival + overhead; per channel start = max(out, free), \
 free = start + bytes / (channel_bandwidth x efficiency), for a write not before its last byte is there, then \
-channel_latency.
+channel_latency. An atomic op: a read of the bursts that no unit keeps, then atomic_step for each step; the write back \
+takes its channel, and nobody waits for it.
     Source: JESD238 (25.6 GB/s per pseudo-channel); Ramulator 2 preset HBM3-6400 (tRCD + tCL = 31.9 ns); \
-tools/derive_hbm.py (efficiency, factors).
+tools/derive_hbm.py (efficiency, factors). Atomic ops at one address: one a clock (NVIDIA, Kepler GK110 whitepaper), \
+here of 1 GHz.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
@@ -40,6 +47,7 @@ tools/derive_hbm.py (efficiency, factors).
         Param("interleave_bytes", "size", "256 B", "Consecutive bytes on one channel before the next.", positive=True),
         Param("burst_bytes", "size", "32 B", "Least that a channel moves; divides interleave_bytes.", positive=True),
         Param("channel_hash", "bool", False, "XOR the channel with the address bits above it."),
+        ATOMIC_STEP,
     )
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
@@ -63,6 +71,7 @@ tools/derive_hbm.py (efficiency, factors).
         self.channel_wires = [
             self.internal_wire(f"pc{i}", rate, self.params["channel_latency"]) for i in range(channels)
         ]
+        self.atomic_units = AtomicUnits(self, burst, self._interleaving.channel_of)
 
     def overhead(self, msg: MsgBase) -> float:
         """Return the controller latency in ns."""

@@ -11,18 +11,21 @@ from typing import Any, ClassVar
 
 import attrs
 
+from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
+from kernbench_builtin.components.banks.atomic_queue import AtomicQueue, BurstTraffic
 from kernbench_builtin.components.banks.channel import BankChannel
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
+from kernbench_builtin.components.banks.parameter_checks import check_parameters
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstPlace, BurstQueue
 from kernbench_builtin.components.banks.request_progress import RequestProgress
-from kernbench_builtin.components.banks.standards import CLOCK_BYTES, DEFAULT, STANDARDS, figures, unverified
-from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes, contradictions
+from kernbench_builtin.components.banks.standards import DEFAULT, STANDARDS, figures, unverified
+from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.component import ComponentBase
-from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.memory.atomic_access import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.reporting import Stat
@@ -59,7 +62,7 @@ _TIMES: tuple[tuple[str, str], ...] = (
 )
 
 
-class HbmCtrlBank(ComponentBase):
+class HbmCtrlBank(AtomicMemory, ComponentBase):
     """Serve reads and writes of one HBM slice burst by burst, by the timing rules of its banks.
 
     Models: a controller latency per request; an in-order front end; pseudo-channels that interleave by address, some \
@@ -69,15 +72,17 @@ tCWL, tRCD, tRP, tRAS, tRC, tCCD, tRRD, tFAW, tWR, tWTR, tRTP, tRFC, tRREFD, and
 from a read to a write; refresh of all banks every tREFI, or of one after the other; read and write queues of a \
 pseudo-channel or of all that share a bus, first ready first come first served (row hits before others, then the \
 oldest), writes drained from an upper to a lower mark or when no read waits. Bursts of a write are taken as they \
-arrive; it is acknowledged when its last one is in the queue.
+arrive; it is acknowledged when its last one is in the queue. An atomic unit for each pseudo-channel, as those of \
+builtin.hbm_ctrl: what they fetch and write back are requests of the controller, all in order of their arrival.
     Ignores: A precharge on the falling edge of the clock (HBM3, HBM4) and the other ranks of a tall stack are not \
 modelled. Refresh is never postponed or pulled in, and rows that are open are closed for it only. Power-down and \
 refresh management are not modelled. A read of what is still in the write queue goes to the array. Up to 32 column \
 commands in a row are settled at once; a write that comes during them waits for their end.
     Timing: out = arrival + overhead; from the next clock edge a burst of a lone read takes: row hit tCL + tBL, closed \
 row tRCDRD + tCL + tBL, another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth; several \
-bursts at the pace of tCCD.
-    Source: JESD235, JESD238; Ramulator 2.1 presets (kernbench_builtin/components/banks/standards.py, figure by figure).
+bursts at the pace of tCCD. An atomic op: a read of the bursts that no unit keeps, then atomic_step for each step.
+    Source: JESD235, JESD238; Ramulator 2.1 presets (kernbench_builtin/components/banks/standards.py, figure by \
+figure), builtin.hbm_ctrl (atomic_step).
     """
 
     STATS: ClassVar[tuple[Stat, ...]] = (
@@ -120,13 +125,14 @@ bursts at the pace of tCCD.
         Param("write_queue", "int", 64, "Write bursts that a queue holds.", minimum=1, maximum=65536),
         Param("drain_from", "float", 0.8, "Fraction of the write queue at which writes go before reads.", minimum=0.0),
         Param("drain_to", "float", 0.2, "Fraction of the write queue at which reads go again.", minimum=0.0),
+        ATOMIC_STEP,
     )  # fmt: skip
     bound_is_exact: ClassVar[bool] = False
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         p = self.params
-        _check(node)
+        check_parameters(node)
         self._overhead: float = p["overhead"]
         self._burst_bytes: int = p["burst_bytes"]
         shape = {field.name: p[field.name] for field in attrs.fields(BankMapping) if field.name in p and field.init}
@@ -144,6 +150,8 @@ bursts at the pace of tCCD.
             max(1, math.ceil(p["drain_from"] * p["write_queue"])),
             math.floor(p["drain_to"] * p["write_queue"]),
         )
+        units = AtomicUnits(self, self._burst_bytes, lambda address: self.mapping.split(address)[0])
+        self._atomics = AtomicQueue(self, units, lambda msg, at: self._admit(msg, at, at), self._respond)
         together = p["pseudo_channels"]
         for first in range(0, p["channels"], together):
             self._join(self.banked[first : first + together])
@@ -232,7 +240,14 @@ bursts at the pace of tCCD.
     # Requests to bursts ---------------------------------------------------------------------------
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
-        """Hand the bursts of a request, there from (`head`, `tail`) ns, to their channels."""
+        """Hand a request, there from (`head`, `tail`) ns, to the channels, or to the atomic units."""
+        if msg.op == "atomic":
+            self._atomics.take(msg, tail)
+        else:
+            self._admit(msg, head, tail)
+
+    def _admit(self, msg: Any, head: float, tail: float) -> None:
+        """Hand the bursts of a request to their channels."""
         runs = self.mapping.runs(msg.regions)
         if not runs:
             msg.head = msg.tail = tail
@@ -358,43 +373,14 @@ bursts at the pace of tCCD.
 
     def on_internal(self, msg: Any) -> None:
         """Respond: a read's data as it comes, a write's acknowledgement."""
+        if type(msg) is BurstTraffic:
+            self._atomics.moved(msg)
+            return
         tail, now = msg.tail, self.env._now
         head = tail if msg.op == "write" else msg.head if msg.head > now else now
         msg.turn_around()
         super().emit(msg, head, tail)
 
-
-def _check(node: Node) -> None:
-    """Raise ConfigError with every fault that the parameters have together."""
-    p, problems = node.params, []
-    for part, whole in (("burst_bytes", "interleave_bytes"), ("burst_bytes", "row_bytes"), ("bank_groups", "banks")):
-        if p[whole] % p[part]:
-            problems.append(
-                f"{node.id}: {whole} must be a multiple of {part}, not {p[whole]} of {p[part]}; correct one."
-            )
-    for option, counted in (("channel_hash", "channels"), ("bank_hash", "banks")):
-        if p[option] and p[counted] & (p[counted] - 1):
-            problems.append(
-                f"{node.id}: {counted} must be a power of two with {option}, not {p[counted]}; correct one."
-            )
-    if not 0.0 <= p["drain_to"] < p["drain_from"] <= 1.0:
-        problems.append(
-            f"{node.id}: drain_to must be below drain_from and both from 0 to 1, not {p['drain_to']:g} and "
-            f"{p['drain_from']:g}; correct one."
-        )
-    if p["burst_bytes"] % CLOCK_BYTES:
-        problems.append(
-            f"{node.id}: burst_bytes must be a multiple of {CLOCK_BYTES}, what a pseudo-channel moves in a clock, not "
-            f"{p['burst_bytes']}; correct it."
-        )
-    problems += [f"{node.id}: {said}" for said in contradictions(p)]
-    if not problems:
-        timing = BankTiming.of(p)
-        most = round(timing.tCCD_S / timing.tCK)
-        if p["pseudo_channels"] > most:
-            problems.append(
-                f"{node.id}: pseudo_channels must be at most {most}, the clocks of tCCD_S, not {p['pseudo_channels']}: "
-                "the column-command bus carries no more; correct one."
-            )
-    if problems:
-        raise ConfigError(*problems)
+    def _respond(self, msg: MsgBase, now: float) -> None:
+        msg.turn_around()
+        super().emit(msg, now, now)

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
 from kernbench_core.component import ComponentBase
+from kernbench_core.errors import ComponentError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.memory.atomic_access import AtomicMemory, AtomicTransaction
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit
@@ -23,13 +25,14 @@ _ON_THEIR_WAY = (Transaction, PushChunk, Credit)
 class PeDma(ComponentBase):
     """Move strided descriptors between HBM or SRAM and the PE's scratchpad, in chunks, several in flight.
 
-    A descriptor is a command or a tile token with `dma_op` ("read" or "write") and physical `regions`.
+    A descriptor is a command or a tile token with `dma_op` ("read", "write" or "atomic") and physical `regions`.
 
     Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; a read and a write channel, \
 each with its own queue and at most `servers` chunks outstanding, first come first served; set-up of a descriptor and \
 of each chunk, address translation, the round trip over the fabric, and the scratchpad's end of it on the scratchpad's \
-own channels. Traffic of others to the PE's scratchpad passes through. Messages between PEs: chunks are pushed to the \
-other DMA, one way, and what comes is put into its slot.
+own channels. An atomic op goes on the write channel: its operands leave as those of a write do, what it \
+found comes back as what is read does. Traffic of others to the PE's scratchpad passes through. Messages between PEs: \
+chunks are pushed to the other DMA, one way, and what comes is put into its slot.
     Ignores: Descriptors are set up side by side: there is no limit on how many are known to the DMA. \
 Cutting a descriptor into chunks and rows takes no time of its own. What others send to or get from the scratchpad \
 passes without delay.
@@ -98,7 +101,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             return
         pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions)
         job = _Job(msg, len(pieces) or 1)
-        channel = self._channels[msg.dma_op]
+        channel = self._channels["read" if msg.dma_op == "read" else "write"]
         for piece in pieces or [None]:
             channel.queue.append(_ChunkMsg(self, job, channel, piece))
         self._serve(channel)
@@ -141,13 +144,15 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             self._send(chunk_msg, now, now)
             return
         nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
+        if msg.dma_op == "atomic":
+            nbytes = msg.sent
         _, asked = self.out_ports[self._tcm.id].book(0, now, now, chunk_msg)
         head, tail = self._tcm.book_access("read", nbytes, asked, asked)
         chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
         self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
 
     def _fetched(self, chunk_msg: _ChunkMsg) -> None:
-        if chunk_msg.job.msg.dma_op == "write":
+        if chunk_msg.job.msg.dma_op != "read":
             self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
         else:
             assert chunk_msg.chunk is not None
@@ -168,11 +173,26 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         if path is None:
             path = self._paths[chunk.node] = self.fabric.memory_path(self.id, chunk.node)
         op = chunk_msg.job.msg.dma_op
-        sent = chunk_msg.sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
+        if op == "atomic":
+            sent = self._atomic(chunk_msg.job.msg, path, chunk_msg)
+        else:
+            sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
+        chunk_msg.sent = sent
         sent.born = head
         sent.serialisation = tail - head
         self.fabric.issued += 1
         self.emit(sent, head, tail)
+
+    def _atomic(self, msg: Any, path: tuple[str, ...], chunk_msg: _ChunkMsg) -> Transaction:
+        """Make what has a memory change elements; ComponentError where it is no memory that does."""
+        memory = self.fabric.components[path[-1]]
+        if not isinstance(memory, AtomicMemory):
+            raise ComponentError(
+                f"{memory.id}: {type(memory).__name__} must be a memory that takes atomic ops for {msg.in_words}, and "
+                "is not; choose one that does, as builtin.hbm_ctrl, or make it an AtomicMemory."
+            )
+        sent: AtomicTransaction = msg.transaction(path, chunk_msg.came_back)
+        return sent
 
     # Payload of queues --------------------------------------------------------------------------------
 
@@ -239,8 +259,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         self.fabric.note_round_trip(sent)
         end = self.env._now
-        if self._tcm is not None and sent.op == "read":
-            end = self._write_tcm(sent.total, sent.head, end)
+        if isinstance(sent, AtomicTransaction):
+            sent.check_changed()
+        if self._tcm is not None and sent.nbytes:
+            end = self._write_tcm(sent.nbytes, sent.head, end)
         self._end(chunk_msg, end)
 
     def _empty(self, chunk_msg: _ChunkMsg) -> None:
@@ -270,6 +292,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         asked.queueing += job.began - asked.tail
         asked.service += now - job.began
         self._on_process_end(asked, now)
+        sent = chunk_msg.sent
+        if isinstance(sent, AtomicTransaction) and sent.answer is not None:
+            self._on_process_start(sent.answer, sent.changed_ns or 0.0)
+            self._on_process_end(sent.answer, now)
         self.emit(asked, now, now)
 
     # What reports ask -----------------------------------------------------------------------------------

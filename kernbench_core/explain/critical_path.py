@@ -23,6 +23,7 @@ SORTS = {
     "service": "a unit at work",
     "read": "a read of memory, there and back",
     "write": "a write to memory, there and back",
+    "atomic": "a read-modify-write at a memory, there and back",
     "tile": "a tile on its way between units",
     "payload": "a message between PEs on its way",
     "note": "a note that a message has arrived",

@@ -81,7 +81,7 @@ class Ledger:
         if isinstance(msg, Transaction):
             if asker == "host":
                 return ("device_to_host" if msg.op == "read" else "host_to_device"), f"host {msg.op}s {answerer}"
-            return "kernel", f"{asker} {msg.op}s {answerer}"
+            return "kernel", f"{asker} {'changes' if msg.op == 'atomic' else msg.op + 's'} {answerer}"
         if isinstance(msg, LaunchMsg):
             return "launch", f"{asker} launches on {answerer}"
         if isinstance(msg, FanOutMsg):

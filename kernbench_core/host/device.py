@@ -17,7 +17,9 @@ from kernbench_core.memory.outside import OutsideAccesses
 from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.topology.design import Design, Machine
+from kernbench_core.values.chunking import Chunk
 from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.region import Region
 
 
 @frozen(repr=False)
@@ -60,10 +62,12 @@ class Device:
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
+        cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
     ) -> Device:
         """Make an empty device of a machine. `now` tells the simulated time in ns, for the rest see `GraphEngine`.
 
-        `launch_on(pe)` says, for errors, which launch runs on a PE; `meter` measures launches.
+        `launch_on(pe)` says, for errors, which launch runs on a PE; `meter` measures launches, `cut` gives the chunks
+        of a transfer.
         """
         sites, nodes = machine.design.pes, machine.nodes
         memory, store = DeviceMemory(machine.design), MemoryStore(data=data)
@@ -81,6 +85,7 @@ class Device:
             meter=meter,
             materializes=materialize == "on_demand",
             outside=OutsideAccesses() if oob == "poison" else None,
+            cut=cut,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

@@ -120,6 +120,7 @@ class GraphEngine:
             tcm_map=tcm_map,
             launch_on=partial(running_in_words, self.shared),
             meter=self.meter,
+            cut=lambda regions: self.hardware.cut(regions),
         )
         self.hardware = Hardware(
             env,

@@ -27,12 +27,23 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
-from kernbench_core.values.memory_store import WriteTicket
+from kernbench_core.values.memory_store import MemoryStore, WriteTicket
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import FillValue, ground, poison
 
 _DESCRIPTOR_BYTES = 16
+
+
+def translated(
+    memory: DeviceMemory, transfer: Transfer, pe: int, tensor: TensorAllocation, call: str, site: CallSite
+) -> tuple[Region, ...]:
+    """Give the physical regions of a transfer as a PE sees them; PageFaultError names the element that has none."""
+    try:
+        return memory.translate(transfer.regions, pe)
+    except PageFaultError as error:
+        here = f"{call} at {describe_site(site)}"
+        raise PageFaultError(unmapped_element(here, tensor, transfer.regions[0].base, error)) from None
 
 
 class DmaCommand(KernelCommand):
@@ -59,11 +70,7 @@ class DmaCommand(KernelCommand):
         block: TcmBlock,
         value: Value,
     ) -> None:
-        try:
-            regions = memory.translate(transfer.regions, op_id[0])
-        except PageFaultError as error:
-            here = f"{call} at {describe_site(site)}"
-            raise PageFaultError(unmapped_element(here, tensor, transfer.regions[0].base, error)) from None
+        regions = translated(memory, transfer, op_id[0], tensor, call, site)
         if transfer.dtype != tensor.dtype:
             check_whole_elements(f"{call} at {describe_site(site)}", tensor, regions, transfer.dtype)
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
@@ -76,7 +83,7 @@ class DmaCommand(KernelCommand):
 
     def memory_uses(self) -> Iterable[MemoryUse]:
         """The side in HBM."""
-        return ((self.tensor, self._virtual, self.regions, self.dma_op == "write"),) if self.total else ()
+        return ((self.tensor, self._virtual, self.regions, self.dma_op != "read"),) if self.total else ()
 
     def scratch_uses(self) -> Iterable[Region]:
         """The side in the scratchpad."""
@@ -181,7 +188,7 @@ class DmaWriteCmd(DmaCommand):
         value: Value,
     ) -> None:
         super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
-        self.stored = value if transfer.inside is None else compress(value, transfer)
+        self.stored: Value = value if transfer.inside is None else compress(value, transfer)
         self._ticket: WriteTicket | None = None
 
     def at_issue(self, state: PeState, now: float) -> None:
@@ -212,43 +219,40 @@ class DmaWriteCmd(DmaCommand):
         return OpDescription("memory", "dma_write", params, reads, writes, op_id=self.op_id)
 
 
-class MaskedStoreCmd(DmaWriteCmd):
-    """Store where a mask that only phase 2 knows is true: the old content is read, merged and written back."""
+class ReadModifyWriteCmd(DmaWriteCmd):
+    """Change what memory holds by an op on its old content and on `reads`; a subclass says when that happens.
 
-    __slots__ = ("_mask", "_old")
+    `op` is the math op; the command's own record computes it. `stored` is what memory holds then.
+    """
+
+    __slots__ = ("old", "op", "reads")
 
     def __init__(
-        self,
-        op_id: OpId,
-        call: str,
-        site: CallSite,
-        transfer: Transfer,
-        tensor: TensorAllocation,
-        memory: DeviceMemory,
-        block: TcmBlock,
-        value: Value,
-        mask: Operand,
-        mask_block: TcmBlock,
-    ) -> None:
-        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
+        self, op_id: OpId, op: str, call: str, site: CallSite, transfer: Transfer, tensor: TensorAllocation,
+        memory: DeviceMemory, blocks: tuple[TcmBlock, ...], value: Value, reads: tuple[Access, ...],
+    ) -> None:  # fmt: skip
+        super().__init__(op_id, call, site, transfer, tensor, memory, blocks[0], value)
         self.stored = ResultValue(op_id, transfer.shape, transfer.dtype)
-        self._mask = mask
-        self._old: Value | None = None
-        self.blocks = (block, mask_block)
+        self.op = op
+        self.reads = reads
+        self.old: Value | None = None
+        self.blocks = blocks
 
-    def at_issue(self, state: PeState, now: float) -> None:
-        """Take the old content and let the destination hold the merged result, in one instant."""
+    def _take(self, store: MemoryStore) -> None:
+        """Take what memory holds now as the old content."""
         shape, dtype = self.stored.shape, self.stored.dtype
-        content, sources = state.store.sample("hbm", self.regions, shape, dtype)
-        self._old = LoadedValue(shape, dtype, content, self.op_id, sources)
-        super().at_issue(state, now)
+        content, sources = store.sample("hbm", self.regions, shape, dtype)
+        self.old = LoadedValue(shape, dtype, content, self.op_id, sources)
+
+    def _more(self) -> dict[str, object]:
+        """Return what the record says beside what all of its kind say."""
+        return {}
 
     def describe(self) -> OpDescription:
-        """Describe the merge for the op log: inputs are the old content, the new one, and the mask."""
-        new = Operand(self.value, self.local)
-        reads = (Access("hbm", self.regions, self._old), new.access, self._mask.access)
+        """Describe the op for the op log: inputs are the old content, then the operands."""
+        reads = (Access("hbm", self.regions, self.old), *self.reads)
         params: dict[str, object] = {
-            "op": "masked_store",
+            "op": self.op,
             **math_inputs(reads),
             "dst_addr": self._hbm_address(),
             "dst_space": "hbm",
@@ -256,11 +260,37 @@ class MaskedStoreCmd(DmaWriteCmd):
             "dtype": self.stored.dtype,
             "axis": None,
             "keepdims": False,
-            "mask": True,
+            **self._more(),
             "nbytes": self.total,
         }
         writes = Access("hbm", self.regions, self.stored)
-        return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
+        return OpDescription("math", self.op, params, reads, writes, op_id=self.op_id)
+
+
+class MaskedStoreCmd(ReadModifyWriteCmd):
+    """Store where a mask that only phase 2 knows is true: the old content is read, merged and written back.
+
+    Like any store it is visible at issue, and timed as one.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, op_id: OpId, call: str, site: CallSite, transfer: Transfer, tensor: TensorAllocation,
+        memory: DeviceMemory, block: TcmBlock, value: Value, mask: Operand, mask_block: TcmBlock,
+    ) -> None:  # fmt: skip
+        reads = (Operand(value, block.region).access, mask.access)
+        super().__init__(
+            op_id, "masked_store", call, site, transfer, tensor, memory, (block, mask_block), value, reads
+        )
+
+    def at_issue(self, state: PeState, now: float) -> None:
+        """Take the old content and let the destination hold the merged result, in one instant."""
+        self._take(state.store)
+        super().at_issue(state, now)
+
+    def _more(self) -> dict[str, object]:
+        return {"mask": True}
 
 
 def scatter(source: Value, moved: Transfer, fill: FillValue) -> Value:

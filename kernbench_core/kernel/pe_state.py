@@ -12,7 +12,9 @@ from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.graph import PeSite
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.scratchpad import TcmTable
+from kernbench_core.values.chunking import Chunk
 from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.region import Region, total_bytes
 
 if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import OnDemand
@@ -71,6 +73,10 @@ class MeasuresLaunches(Protocol):
         """Take note that it has ended them, and that all of their commands are complete."""
 
 
+def _uncut(regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
+    return (Chunk("", regions, total_bytes(regions)),)
+
+
 class Kernels:
     """What the kernels of one run share: memory, what it holds, who watches its use, and by PE what it keeps.
 
@@ -80,6 +86,7 @@ class Kernels:
     read what only phase 2 knows: it is computed then, at no simulated time. With `outside`, accesses to elements that
     are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence on each, what kernels
     said that changes nothing.
+    `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
     """
 
     def __init__(
@@ -95,6 +102,7 @@ class Kernels:
         meter: MeasuresLaunches | None = None,
         materializes: bool = False,
         outside: OutsideAccesses | None = None,
+        cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
     ) -> None:
         self.memory = memory
         self.store = store
@@ -110,6 +118,9 @@ class Kernels:
         #: The commands that are not complete, by op, where kernels may wait for what they make.
         self.flying: dict[OpId, Command] | None = {} if materializes else None
         self.ignored: Counter[str] = Counter()
+        self.cut = cut or _uncut
+        #: How many atomic ops had their turns at memories.
+        self.turns = 0
 
     def state(self, site: PeSite) -> PeState:
         """Return what a PE keeps; the first call makes it."""

@@ -69,6 +69,8 @@ class Clocks:
         self._over: dict[Launch, Clock] = {}
         self._launches: dict[Launch, _Launched] = {}
         self._published: dict[OpId, Clock] = {}
+        #: By atomic op what it found has carried to it, until its kernel has waited for it.
+        self._handed: dict[OpId, Clock] = {}
 
     # Launches and host programs -----------------------------------------------------------------------
 
@@ -141,6 +143,7 @@ class Clocks:
         if self._launches or len(self._hosts) > 1:
             return False
         self._published.clear()
+        self._handed.clear()
         self._over.clear()
         return True
 
@@ -163,10 +166,23 @@ class Clocks:
 
     def order(self, from_op: OpId, to_pe: int) -> None:
         """Let what a PE issues from now on come after what `from_op` carries; called once, when it was received."""
-        carried = self._published.pop(from_op, None)
+        carried = (self._handed if from_op in self._handed else self._published).pop(from_op, None)
         if carried is not None:
             thread = self.thread(to_pe)
             thread.clock = joined(thread.clock, carried)
+
+    def passed(self, from_op: OpId, to_op: OpId, *, learn: bool) -> bool:
+        """Let an atomic op that found what another one left carry what that one does; tell whether there was anything.
+
+        With `learn` its kernel learns it where `order` is called with `to_op`.
+        """
+        carried = self._published.pop(from_op, None)
+        if carried is None:
+            return False
+        self._published[to_op] = joined(self._published[to_op], carried)
+        if learn:
+            self._handed[to_op] = carried
+        return learn
 
     def _release(self, thread: Thread) -> Clock:
         """Give what a thread knows now, its own epoch included, and begin its next epoch."""

@@ -51,6 +51,7 @@ _WORDS = {
     "service": "{kind} at work",
     "read": "reads, {kind}",
     "write": "writes, {kind}",
+    "atomic": "atomic ops, {kind}",
     "tile": "tiles, {kind}",
     "payload": "messages, {kind}",
     "note": "notes of arrival, {kind}",

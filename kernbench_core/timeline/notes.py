@@ -117,9 +117,16 @@ def op_for(msg: MsgBase) -> int:
     return -1 if owner is None or owner[0] is None else op_number(*owner[0])
 
 
+_TRAVELS: Final = {
+    "read": ("read request", "read data"),
+    "write": ("write data", "write done"),
+    "atomic": ("atomic op", "atomic done"),
+}
+
+
 def _words(msg: MsgBase) -> str:
     """Say what travels: a read's answer is its data, a write's an acknowledgement."""
     if isinstance(msg, Transaction):
-        return {"read": ("read request", "read data"), "write": ("write data", "write done")}[msg.op][msg.reply]
+        return _TRAVELS[msg.op][msg.reply]
     sort = sort_of(msg)
     return f"{sort} done" if msg.reply and sort in ("tile", "order", "request") else sort

@@ -1,12 +1,14 @@
-"""Atomic ops on elements in memory: one command takes what is there and leaves the result, with nothing between.
+"""Atomic ops on elements in memory: the memory that owns them takes what is there and leaves the result.
 
-Its time is that of a store; where the kernel uses what was there before, also that of a load, which brings it back.
+A tile is one command for each memory that it touches, and for each chunk there; the kernel goes on when all are over.
+Where it uses what was there before, that comes back with the answer.
 """
 
 from __future__ import annotations
 
 import dis
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,15 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.language.numbers import NumberLanguage
-from kernbench_core.kernel.atomic_commands import AtomicCmd, BeforeCmd
-from kernbench_core.kernel.commands import Operand
+from kernbench_core.kernel.atomic_commands import AtomicAnswer, AtomicCmd, Lanes, addresses_of, joined_answers
+from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
-from kernbench_core.kernel.pointers import Pointer, pointer_transfer
+from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
 from kernbench_core.kernel.tl.tensor import Tensor
-from kernbench_core.values.dtypes import is_float
-from kernbench_core.values.value import ArrayValue
+from kernbench_core.memory.atomic_access import Int64s
+from kernbench_core.values.dtypes import is_float, itemsize
+
+_Moved = tuple[Transfer, Lanes]
 
 
 @lru_cache(maxsize=1024)
@@ -81,31 +85,54 @@ class AtomicLanguage(NumberLanguage):
         known = self._known_mask(mask, f"tl.{op}")
         offsets = np.asarray(pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy(), np.int64)
         offsets, kept = np.broadcast_to(offsets, shape), np.broadcast_to(True if known is None else known, shape)
-        places, met = np.unique(offsets[kept], return_inverse=True)
-        if not places.size:
+        if not kept.any():
             return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
-        lanes = np.full(shape, -1, np.int64)
-        lanes[kept] = met.reshape(-1)
-        there = Pointer(pointer.tensor, IndexTensor.of(places), pointer.element)
-        return self._changed(op, there, tiles, Operand(ArrayValue(lanes), None), shape)
+        parts = self._parts(op, pointer, offsets, np.flatnonzero(kept))
+        return self._changed(op, pointer, tiles, parts, shape)
+
+    def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
+        """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
+        item, state = itemsize(pointer.element), self._state
+        places, met = np.unique(offsets.reshape(-1)[positions], return_inverse=True)
+        whole = self._moved(op, pointer, places)
+        physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", call_site())
+        chunks = state.kernels.cut(physical)
+        if len(chunks) == 1:
+            return [(whole, Lanes(offsets.shape, positions, met))]
+        addresses = addresses_of(physical, item)
+        order = np.argsort(addresses)
+        parts = []
+        for chunk in chunks:
+            of_chunk = order[np.searchsorted(addresses, addresses_of(chunk.regions, item), sorter=order)]
+            number = np.full(places.size, -1, np.int64)
+            number[of_chunk] = np.arange(of_chunk.size)
+            own = np.flatnonzero(number[met] >= 0)
+            lanes = Lanes(offsets.shape, positions[own], number[met[own]])
+            parts.append((self._moved(op, pointer, places[of_chunk]), lanes))
+        return parts
+
+    def _moved(self, op: str, pointer: Pointer, places: Int64s) -> Transfer:
+        return pointer_transfer(Pointer(pointer.tensor, IndexTensor.of(places), pointer.element), None, f"tl.{op}")
 
     def _changed(
-        self, op: str, there: Pointer, tiles: list[Tensor], lanes: Operand, shape: tuple[int, ...]
+        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...]
     ) -> Tensor | None:
-        """Issue the command; give what was there before where the kernel's line uses it."""
-        transfer, memory, site = pointer_transfer(there, None, f"tl.{op}"), self._state.memory, call_site()
-        new, *compared = [self.operand(tile, tile.dtype, op) for tile in tiles]
-        blocks = tuple(tile.block for tile in tiles)
-        command = AtomicCmd(self.op_id(), op, site, transfer, there.tensor, memory, blocks, (new, lanes, *compared))
-        self.issue(command)
-        if _unused(site):
+        """Issue a command for each memory; give what was there before where the kernel's line uses it."""
+        memory, site, used = self._state.memory, call_site(), not _unused(call_site())
+        operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
+        if used:
+            nbytes = prod(shape) * itemsize(pointer.element)
+            answer = self._state.tcm.allocate(f"tl.{op}", shape, pointer.element, nbytes, site)
+            blocks = (*blocks, answer)
+        commands = []
+        for transfer, lanes in parts:
+            command = AtomicCmd(self.op_id(), op, site, transfer, pointer.tensor, memory, blocks, lanes, operands)
+            if used:
+                command.answer = AtomicAnswer(self.op_id(), command, answer)
+            commands.append(command)
+            self.issue(command, wait=False)
+        self.wait_for(commands)
+        if not used:
             return None
-        block = self._state.tcm.allocate(f"tl.{op}", transfer.shape, transfer.dtype, transfer.nbytes, site)
-        answer = BeforeCmd(self.op_id(), command, transfer, memory, block)
-        old = Tensor(self, answer.value, block, f"tl.{op}", site)
-        self.issue(answer)
-        if np.array_equal(lanes.value.array().reshape(-1), np.arange(transfer.shape[0])):
-            return old.view(shape)
-        found = IndexTensor.of(lanes.value.array(), "int64")
-        extra = {"how": op.removeprefix("atomic_")}
-        return self.math("atomic_before", (old, tiles[0], found, *tiles[1:]), shape, transfer.dtype, extra=extra)
+        found = [(each.lanes, each.answer.value) for each in commands if each.answer is not None]
+        return Tensor(self, joined_answers(found, shape, pointer.element), answer, f"tl.{op}", site)

@@ -11,9 +11,9 @@ from kernbench_core.frontend.language.libdevice import SPELLINGS
 _TREE = "A function that is one op (`+`, `*`, `maximum`, …) is that reduction; any other is a tree of timed commands, "
 _TREE += "along an axis whose extent is a power of two."
 
-_ATOMIC = "At one instant, when the command is issued. Timed as a store, and as a load where the result is used; "
-_ATOMIC += "lanes and programs that meet in an element do not wait for each other there. A lock orders nothing for "
-_ATOMIC += "hazards. Hints of order and scope change nothing."
+_ATOMIC = "Served by the memory that owns the elements, in the order in which requests come there; of a tile, a "
+_ATOMIC += "command for each memory. Lanes and programs that meet in an element wait for each other. What was there "
+_ATOMIC += "comes back where it is used, 0 in lanes that the mask turns off. Hints of order and scope change nothing."
 
 HERE: Mapping[str, str] = MappingProxyType(
     {
