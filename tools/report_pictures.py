@@ -24,8 +24,9 @@ RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
     "collective": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
 }
 TIMELINE: Final = "kernbench.run(0).timeline"
-#: The second read of the DMA of the first PE, which waits for the first one.
-READ: Final = f"{TIMELINE}.spans.first[{TIMELINE}.data.tracks.findIndex((track) => track[3].endsWith('pe0.pe_dma'))] + 1"
+#: The second read of the DMA of the first PE.
+DMA: Final = f"{TIMELINE}.data.tracks.findIndex((track) => track[3].endsWith('pe0.pe_dma'))"
+READ: Final = f"{TIMELINE}.spans.first[{DMA}] + 1"
 
 
 def main() -> None:
