@@ -199,8 +199,8 @@ class PluginFailure:
 
 
 E = TypeVar("E", bound=Entry)
-#: Sorts whose entries are found otherwise than by what somebody writes: of others `VENDOR:name` is one of two.
-_UNPICKED = frozenset({"collective", "kit of checks", "section of the report"})
+#: Sorts whose entries are all used, whatever they are called: of two with one name, both are, as `VENDOR:name`.
+_ALL_USED = frozenset({"section of the report"})
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
 
@@ -284,7 +284,7 @@ class Registry(Generic[E], Mapping[str, E]):
         vendor, _, bare = name.partition(":")
         of_vendor = [pair for pair in self._given if vendor in (pair[1].plugin, pair[1].distribution)]
         found = [pair for pair in of_vendor if pair[0].name in (bare, f"{vendor}.{bare}")]
-        return found[0] if len(found) == 1 and self.noun not in _UNPICKED else None
+        return found[0] if len(found) == 1 else None
 
     def _missing(self, name: str) -> Exception:
         """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
@@ -377,13 +377,13 @@ def _unique(
         own = next((pair for pair in given if pair[1].plugin == "core"), None)
         if own is not None or len(given) == 1:
             found[name] = own or given[0]
-        elif noun not in _UNPICKED:
+        else:
             plugins, distributions = ([getattr(pair[1], part) for pair in given] for part in ("plugin", "distribution"))
             vendors = next((each for each in (plugins, distributions) if len(set(each)) == len(given)), [])
             found.update(zip((f"{vendor}:{name}" for vendor in vendors), given, strict=False))
-        if len(given) > 1:
+        picks = [pick for pick in found if pick.endswith(f":{name}")]
+        if len(given) > 1 and not (picks and noun in _ALL_USED):
             others = [pair for pair in given if pair is not own]
-            picks = [pick for pick in found if pick.endswith(f":{name}")]
             reason = _twice([provider for _, provider in others], own is not None, picks)
             taken[name] = PluginFailure(others[-1][1], reason, f"{noun} {name!r}")
     return dict(sorted(found.items())), taken

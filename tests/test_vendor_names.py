@@ -198,13 +198,21 @@ def test_a_machine_is_named_with_its_distribution(run: Run, capsys: pytest.Captu
 def test_formats_of_one_suffix_cannot_be_told_apart(
     run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A file has no vendor: one of the plug-ins has to go."""
+    """Without a vendor before the file."""
     code, _, err = run(capsys, "run", "vector-add", "--topology", "tiny", "--trace", str(tmp_path / "a.dump"))
     assert code == 2
     assert (
         "error: trace file 'a.dump' must fit one exporter, not acme-one:dump of acme-one 1.0 and acme-two:dump of "
-        "acme-two 1.0; choose another suffix, or leave a plug-in out with --no-plugin.\n"
+        f"acme-two 1.0; choose another suffix, or write 'acme-one:{tmp_path / 'a.dump'}' or "
+        f"'acme-two:{tmp_path / 'a.dump'}'.\n"
     ) in err
+    for vendor, wrote in (("acme-one", b"one"), ("acme-two", b"two")):
+        chosen = f"{vendor}:{tmp_path / 'a.dump'}"
+        assert run(capsys, "run", "vector-add", "--topology", "tiny", "--trace", chosen, "-q")[0] == 0
+        assert (tmp_path / "a.dump").read_bytes() == wrote
+    plain = f"builtin:{tmp_path / 'a.pftrace'}"
+    assert run(capsys, "run", "vector-add", "--topology", "tiny", "--trace", plain, "-q")[0] == 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.dump", "a.pftrace"]
 
 
 def test_any_name_may_be_said_with_its_vendor(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

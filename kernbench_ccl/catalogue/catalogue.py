@@ -66,7 +66,9 @@ class Catalogue:
     def collective_of(self, full: str) -> str:
         """Return which collective a name does: what its entry says, else what it ends with, "" where neither tells."""
         said = self.algorithms[full].collective if full in self.algorithms else ""
-        return said or ending(full, self.collectives)
+        seen = self._seen_by(full)
+        found = said or ending(full, {name.rpartition(":")[2]: None for name in seen})
+        return seen.whole_name(found) if isinstance(seen, Collectives) else found
 
     def spellings(self, full: str) -> tuple[str, ...]:
         """Return what a user may write for a registered name: the name, and it without vendor, or collective."""
@@ -113,7 +115,8 @@ class Catalogue:
     def methods_of(self, collective: str) -> dict[str, str]:
         """Return the algorithms that do a collective: short name (the full one where two share it) to full name."""
         full = [name for name in self.algorithms if self.collective_of(name) == collective]
-        short = {name: name.partition(".")[2].removesuffix(f"_{collective}") for name in full}
+        bare = collective.rpartition(":")[2]
+        short = {name: name.partition(".")[2].removesuffix(f"_{bare}") for name in full}
         shared = [method for method in short.values() if list(short.values()).count(method) > 1]
         return {name if short[name] in shared else short[name]: name for name in full}
 
@@ -136,7 +139,7 @@ class Catalogue:
         kernel = registry.load(full)
         target = registry[full].target.partition(":")[0]
         module = sys.modules.get(target) or importlib.import_module(target)
-        algorithm = read_algorithm(module, full, self.collectives, self.networks)
+        algorithm = read_algorithm(module, full, self._seen_by(full), self.networks)
         if algorithm.kernel is not kernel and registry[full].target.partition(":")[2] != "kernel":
             must = f"must be registered as '{target}:kernel', not {registry[full].target!r}"
             raise PluginError(f"algorithm {full!r} {must}.")
@@ -180,4 +183,11 @@ class Catalogue:
     def _published(self, full: str) -> str:
         """Return the collective of an algorithm of which neither entry nor name says it: what its module does."""
         module = sys.modules[self.algorithms.load(full).__module__]
-        return str(getattr(module, "COLLECTIVE", ""))
+        said, seen = str(getattr(module, "COLLECTIVE", "")), self._seen_by(full)
+        return seen.whole_name(said) if isinstance(seen, Collectives) else said
+
+    def _seen_by(self, full: str) -> Mapping[str, CollectiveKind]:
+        """Return the collectives as the plug-in of an algorithm names them."""
+        if isinstance(self.collectives, Collectives) and full in self.algorithms:
+            return self.collectives.seen_by(self.algorithms.provider(full))
+        return self.collectives

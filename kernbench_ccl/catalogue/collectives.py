@@ -6,19 +6,22 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 
+from attrs import evolve
+
 from kernbench_ccl.catalogue.checked_answers import checked
 from kernbench_ccl.catalogue.names import COMMANDS, meant
 from kernbench_ccl.catalogue.record_faults import call_faults, field_faults
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError
-from kernbench_core.registry import CollectiveEntry, Registry
+from kernbench_core.registry import CollectiveEntry, Provider, Registry
 
 
 class Collectives(Mapping[str, CollectiveKind]):
     """The registered collectives by their names: those that come with kernbench first, in the order of lists."""
 
-    def __init__(self, registry: Registry[CollectiveEntry]) -> None:
+    def __init__(self, registry: Registry[CollectiveEntry], own: Provider | None = None) -> None:
         self._registry = registry
+        self._own = own
         shipped = list(COLLECTIVES)
         self._names = sorted(registry, key=lambda n: (shipped.index(n) if n in shipped else len(shipped), n))
         self._known: dict[str, CollectiveKind] = {}
@@ -27,6 +30,7 @@ class Collectives(Mapping[str, CollectiveKind]):
         """Import and check a record; KeyError for a name that is none, PluginError for a record that will not do."""
         if name not in self._registry:
             raise KeyError(name)
+        name = self._whole(name)
         if name not in self._known:
             self._known[name] = self._checked(name)
         return self._known[name]
@@ -55,11 +59,36 @@ class Collectives(Mapping[str, CollectiveKind]):
                 broken[name] = str(error).partition("\n")[0]
         return found, broken
 
+    def seen_by(self, provider: Provider) -> Collectives:
+        """Return these as a plug-in names them: of two with one name its own is meant, where one of them is."""
+        return Collectives(self._registry, provider)
+
+    def whole_name(self, name: str) -> str:
+        """Return what a collective is called here, with its vendor where two have its name; itself for what is none."""
+        try:
+            return self._whole(name) if name in self._registry else name
+        except KernbenchError:
+            return name
+
+    def _whole(self, name: str) -> str:
+        """Return the name of this mapping for one that may be written; PluginError for one that two have."""
+        own = self._own
+        for vendor in () if own is None or name in self._names else (own.plugin, own.distribution):
+            if f"{vendor}:{name}" in self._names:
+                return f"{vendor}:{name}"
+        entry = self._registry[name]
+        return name if name in self._names else next(each for each in self._names if self._registry[each] is entry)
+
     def _checked(self, name: str) -> CollectiveKind:
         kind = self._registry.load(name)
-        if not isinstance(kind, CollectiveKind) or kind.name != name:
+        bare = self._registry[name].name
+        if not isinstance(kind, CollectiveKind) or kind.name != bare:
             raise self._registry.fault(name, f"must be a CollectiveKind of that name, not {kind!r}")
-        fault = next(chain(field_faults(kind), self._taken(kind)), None)
+        faults = field_faults(kind)
+        if name != bare:  # as another has it, too
+            vendor = name.removesuffix(bare)
+            kind = evolve(kind, name=name, spelling=kind.spelling and f"{vendor}{kind.spelling}")
+        fault = next(chain(faults, self._taken(kind)), None)
         if fault is not None:
             raise self._registry.fault(name, fault)
         tried = checked(kind, partial(self._registry.fault, name))

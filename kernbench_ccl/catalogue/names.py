@@ -15,7 +15,7 @@ def spellings(full: str, collective: str) -> tuple[str, ...]:
     Further `ring_all_reduce` and `ccl.ring`.
     """
     vendor, _, bare = full.rpartition(".")
-    method = bare.removesuffix(f"_{collective}")
+    method = bare.removesuffix(f"_{collective.rpartition(':')[2]}")
     dot = "." if vendor else ""
     return tuple(dict.fromkeys((full, bare, f"{vendor}{dot}{method}", method)))
 

@@ -57,7 +57,10 @@ class CclGroup(click.Group):
         known = meant(cmd_name, commands)
         if known is not None:
             return _command(commands[known], collectives.sentence(commands[known].name))
-        return None if cmd_name not in broken else _command(collectives[cmd_name], "")
+        if cmd_name not in broken and cmd_name not in collectives:
+            return None
+        kind = collectives[cmd_name]  # with its vendor before it, where it is not left out
+        return None if kind.barrier else _command(kind, collectives.sentence(kind.name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

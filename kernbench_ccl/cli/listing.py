@@ -53,6 +53,8 @@ def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> i
 
     catalogue = Catalogue.of(shell.plugins)
     known = catalogue.collectives
+    if collective is not None and meant(collective, known) is None and collective in known:
+        collective = known[collective].name  # with its vendor before it, or without one
     if collective is not None and meant(collective, known) is None:
         hint = did_you_mean(collective, known).partition(" Known: ")[0]
         raise UsageError(f"collective must be one of {', '.join(known)}, not {brief(collective)}.{hint}")

@@ -59,7 +59,8 @@ def collective(
     redop = None if op is None else reduction(call, op, dtype)
     words = {"op": redop, "root": f"root {found.ranks[place]}" if kind.rooted else None}
     details = {what: word for what, word in words.items() if word is not None}
-    return Call(own, found, call, name, int(count), dtype, input, output, redop, place, details=details).run(async_op)
+    called = Call(own, found, call, kind.name, int(count), dtype, input, output, redop, place, details=details)
+    return called.run(async_op)
 
 
 def plugin_function(name: str) -> Callable[..., Work | None] | None:
@@ -95,12 +96,12 @@ def _kind(own: Here, name: str) -> CollectiveKind:
     """Return the record of a plug-in's collective; UsageError for another name."""
     kinds = own.world.config.catalogue.collectives
     others = [each for each in kinds if each not in COLLECTIVES]
-    if name in COLLECTIVES:
+    if name in kinds and kinds[name].name in COLLECTIVES:
         raise UsageError(
             f"dist.collective: name must be a collective of a plug-in, not {brief(name)}; call its own function of "
             "dist."
         )
-    if name not in others:
+    if name not in kinds:
         raise UsageError(
             f"dist.collective: name must be a registered collective of a plug-in, not {brief(name)}."
             f"{did_you_mean(str(name), others)}"

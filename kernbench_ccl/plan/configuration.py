@@ -16,7 +16,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
-from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.errors import ConfigError, PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
 from kernbench_core.process import is_file
@@ -291,8 +291,9 @@ class _Reader:
                 self._report(path, f"must be a collective.{did_you_mean(name, self._catalogue.collectives)}")
                 continue
             try:
+                name = self._catalogue.collectives[name].name  # of one of two, with its vendor
                 found[name] = parse_quantity(given, "str")
-            except ValueError as fault:
+            except (ValueError, PluginError) as fault:
                 self._report(path, str(fault))
                 continue
             found[name] = self._file(self._config.where(path), found[name])

@@ -89,7 +89,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     out = out_folder(call.out)
     report = None if call.report is None else check_file("report", Path(call.report), ".html")
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
-    _check_outputs(call, out)
+    _check_outputs(call, out, None if trace is None else trace.path)
     with wall.spent_on("opening the bench"):
         bench = open_program(call.bench, plugins.benches)
     call = _for_bench(call, bench)
@@ -161,11 +161,11 @@ def _file(given: str | Path) -> str:
     return str(given) if found is None else found[0]
 
 
-def _check_outputs(call: RunCall, out: OutFolder | None) -> None:
+def _check_outputs(call: RunCall, out: OutFolder | None, trace: Path | None) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
     taken = {os.path.realpath(_file(path)): path for path in inputs if isinstance(path, str | Path)}
-    for what, path in (("trace", call.trace), ("bundle", call.bundle), ("report", call.report)):
+    for what, path in (("trace", trace), ("bundle", call.bundle), ("report", call.report)):
         if path is None:
             continue
         place = os.path.realpath(path)

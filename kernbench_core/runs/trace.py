@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -63,9 +63,11 @@ class TraceFile:
 def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFile:
     """Choose the exporter for `path`; called before the run, so that a bad name costs no time.
 
-    Raise UsageError when no exporter, or more than one, claims the suffix, or the folder does not exist.
+    `VENDOR:path` is for the exporter of a plug-in, or of a distribution. Raise UsageError when no exporter, or more
+    than one, claims the suffix, or the folder does not exist.
     """
-    path = Path(path)
+    vendor, of_vendor = _of_vendor(str(path), exporters)
+    path = Path(str(path).removeprefix(vendor))
     compress = path.suffix == ".gz"
     stem = path.name.removesuffix(".gz")
     fitting = [name for name, entry in exporters.items() if stem.endswith(entry.suffixes)]
@@ -73,11 +75,13 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
     if not fitting:
         accepted = ", ".join(f"{suffix} or {suffix}.gz" for suffix in known) or "a suffix that an exporter claims"
         raise UsageError(f"trace file must end in {accepted}, not {path.name or str(path)!r}.")
+    fitting = [name for name in fitting if name in of_vendor] or fitting
     if len(fitting) > 1:
         several = " and ".join(f"{name} of {exporters.provider(name)}" for name in fitting)
+        picks = dict.fromkeys(repr(f"{_vendor(exporters, name, fitting)}:{path}") for name in fitting)
+        told = f"write {' or '.join(picks)}" if len(picks) == len(fitting) else "leave a plug-in out with --no-plugin"
         raise UsageError(
-            f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix, "
-            "or leave a plug-in out with --no-plugin."
+            f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix, or {told}."
         )
     takes = exporters[fitting[0]].takes
     others = (entry.suffixes for name, entry in exporters.items() if name != fitting[0] and entry.takes == takes)
@@ -85,6 +89,21 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         check_file("trace file", path), _guarded(exporters, fitting[0]), compress, takes,
         tuple(sorted(suffix for each in others for suffix in each)),
     )  # fmt: skip
+
+
+def _of_vendor(path: str, exporters: Registry[ExporterEntry]) -> tuple[str, Collection[str]]:
+    """Return the vendor before a path with its colon, and its exporters; "" and none where no vendor stands there."""
+    vendor, colon, _ = path.partition(":")
+    givers = {name: exporters.provider(name) for name in exporters}
+    named = [name for name, giver in givers.items() if colon and vendor in (giver.plugin, giver.distribution)]
+    return (f"{vendor}:", named) if named else ("", ())
+
+
+def _vendor(exporters: Registry[ExporterEntry], name: str, others: Collection[str]) -> str:
+    """Return what tells the giver of an exporter from those of others: its plug-in's name, or its distribution's."""
+    giver = exporters.provider(name)
+    alike = [other for other in others if exporters.provider(other).plugin == giver.plugin]
+    return giver.plugin if len(alike) == 1 else giver.distribution
 
 
 def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:

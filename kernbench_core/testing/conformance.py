@@ -18,13 +18,11 @@ from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.registration.chosen import several_plugins
 from kernbench_core.registration.entries import OFFERS
 from kernbench_core.registry import Provider
+from kernbench_core.testing.chosen_kits import kit_for, with_kits
 from kernbench_core.testing.kit import Check, CheckOutcome, CheckResult, Kit
 from kernbench_core.testing.opening import OPENING
 
 _EXPECTED: Final = "kernbench_expected_failures"
-#: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
-DRIVES: Final = "components."
-_PART: Final = "."
 #: The check that every kit begins with: that an entry can be had at all.
 _OPENS: Final = "opens"
 
@@ -44,11 +42,13 @@ class Conformance:
     expected: Mapping[str, Mapping[str, str]]
 
     @classmethod
-    def of(cls, plugin: str, plugins: Plugins | None = None) -> Conformance:
+    def of(cls, plugin: str, plugins: Plugins | None = None, kits: Collection[str] = ()) -> Conformance:
         """Find the checks of a plug-in, of the installed ones unless others are given.
 
+        Of two kits with one name its own is taken, or the one that `kits` names, as `VENDOR:name`.
+
         Raises:
-            UsageError: it is not loaded, or there are several.
+            UsageError: it is not loaded, or there are several; `kits` names one that there is not.
             PluginError: a kit cannot be loaded, or what it says of expected failures names nothing that there is.
         """
         plugins = plugins or load_plugins()
@@ -59,21 +59,16 @@ class Conformance:
         if len(found) > 1:
             raise several_plugins(plugin, [(each.name, each.distribution) for each in found])
         source = found[0]
-        kits = {sort: plugins.kits.load(sort) for sort in plugins.kits if _PART not in sort}
-        for name in plugins.kits:
-            if _PART in name and not name.startswith(DRIVES):
-                raise plugins.kits.fault(name, f"must be named after a sort of entries, or begin with {DRIVES!r}")
-        for sort, kit in kits.items():
-            if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):
-                raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")
-        kits |= {sort: kit for sort, kit in OPENING.items() if sort not in kits}
+        plugins = with_kits(plugins, source.provider, kits)
+        with_a_kit = [sort for sort in plugins.kits if sort in OFFERS]
         entries = tuple(
             (sort, name)
-            for sort in kits
+            for sort in (*with_a_kit, *(each for each in OFFERS if each not in with_a_kit))
             for name in getattr(plugins, sort)
             if getattr(plugins, sort).provider(name) == source.provider
         )
-        return cls(plugins, plugin, source.provider, entries, kits, _expected(source, entries, kits))
+        found_kits = {sort: kit_for(plugins, sort) or OPENING[sort] for sort, _ in dict.fromkeys(entries)}
+        return cls(plugins, plugin, source.provider, entries, found_kits, _expected(source, entries, found_kits))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """Yield each check as the sort of entry, its name, and the name of the check."""
@@ -115,6 +110,10 @@ class Conformance:
             if failure.provider == self.provider and sort and failure not in getattr(self.plugins, sort).taken.values():
                 yield CheckResult(sort, name.strip("'"), _OPENS, CheckOutcome.FAILED, failure.reason)
 
+    def said_of(self, name: str) -> Mapping[str, str]:
+        """Return the checks that an entry is said to fail, with the reasons; its vendor does not count."""
+        return self.expected.get(_bare(name), {})
+
     def openers(self, entries: Iterable[tuple[str, str]]) -> Mapping[str, Callable[[str], Any]]:
         """Return what opens entries that are checked together, by their sort."""
         names: dict[str, list[str]] = {}
@@ -126,7 +125,7 @@ class Conformance:
         self, sort: str, name: str, opener: Callable[[str], Any], checks: list[Check[Any]], told: bool
     ) -> Iterator[CheckResult]:
         """Open an entry, and carry out its checks; whether it opens is `told` where somebody asked, or it does not."""
-        expected = self.expected.get(name, {})
+        expected = self.said_of(name)
         found: list[Any] = []
 
         def opens(_: None) -> None:
@@ -139,8 +138,8 @@ class Conformance:
             yield check.result(sort, name, found[0], expected)
 
 
-def conform(plugin: str, plugins: Plugins | None = None) -> None:
-    """Check everything that a plug-in registers: what a test of its own may call.
+def conform(plugin: str, plugins: Plugins | None = None, kits: Collection[str] = ()) -> None:
+    """Check everything that a plug-in registers, as `Conformance.of` finds it: what a test of its own may call.
 
     Raises:
         AssertionError: a check did not end as it must; a line for each.
@@ -148,9 +147,14 @@ def conform(plugin: str, plugins: Plugins | None = None) -> None:
     >>> from kernbench_core.testing import conform
     >>> conform("builtin")
     """
-    wrong = [each for each in Conformance.of(plugin, plugins).results() if not each.outcome.right]
+    wrong = [each for each in Conformance.of(plugin, plugins, kits).results() if not each.outcome.right]
     if wrong:
         raise AssertionError("\n".join(map(str, wrong)))
+
+
+def _bare(name: str) -> str:
+    """Return the name as its plug-in has it: before that of one of two its vendor stands."""
+    return name.rpartition(":")[2]
 
 
 def _expected(
@@ -158,7 +162,9 @@ def _expected(
 ) -> Mapping[str, Mapping[str, str]]:
     """Return which checks a plug-in says that it fails; raise PluginError where it names what is not there."""
     found: object = vars(sys.modules[source.module]).get(_EXPECTED, {})
-    checks = {name: {_OPENS, *(each.name for each in kits[sort].checks)} for sort, name in entries}
+    checks: dict[str, set[str]] = {}
+    for sort, name in entries:
+        checks.setdefault(_bare(name), set()).update((_OPENS, *(each.name for each in kits[sort].checks)))
     try:
         said = {str(name): dict(reasons) for name, reasons in dict(found).items()}  # type: ignore[call-overload]
     except (TypeError, ValueError):

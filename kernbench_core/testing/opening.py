@@ -15,6 +15,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.registration.plain_functions import PLAIN, is_async, never_runs
 from kernbench_core.report.page import open_section
 from kernbench_core.runs import configure
+from kernbench_core.testing.chosen_kits import open_kit
 from kernbench_core.testing.kit import CheckFailed, Kit
 from kernbench_core.topology import compile_topology
 from kernbench_core.topology.machine_kinds import open_kind
@@ -106,6 +107,7 @@ _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "commands": _command,
     "calibrators": _calibrator,
     "report_sections": _section,
+    "kits": open_kit,
 }
 
 #: For each sort that core has no kit for one whose only check is that an entry opens.

@@ -38,21 +38,21 @@ class RigMaker(Protocol):
 
 
 def parametrize_checks(
-    plugin: str, plugins: Plugins | None = None, *, only: Collection[str] = ()
+    plugin: str, plugins: Plugins | None = None, *, only: Collection[str] = (), kits: Collection[str] = ()
 ) -> pytest.MarkDecorator:
     """Give a test a case for each check of what a plug-in registers, as its argument `check`, to be called.
 
-    `only` chooses entries or checks by their names. What has nothing to look at is skipped, and what the plug-in says
-    to fail (`kernbench_expected_failures`) must fail. Raise UsageError for a plug-in that is not loaded, PluginError
-    for what it says of checks that there are not.
+    `only` chooses entries or checks by their names, `kits` one of several kits of a name. What has nothing to look at
+    is skipped, and what the plug-in says to fail (`kernbench_expected_failures`) must fail. Raise UsageError for a
+    plug-in that is not loaded, PluginError for what it says of checks that there are not.
     """
-    conformance = Conformance.of(plugin, plugins)
+    conformance = Conformance.of(plugin, plugins, kits)
     chosen = [each for each in conformance if not only or not {each[1], each[2]}.isdisjoint(only)]
     openers = conformance.openers(dict.fromkeys((sort, name) for sort, name, _ in chosen))
     opened = {(sort, name): _Opened(conformance.kits[sort], openers[sort], sort, name) for sort, name, _ in chosen}
     cases = []
     for sort, name, check in chosen:
-        reason = conformance.expected.get(name, {}).get(check)
+        reason = conformance.said_of(name).get(check)
         marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
         cases.append(pytest.param(_Case(opened[sort, name], check), id=f"{name}-{check}", marks=marks))
     return pytest.mark.parametrize("check", cases)

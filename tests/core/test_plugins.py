@@ -347,7 +347,7 @@ def kernbench_collectives():
 
 
 def test_a_collective_is_registered_by_its_bare_name(site: Site) -> None:
-    """Its record is not imported for that; another plug-in may not have the same name."""
+    """Its record is not imported for that; of two with one name either is called by its vendor."""
     site.distribution("acme", "1.0", "acme", COLLECTIVE.format(name="swap"))
     found = load_plugins(installed=True).collectives
     assert (found["swap"].target, found["swap"].sentence) == ("acme.collectives:RECORD", "Everybody swaps.")
@@ -356,7 +356,7 @@ def test_a_collective_is_registered_by_its_bare_name(site: Site) -> None:
     plugins = load_plugins(installed=True)
     assert [str(failure) for failure in plugins.failures if failure.entry] == [
         "collective 'swap' is left out: it must be registered once, not by acme 1.0 and by other 2.0; uninstall all "
-        "but one"
+        "but one, or write 'acme:swap' or 'other:swap'"
     ]
     assert "swap" not in list(plugins.collectives)
 

@@ -68,14 +68,15 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
 @plugin_group.command()
 @click.argument("name", shell_complete=completed_by("plugins"))
 @click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
+@click.option("--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which of several kits of one name; again.")
 @_JSON
 @click.pass_obj
-def check(shell: Shell, name: str, only: tuple[str, ...], as_json: bool) -> int:
+def check(shell: Shell, name: str, only: tuple[str, ...], kits: tuple[str, ...], as_json: bool) -> int:
     """Check what the plug-in called NAME registers, or only some ENTRY or CHECK of it; exit with 1 when any fails."""
     from kernbench_core.runs.result import json_text
     from kernbench_core.testing import Conformance
 
-    results = list(Conformance.of(name, shell.plugins).results(only))
+    results = list(Conformance.of(name, shell.plugins, kits).results(only))
     if as_json:
         found = {"schema": "kernbench.conformance/1", "plugin": name, "results": [each.to_json() for each in results]}
         click.echo(json_text(found))

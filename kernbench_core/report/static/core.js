@@ -80,6 +80,10 @@ window.kernbench = {
   section(name, draw) {
     made.set(name, draw);
   },
+  // What a section's script finds in place of this where two sections say the same name: theirs is another.
+  renamed(said, name) {
+    return Object.assign(Object.create(this), { section: (own, draw) => this.section(own === said ? name : own, draw) });
+  },
   // Where data comes from: here, from the page itself. A server may put something else in its place.
   async load(section, run) {
     const found = document.querySelector(`script[data-of="${section}"][data-run="${run}"]`);

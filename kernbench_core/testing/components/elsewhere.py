@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kernbench_core.plugins import Plugins
+from kernbench_core.registry import Provider
 from kernbench_core.testing.kit import CheckFailed
 
 #: What PYTHONHASHSEED is in each process.
@@ -64,6 +65,7 @@ def _ask(plugins: Plugins, names: Sequence[str]) -> list[_Told]:
         "path": [str(Path(place).absolute()) for place in sys.path],
         "sources": [attrs.asdict(source) for source in plugins.sources],
         "names": names,
+        "kits": [f"{giver.distribution}:{name}" for name, giver in _givers(plugins) if ":" not in name],
     }
     asked = [
         subprocess.Popen(
@@ -79,6 +81,12 @@ def _ask(plugins: Plugins, names: Sequence[str]) -> list[_Told]:
             process.stdin.write(json.dumps({**order, "looks": number == 0}))
         process.stdin = None
     return [_answer(process) for process in asked]
+
+
+def _givers(plugins: Plugins) -> list[tuple[str, Provider]]:
+    """Return the kits that plug-ins give, and who gives each: another process may have two of a name."""
+    givers = [(name, plugins.kits.provider(name)) for name in plugins.kits]
+    return [pair for pair in givers if pair[1].plugin != "core"]
 
 
 def _answer(process: subprocess.Popen[str]) -> _Told:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from kernbench_core.errors import PluginError, in_words
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.registry import Provider
+from kernbench_core.testing.chosen_kits import with_kits
 from kernbench_core.testing.components.elsewhere import SEEDS
 from kernbench_core.testing.components.outside_reads import OutsideReads
 from kernbench_core.testing.components.subject import ComponentUnderTest, first_difference, log_of
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
+
+#: Whose kits are taken of several with one name: those that are named.
+_NOBODY: Final = Provider("", "", "")
 
 
 def logs_the_same_under_every_hash_seed(subject: ComponentUnderTest) -> None:
@@ -46,7 +52,7 @@ def reads_nothing_outside(subject: ComponentUnderTest) -> None:
         )
 
 
-def tell(names: Sequence[str], sources: Sequence[dict[str, str]], looks: bool) -> None:
+def tell(names: Sequence[str], sources: Sequence[dict[str, str]], kits: Sequence[str], looks: bool) -> None:
     """Drive registered models, and print the log of each as JSON, or why there is none; in a process of its own.
 
     Where it `looks`, it prints what else their packages read: while they are imported, and while the model is driven.
@@ -55,7 +61,7 @@ def tell(names: Sequence[str], sources: Sequence[dict[str, str]], looks: bool) -
     packages = {source.module.partition(".")[0] for source in given} if looks else set()
     early = OutsideReads(packages)
     with early.looking():
-        plugins = load_plugins(given, installed=False)
+        plugins = with_kits(load_plugins(given, installed=False), _NOBODY, kits)
         for name in names:
             with suppress(PluginError):
                 plugins.components.load(name)

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
+from typing import cast
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.plugins import Plugins
+from kernbench_core.testing.chosen_kits import DRIVES, open_kit
 from kernbench_core.testing.components.drivers import BY_KIND
 from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.stand import Course, Driver, Stand
-from kernbench_core.testing.conformance import DRIVES
 from kernbench_core.testing.hand_made import Placed
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
@@ -148,9 +149,7 @@ def _drivers(plugins: Plugins, kind: str) -> Iterator[Driver]:
         yield BY_KIND[kind]
     name = f"{DRIVES}{kind}"
     if name in plugins.kits:
-        driver: Driver = plugins.kits.load(name)
-        if not callable(driver):
-            raise plugins.kits.fault(name, f"must be a function that drives a stand, not {driver!r}")
+        driver: Driver = cast(Driver, open_kit(plugins, name))
         yield driver
 
 

@@ -355,3 +355,33 @@ def test_launches_at_one_place_under_the_roof_are_one_point() -> None:
     assert names == [("1, 3", "k"), ("2", "m"), ("4", "k")]
     places = re.findall(r'y="([0-9.]+)" text-anchor="start">(1, 3|2|4)</text>', told)
     assert len({y for y, _ in places}) == 3
+
+
+def of_two(script: str) -> Registry[ReportSectionEntry]:
+    """Return a registry of two sections that their plug-ins call alike, with one script."""
+    module = ModuleType("two_sections_of_a_test")
+    sys.modules["two_sections_of_a_test"] = module
+    pairs = []
+    for order, vendor in enumerate(("one", "two")):
+        setattr(module, vendor, Section(f"Of {vendor}", order, lambda run, vendor=vendor: f"<p>{vendor}</p>",
+                                        lambda run, vendor=vendor: {"of": vendor}, (script,)))  # fmt: skip
+        entry = ReportSectionEntry("ops", f"two_sections_of_a_test:{vendor}", "Words.")
+        pairs.append((entry, Provider(vendor, f"{vendor}-kb", "1.0")))
+    return Registry("section of the report", pairs)
+
+
+def test_sections_that_two_plugins_call_alike_are_both_shown() -> None:
+    """With their vendors: nobody writes the name of a section, so that none has to go."""
+    sections = of_two('kernbench.section("ops", () => {});')
+    assert dict(sections.taken) == {}
+    page = render_report([RunPage("r", result())], sections)
+    assert re.findall(r'<article class="run" data-section="([^"]+)" data-run="0">\s*<p>(\w+)</p>', page) == [
+        ("one:ops", "one"), ("two:ops", "two"),
+    ]  # fmt: skip
+    for vendor in ("one", "two"):
+        assert f'const kernbench = window.kernbench.renamed("ops", "{vendor}:ops");' in page
+    one = Provider("one", "one-kb", "1.0")
+    given = [(ReportSectionEntry("ops", target, "Words."), one) for target in ("m:A", "m:B")]
+    assert [each.reason for each in Registry("section of the report", given).taken.values()] == [
+        "it must be registered once, and one-kb 1.0 registers it twice; rename one of the two"
+    ]

@@ -200,8 +200,9 @@ def test_what_is_said_of_no_model_does_not_open(site: Site, what: str) -> None:
     """It would be passed over."""
     site.module("acme_strange", SFU.format(kits=DRIVEN) + f"{what} = {{'acme.sfv': {{'lanes': 4}}}}")
     plugins = load_plugins(["acme = acme_strange"], installed=False)
-    opened, *others = Conformance.of("acme", plugins).results()
-    assert (opened.check, opened.outcome, others) == ("opens", CheckOutcome.FAILED, [])
+    opened, driver = Conformance.of("acme", plugins).results()
+    assert (opened.check, opened.outcome) == ("opens", CheckOutcome.FAILED)
+    assert (driver.sort, driver.check, driver.outcome) == ("kits", "opens", CheckOutcome.PASSED)
     assert opened.reason == f"{what} of its plug-in must name models of it, not 'acme.sfv'. Did you mean 'acme.sfu'?"
 
 
@@ -292,6 +293,9 @@ def test_what_cannot_be_checked_does_not_open(site: Site, kits: str, cls: str, t
     source = SFU.format(kits=kits).replace('"acme.sfu", f"{__name__}:Sfu"', f'"acme.sfu", f"{{__name__}}:{cls}"')
     site.module("acme_opens", source)
     plugins = load_plugins(["acme = acme_opens"], installed=False)
-    opened, *others = Conformance.of("acme", plugins).results()
-    assert (opened.check, opened.outcome, others) == ("opens", CheckOutcome.FAILED, [])
+    opened, *drivers = Conformance.of("acme", plugins).results()
+    assert (opened.check, opened.outcome) == ("opens", CheckOutcome.FAILED)
     assert opened.reason.startswith(told)
+    assert [(each.sort, each.check, each.reason) for each in drivers] == (
+        [("kits", "opens", opened.reason)] if cls == "Sfu" else []
+    )

@@ -32,7 +32,6 @@ def kernbench_networks():
     return [NetworkEntry("acme.line", f"{{__name__}}:LINE", "A row.")]
 {more}
 """
-KIT = "kit of checks '{}' of acme_conforming (source tree) must be a Kit for a sort of entries, not "
 
 
 def loaded(site: Site, *, again: str = "x * x * x", ops: int = 1, more: str = "") -> Plugins:
@@ -109,28 +108,90 @@ def kernbench_exporters():
     ]  # fmt: skip
 
 
+KITS = """
+from kernbench_core.testing import kit_of
+def drive(stand): pass
+def drive_more(stand, other): pass
+def drive_one_by_one(stand): yield
+LINES = kit_of(lambda plugins, name: name)
+def kernbench_kits():
+    return [KitEntry({!r}, {!r}, 'X.')]
+"""
+
+
 @pytest.mark.parametrize(
-    ("kit", "told"),
+    ("name", "target", "told"),
     [
-        ("KitEntry('exporters', 'json:loads', 'X.')", KIT.format("exporters")),
-        ("KitEntry('engines', f'{__name__}:CUBE', 'X.')", KIT.format("engines")),
+        ("exporters", "LINES", ""),
+        ("components.pe_sfu", "drive", ""),
+        ("exporters", "json:loads", "must be a Kit for a sort of entries, not <function loads at 0x"),
+        ("exporters", "no_such.module:KIT", "must be importable from 'no_such.module:KIT', but that raised "
+         "ModuleNotFoundError: No module named 'no_such'"),
+        ("engines", "LINES", "must be named after a sort of entries, or begin with 'components.'"),
+        ("networks.line", "drive", "must be named after a sort of entries, or begin with 'components.'"),
+        ("components.pe_sfu", "LINE", "must be a function that drives a stand, not "),
+        ("components.pe_sfu", "drive_more", "must take a stand, and nothing else, which (stand, other) does not"),
+        ("components.pe_sfu", "drive_one_by_one",
+         "must be a plain function, with neither yield nor async: it would never run"),
     ],
 )  # fmt: skip
-def test_what_is_no_kit_is_refused(site: Site, kit: str, told: str) -> None:
-    """Naming its distribution."""
-    with pytest.raises(PluginError) as caught:
-        Conformance.of("acme", loaded(site, more=f"def kernbench_kits():\n    return [{kit}]\n"))
-    assert str(caught.value).startswith(told)
+def test_the_kits_of_a_plugin_are_opened(site: Site, name: str, target: str, told: str) -> None:
+    """Whether anything needs them or not, and each alone: the other entries are checked."""
+    target = target if ":" in target else f"acme_conforming:{target}"
+    plugins = loaded(site, more=KITS.format(name, target))
+    found = {each.sort: each for each in Conformance.of("acme", plugins).results(["opens"])}
+    assert found["networks"].outcome is CheckOutcome.PASSED
+    assert found["kits"].outcome is (CheckOutcome.FAILED if told else CheckOutcome.PASSED)
+    assert found["kits"].reason.startswith(
+        told and f"it raised PluginError: kit of checks {name!r} of acme_conforming (source tree) {told}"
+    )
 
 
-def test_the_name_of_a_driver_begins_as_it_must(site: Site) -> None:
-    """What drives nothing would be there for nothing."""
-    kits = "def kernbench_kits():\n    return [KitEntry('networks.line', f'{__name__}:LINE', 'X.')]\n"
+OF_TWO = """
+from kernbench_core import ExporterEntry, KitEntry
+from kernbench_core.testing import CheckFailed, kit_of
+kernbench_api = 1
+def NAME_says_so(entry): raise CheckFailed("NAME looked")
+KIT = kit_of(lambda plugins, name: name, NAME_says_so)
+def kernbench_kits(): return [KitEntry("exporters", f"{__name__}:KIT", "Formats of traces.")]
+def kernbench_exporters(): return [ExporterEntry("NAME_dump", "json:dump", (".NAME",), "A dump.")]
+"""
+OF_ONE = """
+from kernbench_core import ExporterEntry
+kernbench_api = 1
+def kernbench_exporters(): return [ExporterEntry("dump", "json:dump", (".dump",), "A dump.")]
+"""
+
+
+def test_one_of_two_kits_is_that_of_the_plugin_or_the_one_that_is_named(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where neither is, using one is an error that names both; what needs none of them is checked all the same."""
+    for name in ("one", "two"):
+        site.module(f"{name}_kits", OF_TWO.replace("NAME", name))
+    site.module("plain_dump", OF_ONE)
+    plugins = load_plugins(["one = one_kits", "two = two_kits", "plain = plain_dump"], installed=False)
+
+    def ran(plugin: str, kits: tuple[str, ...] = ()) -> list[str]:
+        return [str(each) for each in Conformance.of(plugin, plugins, kits).results() if each.reason]
+
+    assert ran("one") == ["one_dump one_says_so failed: one looked"]
+    assert ran("one", ("two:exporters",)) == ["one_dump two_says_so failed: two looked"]
+    assert ran("plain", ("one_kits (source tree):exporters",)) == ["dump one_says_so failed: one looked"]
+    told = (
+        "kit of checks 'exporters' is left out: it must be registered once, not by one_kits (source tree) and by "
+        "two_kits (source tree); uninstall all but one, or write 'one:exporters' or 'two:exporters'."
+    )
     with pytest.raises(PluginError) as caught:
-        Conformance.of("acme", loaded(site, more=kits))
-    assert str(caught.value).startswith(
-        "kit of checks 'networks.line' of acme_conforming (source tree) must be named after a sort of entries, or "
-        "begin with 'components.';"
+        Conformance.of("plain", plugins)
+    assert str(caught.value) == told
+    assert main(["plugins", "check", "plain"], plugins) == 6
+    assert told in capsys.readouterr().err
+    assert main(["plugins", "check", "plain", "--kit", "two:exporters"], plugins) == 1
+    assert "two looked" in capsys.readouterr().out
+    assert main(["plugins", "check", "plain", "--kit", "three:exporters"], plugins) == 2
+    assert capsys.readouterr().err.endswith(
+        "error: kit must be a registered one, not 'three:exporters'; one of several is written VENDOR:NAME.\n"
     )
 
 
