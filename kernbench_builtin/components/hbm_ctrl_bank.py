@@ -358,7 +358,7 @@ figure), builtin.hbm_ctrl (atomic_step).
             return
         msg = job.msg
         if msg.op == "write":
-            if now > job.tail:
+            if now > job.tail and type(msg) is not BurstTraffic:  # nobody waits for what is written back
                 msg.queueing += now - job.tail
                 self.note_wait(now - job.tail)
             msg.head = msg.tail = now

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
+
+from kernbench_core.memory.atomic_access import AtomicMemory, AtomicTransaction
 from kernbench_core.messages import Transaction
 from kernbench_core.testing.components.stand import Driver, Stand
 from kernbench_core.testing.rig import Probe, edge
@@ -40,7 +43,7 @@ def pass_messages(stand: Stand) -> None:
 def access_memory(stand: Stand) -> None:
     """Read and write it from two sides, at random addresses, alone and many at once; rows with gaps, too.
 
-    Behind every write the other side reads the same.
+    Behind every write the other side reads the same. A memory that takes atomic ops is sent some that meet.
     """
     here = _HERE.format(f"{stand.model.kind}0")
     sides = ("west", "east")
@@ -57,6 +60,11 @@ def access_memory(stand: Stand) -> None:
             msg = Transaction(op, (region,), region.nbytes, (asking, here), _nothing)
             machine.send((asking, here), at, msg=msg)
         at += 0.0 if number >= _ACCESSES // 2 else stand.random.choice((0.0, 5.0, 400.0))
+    if isinstance(machine.component(here), AtomicMemory):
+        for _ in range(_ROUNDS):
+            side = stand.random.choice(sides)
+            machine.send((side, here), at, msg=_change(stand, (side, here)))
+            at += stand.random.choice((0.0, 0.0, 5.0, 400.0))
 
 
 #: The drivers by kind of node; "" is a model for any kind. Plug-ins bring those of other kinds: core has no kernels.
@@ -66,6 +74,17 @@ BY_KIND: Final[Mapping[str, Driver]] = MappingProxyType({
     ),
     **dict.fromkeys(("hbm_ctrl", "sram"), access_memory),
 })  # fmt: skip
+
+
+def _change(stand: Stand, path: tuple[str, str]) -> AtomicTransaction:
+    """Make an atomic op of a few lanes on elements of few bursts, so that many meet."""
+    places = sorted(stand.random.sample(range(64), stand.random.choice((1, 1, 2, 8))))
+    regions = tuple(Region(4 * place, 4) for place in places)
+    turns = [stand.random.choice((1, 1, 3)) for _ in places]
+    return AtomicTransaction(
+        regions, path, _nothing, addresses=np.array([region.base for region in regions]), turns=np.array(turns),
+        sent=4 * sum(turns), returned=stand.random.choice((0, 4 * sum(turns))), turn=lambda now: None,
+    )  # fmt: skip
 
 
 def _nothing(_: Transaction) -> None:

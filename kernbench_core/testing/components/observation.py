@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: What a message changes on its way: where it is, since when, and how its time was spent.
 _OF_THE_WAY: Final = frozenset(
     (
-        "callbacks", "cause", "head", "hop", "mark", "nbytes", "on_done", "overhead", "path", "propagation", "queueing",
-        "reply", "serialisation", "service", "shares", "tail", "waiter",
+        "callbacks", "cause", "changed_ns", "head", "hop", "mark", "nbytes", "on_done", "overhead", "path",
+        "propagation", "queueing", "reply", "serialisation", "service", "shares", "tail", "waiter",
     )
 )  # fmt: skip
 _SCALARS: Final = (bool, int, float, str, bytes, type(None), Region)

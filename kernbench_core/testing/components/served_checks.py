@@ -12,6 +12,7 @@ from kernbench_core.engine.bound import formula_latency, one_way_latency
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.errors import ComponentError
 from kernbench_core.host.statistics import statistics
+from kernbench_core.memory.atomic_access import AtomicTransaction
 from kernbench_core.messages import Transaction
 from kernbench_core.testing.components.observation import contents
 from kernbench_core.testing.components.stand import Course, Sent
@@ -77,6 +78,8 @@ def conserves_messages_and_bytes(course: Course) -> None:
         times = came[each.msg, each.at_end]
         if not times and each.msg not in held:
             raise CheckFailed(f"{_told(course, each)} was sent to it, and never came to {each.at_end}")
+        if times and isinstance(each.msg, AtomicTransaction) and each.msg.changed_ns is None:
+            raise CheckFailed(f"{_told(course, each)} was answered, and no element changed; call its change before")
         if times > 1:
             raise CheckFailed(f"{label} must come to {each.at_end} once, not {times} times")
         wanted = _bytes_at_end(each)
@@ -243,6 +246,8 @@ def _held(component: ComponentBase) -> Sequence[object]:
 def _bytes_at_end(each: Sent) -> int:
     if each.probed:
         return each.before.nbytes
+    if isinstance(each.before, AtomicTransaction):
+        return each.before.returned
     return each.before.total if isinstance(each.before, Transaction) and each.before.op == "read" else 0
 
 

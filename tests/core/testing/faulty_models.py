@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from kernbench_core.component import ComponentBase
+from kernbench_core.memory.atomic_access import AtomicMemory
 from kernbench_core.params import Param
 from kernbench_core.registry import ComponentEntry
 from kernbench_core.reporting import Stat
@@ -138,6 +139,15 @@ class Memory(ComponentBase):
         super().emit(msg, tail, tail)
 
 
+class AtomicPort(AtomicMemory, Memory):
+    __doc__ = Memory.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if msg.op == "atomic":
+            msg.change(self.env.now)
+        super().emit(msg, head, tail)
+
+
 # What must fail, each with the check that must find it ---------------------------------------------------------------
 
 
@@ -227,6 +237,10 @@ class NeverThere(Hop):
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         super().emit(msg, head, math.inf)
+
+
+class LeavesElementsAsTheyWere(AtomicMemory, Memory):
+    __doc__ = Memory.__doc__
 
 
 class Loses(Hop):
@@ -597,7 +611,7 @@ class DrawsLots(Hop):
 
 
 #: The models that keep their word.
-HONEST = (Hop, Serial, SerialProcess, SerialEvents, Picks, Memory)
+HONEST = (Hop, Serial, SerialProcess, SerialEvents, Picks, Memory, AtomicPort)
 #: The check that must find each of the others, and no other check may.
 FAULTS = {
     Undocumented: "documents_itself",
@@ -613,6 +627,7 @@ FAULTS = {
     IntoThePast: "takes_finite_times",
     NeverThere: "takes_finite_times",
     Loses: "conserves_messages_and_bytes",
+    LeavesElementsAsTheyWere: "conserves_messages_and_bytes",
     Doubles: "conserves_messages_and_bytes",
     SendsTwice: "conserves_messages_and_bytes",
     SendsAgain: "conserves_messages_and_bytes",
