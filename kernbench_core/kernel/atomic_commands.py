@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import frozen
@@ -27,6 +27,9 @@ from kernbench_core.values.dtypes import is_float, itemsize, numpy_dtype
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import AbstractValue, FillValue, ground
+
+#: What an op orders for hazards, as Triton's `sem` says it.
+ORDERS: Final = ("acq_rel", "acquire", "release", "relaxed")
 
 
 def addresses_of(regions: Sequence[Region], item: int) -> Int64s:
@@ -79,21 +82,23 @@ class AtomicCmd(ReadModifyWriteCmd):
 
     `reads` are the operands of the lanes and the places that they meet, of `cas` what it compares with too. Results of
     integers that are there are computed at once, as a kernel may branch on them; others are left to phase 2. With
-    `answer` what the lanes found is brought back.
+    `answer` what the lanes found is brought back. `order` is one of `ORDERS`.
     """
 
-    __slots__ = ("_place", "_turn_ns", "answer", "lanes")
+    __slots__ = ("_order", "_place", "_turn_ns", "answer", "lanes")
 
     dma_op: ClassVar[str] = "atomic"
 
     def __init__(
         self, op_id: OpId, op: str, site: CallSite, transfer: Transfer, tensor: TensorAllocation,
         memory: DeviceMemory, blocks: tuple[TcmBlock, ...], lanes: Lanes, operands: Sequence[Operand],
+        order: str = "acq_rel",
     ) -> None:  # fmt: skip
         new, *compared = [lanes.of(each) for each in operands]
         reads = (new, lanes.operand, *compared)
         super().__init__(op_id, op, f"tl.{op}", site, transfer, tensor, memory, blocks, operands[0].value, reads)
         self.lanes = lanes
+        self._order = order
         self.answer: AtomicAnswer | None = None
         #: Its place among all atomic ops of the run, and when it had its turn.
         self._place, self._turn_ns = -1, 0.0
@@ -116,8 +121,13 @@ class AtomicCmd(ReadModifyWriteCmd):
     def at_issue(self, state: PeState, now: float) -> None:
         """Have nothing happen yet: the elements change when the memory serves the command."""
         DmaCommand.at_issue(self, state, now)
-        if state.hazards is not None and self.total == itemsize(self.stored.dtype):
+        if state.hazards is not None and self._single and self._order in ("acq_rel", "release"):
             state.hazards.publish(self.op_id)
+
+    @property
+    def _single(self) -> bool:
+        """Whether it changes one element: a lock, a flag or a counter, which orders programs."""
+        return self.total == itemsize(self.stored.dtype)
 
     def _turn(self, now: float) -> None:
         """Take what memory holds and let it hold the result, in one instant; called by the memory, in its order."""
@@ -154,10 +164,10 @@ class AtomicCmd(ReadModifyWriteCmd):
         """Come after what left the element that this one found, where both change a single one."""
         assert self.old is not None
         sources: tuple[OpId, ...] = getattr(self.old, "sources", ())
-        if state.hazards is None or len(sources) != 1 or self.total != itemsize(self.stored.dtype):
-            return
-        if state.hazards.passed(sources[0], self.op_id, learn=self.answer is not None):
-            self.after = self.op_id
+        if state.hazards is not None and len(sources) == 1 and self._single:
+            learn = self.answer is not None and self._order in ("acq_rel", "acquire")
+            if state.hazards.passed(sources[0], self.op_id, learn=learn):
+                self.after = self.op_id
 
     def _more(self) -> dict[str, object]:
         return {"turn": self._place, "turn_ns": self._turn_ns}

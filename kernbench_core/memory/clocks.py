@@ -179,7 +179,8 @@ class Clocks:
         carried = self._published.pop(from_op, None)
         if carried is None:
             return False
-        self._published[to_op] = joined(self._published[to_op], carried)
+        own = self._published.get(to_op)
+        self._published[to_op] = carried if own is None else joined(own, carried)
         if learn:
             self._handed[to_op] = carried
         return learn

@@ -17,29 +17,32 @@ from kernbench_core.frontend.names import language_module
 # mypy: disable-error-code="import-not-found"
 
 
-def locked(topology: str, *, lock: bool, **options: Any) -> tuple[Any, np.ndarray]:
-    """Have sixteen programs add 1 to a number by load and store, one after the other or not; return run and number."""
+def locked(topology: str, take: str | None, give: str = "release", **options: Any) -> tuple[Any, np.ndarray]:
+    """Have sixteen programs add 1 to a number by load and store, one after the other or not; return run and number.
+
+    `take` and `give` are the orders of a lock; without `take` there is none.
+    """
     word, total = np.zeros(1, np.int32), np.zeros(1, np.float32)
     with kb.triton(topology, **options) as sim:
         import triton
         import triton.language as tl
 
         @triton.jit
-        def kernel(word: Any, total: Any, LOCK: tl.constexpr) -> None:  # noqa: N803
-            if LOCK:
-                while tl.atomic_cas(word, 0, 1) == 1:
+        def kernel(word: Any, total: Any, TAKE: tl.constexpr, GIVE: tl.constexpr) -> None:  # noqa: N803
+            if TAKE is not None:
+                while tl.atomic_cas(word, 0, 1, sem=TAKE) == 1:
                     pass
             tl.store(total, tl.load(total) + 1)
-            if LOCK:
-                tl.atomic_xchg(word, 0)
+            if TAKE is not None:
+                tl.atomic_xchg(word, 0, sem=GIVE)
 
-        kernel[(16,)](word, total, lock)
+        kernel[(16,)](word, total, take, give)
     return sim, total
 
 
 @pytest.fixture(scope="module")
 def with_lock() -> tuple[Any, np.ndarray]:
-    return locked("tiny", lock=True, explain=True, verify_ops=True)
+    return locked("tiny", "acquire", explain=True, verify_ops=True)
 
 
 def test_a_spin_lock_guards_what_is_between(with_lock: tuple[Any, np.ndarray]) -> None:
@@ -47,13 +50,21 @@ def test_a_spin_lock_guards_what_is_between(with_lock: tuple[Any, np.ndarray]) -
     sim, total = with_lock
     assert total.tolist() == [16]
     assert (sim.result.hazards, sim.verified) == ((), True)
-    sim, total = locked("tiny", lock=False)
+    sim, total = locked("tiny", None)
     assert total[0] < 16
     assert len(sim.result.hazards) > 0
 
 
+@pytest.mark.parametrize(("take", "give"), [("relaxed", "release"), ("acquire", "relaxed"), ("release", "acquire")])
+def test_a_lock_that_orders_one_side_only_is_a_hazard(take: str, give: str) -> None:
+    """Though nothing is lost here: nothing says that what is between is seen by the next one."""
+    sim, total = locked("tiny", take, give)
+    assert total.tolist() == [16]
+    assert len(sim.result.hazards) > 0
+
+
 def test_two_runs_have_one_log(with_lock: tuple[Any, np.ndarray]) -> None:
-    again, _ = locked("tiny", lock=True)
+    again, _ = locked("tiny", "acquire")
     assert again.result.op_log_sha256 == with_lock[0].result.op_log_sha256
     turns = [record.params["turn"] for record in again.result._op_log if record.op_name.startswith("atomic_c")]
     assert len(turns) > 16, "who found it locked asked again"
@@ -159,6 +170,39 @@ def test_lanes_at_one_element_take_the_stated_time_each() -> None:
     assert took[False, 10] - took[False, 1] == 9
 
 
+@pytest.mark.parametrize("used", [False, True])
+def test_operands_of_all_lanes_travel_and_what_they_found_where_it_is_used(used: bool) -> None:
+    """Eight lanes of two operands of 4 B there, eight elements back; through the scratchpad, too."""
+    x = np.zeros(4, np.int32)
+    with kb.triton("tiny", links="all") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x: Any, USED: tl.constexpr) -> None:  # noqa: N803
+            at, old, new = x + tl.arange(0, 8) // 2, tl.zeros((8,), tl.int32), tl.full((8,), 1, tl.int32)
+            if USED:
+                _ = tl.atomic_cas(at, old, new)
+            else:
+                tl.atomic_cas(at, old, new)
+
+        kernel[(1,)](x, used)
+    assert x.tolist() == [1] * 4
+    assert sim.result is not None
+    carried = {row["name"].replace("sip0.cube0.", ""): row["bytes"] for row in sim.result.links}
+    assert carried["pe0.pe_tcm->pe0.pe_dma"] == carried["pe0.pe_dma->r0c0"] == 64
+    assert carried["pe0.pe_dma->pe0.pe_tcm"] == carried["r0c0->pe0.pe_dma"] == 32 * used
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", ["tiny", "default"])
+def test_locks_and_tickets_on_other_machines(topology: str) -> None:
+    """Over packages, and with banks."""
+    banks = ["components.hbm_ctrl.impl=builtin.hbm_ctrl_bank"]
+    sim, total = locked(topology, "acquire", set=banks, verify_ops=True)
+    assert (total.tolist(), sim.result.hazards, sim.verified) == ([16], (), True)
+
+
 def test_a_lock_that_is_never_released_ends_by_a_limit() -> None:
     with kb.triton("tiny", max_events=5000):
         import triton
@@ -225,3 +269,20 @@ def test_a_memory_that_does_not_is_said(model: str, told: str, monkeypatch: pyte
             kernel[(1,)](np.zeros(1, np.int32))
     here = f"{__file__}:{kernel.fn.__code__.co_firstlineno + 2}"
     assert str(error.value).splitlines()[0] == told.replace("HERE", here)
+
+
+def test_an_unknown_order_is_said() -> None:
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x: Any) -> None:
+            tl.atomic_add(x, 1, sem="strong")
+
+        with pytest.raises(kb.KernbenchError) as error:
+            kernel[(1,)](np.zeros(1, np.int32))
+    here = f"{__file__}:{kernel.fn.__code__.co_firstlineno + 2}"
+    assert str(error.value).splitlines()[0] == (
+        f"tl.atomic_add at {here} must be given a sem of acq_rel, acquire, release, relaxed, not 'strong'; correct it."
+    )

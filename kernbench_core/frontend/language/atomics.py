@@ -14,15 +14,23 @@ from typing import Any
 import numpy as np
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
-from kernbench_core.errors import ShapeError
+from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.frontend.language.numbers import NumberLanguage
-from kernbench_core.kernel.atomic_commands import AtomicAnswer, AtomicCmd, Lanes, addresses_of, joined_answers
+from kernbench_core.kernel.atomic_commands import (
+    ORDERS,
+    AtomicAnswer,
+    AtomicCmd,
+    Lanes,
+    addresses_of,
+    joined_answers,
+)
 from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.memory.atomic_access import Int64s
 from kernbench_core.values.dtypes import is_float, itemsize
+from kernbench_core.wording import brief
 
 _Moved = tuple[Transfer, Lanes]
 
@@ -43,43 +51,46 @@ class AtomicLanguage(NumberLanguage):
 
     def atomic_add(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Add to elements in memory; give what they held before."""
-        return self._atomic("atomic_add", pointer, (val,), mask)
+        return self._atomic("atomic_add", pointer, (val,), mask, sem)
 
     def atomic_max(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave the greater in memory; give what was there before."""
-        return self._atomic("atomic_max", pointer, (val,), mask)
+        return self._atomic("atomic_max", pointer, (val,), mask, sem)
 
     def atomic_min(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave the less in memory; give what was there before."""
-        return self._atomic("atomic_min", pointer, (val,), mask)
+        return self._atomic("atomic_min", pointer, (val,), mask, sem)
 
     def atomic_and(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave the bits of both in memory; give what was there before."""
-        return self._atomic("atomic_and", pointer, (val,), mask)
+        return self._atomic("atomic_and", pointer, (val,), mask, sem)
 
     def atomic_or(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave the bits of either in memory; give what was there before."""
-        return self._atomic("atomic_or", pointer, (val,), mask)
+        return self._atomic("atomic_or", pointer, (val,), mask, sem)
 
     def atomic_xor(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave the bits that differ in memory; give what was there before."""
-        return self._atomic("atomic_xor", pointer, (val,), mask)
+        return self._atomic("atomic_xor", pointer, (val,), mask, sem)
 
     def atomic_xchg(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         """Leave `val` in memory; give what was there before."""
-        return self._atomic("atomic_xchg", pointer, (val,), mask)
+        return self._atomic("atomic_xchg", pointer, (val,), mask, sem)
 
     def atomic_cas(self, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
         """Leave `val` in memory where `cmp` is there; give what was there before."""
-        return self._atomic("atomic_cas", pointer, (val, cmp), None)
+        return self._atomic("atomic_cas", pointer, (val, cmp), None, sem)
 
-    def _atomic(self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any) -> Any:
+    def _atomic(self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any) -> Any:
         here = f"tl.{op} at {describe_site(call_site())}"
         if not isinstance(pointer, Pointer):
             given = type(pointer).__name__
             raise ShapeError(f"{here} must be given pointers, not {given}; pass a tensor to the launch.")
         if is_float(pointer.element) and op in ("atomic_and", "atomic_or", "atomic_xor"):
             raise ShapeError(f"{here} must be given pointers to integers, not {pointer.element}; cast them.")
+        order = getattr(sem, "value", sem) or "acq_rel"
+        if order not in ORDERS:
+            raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")
         shape = pointer.shape
         tiles = [self._as_tensor(each, pointer.element, shape) for each in operands]
         known = self._known_mask(mask, f"tl.{op}")
@@ -88,7 +99,7 @@ class AtomicLanguage(NumberLanguage):
         if not kept.any():
             return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
         parts = self._parts(op, pointer, offsets, np.flatnonzero(kept))
-        return self._changed(op, pointer, tiles, parts, shape)
+        return self._changed(op, pointer, tiles, parts, shape, order)
 
     def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
         """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
@@ -115,10 +126,11 @@ class AtomicLanguage(NumberLanguage):
         return pointer_transfer(Pointer(pointer.tensor, IndexTensor.of(places), pointer.element), None, f"tl.{op}")
 
     def _changed(
-        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...]
+        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str
     ) -> Tensor | None:
         """Issue a command for each memory; give what was there before where the kernel's line uses it."""
-        memory, site, used = self._state.memory, call_site(), not _unused(call_site())
+        memory, tensor, site = self._state.memory, pointer.tensor, call_site()
+        used = not _unused(site)
         operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
         if used:
             nbytes = prod(shape) * itemsize(pointer.element)
@@ -126,7 +138,7 @@ class AtomicLanguage(NumberLanguage):
             blocks = (*blocks, answer)
         commands = []
         for transfer, lanes in parts:
-            command = AtomicCmd(self.op_id(), op, site, transfer, pointer.tensor, memory, blocks, lanes, operands)
+            command = AtomicCmd(self.op_id(), op, site, transfer, tensor, memory, blocks, lanes, operands, order)
             if used:
                 command.answer = AtomicAnswer(self.op_id(), command, answer)
             commands.append(command)

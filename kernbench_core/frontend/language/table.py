@@ -13,7 +13,8 @@ _TREE += "along an axis whose extent is a power of two."
 
 _ATOMIC = "Served by the memory that owns the elements, in the order in which requests come there; of a tile, a "
 _ATOMIC += "command for each memory. Lanes and programs that meet in an element wait for each other. What was there "
-_ATOMIC += "comes back where it is used, 0 in lanes that the mask turns off. Hints of order and scope change nothing."
+_ATOMIC += "comes back where it is used, 0 in lanes that the mask turns off. `sem` says what it "
+_ATOMIC += "orders for hazards, `scope` changes nothing."
 
 HERE: Mapping[str, str] = MappingProxyType(
     {
