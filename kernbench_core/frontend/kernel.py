@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
@@ -112,7 +114,8 @@ class JitFunction(Launchable):
                 f"the arguments must fit kernel {self.__name__!r}{self.signature}: {error}; correct the launch."
             ) from None
         found.apply_defaults()
-        return dict(found.arguments)
+        given = found.arguments.items()
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given}
 
 
 class CompiledKernel:

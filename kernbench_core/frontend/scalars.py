@@ -7,13 +7,17 @@ Integer arithmetic wraps.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
-from kernbench_core.values.dtypes import dtype_of, info, is_float, itemsize, numpy_dtype
+from kernbench_core.kernel.index import number_as
+from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
 
 
@@ -25,19 +29,44 @@ def _operator(name: str, compute: Callable[[Any, Any], Any], swap: bool = False,
         if kind is type(self):
             dtype = info(self.dtype).divided or self.dtype if dividing else self.dtype
         elif kind is int or kind is float or kind is bool or isinstance(other, int | float):
-            dtype = meet(self.dtype, getattr(kind, "dtype", None) or _weak(other), dividing)
+            dtype = meet(self.dtype, _kind_of(other), dividing)
         else:
             return NotImplemented
         a, b = (other, self) if swap else (self, other)
-        if is_float(dtype):
-            return scalar(compute(float(a), float(b)), dtype)
-        return scalar(compute(int(a), int(b)), dtype)
+        found = compute(_operand(a, dtype), _operand(b, dtype))
+        return scalar(found & 1 if dtype == "bool" else found, dtype)
 
     method.__name__ = name
     return method
 
 
-def _weak(number: Any) -> Any:
+def _comparison(name: str) -> Any:
+    """Make a Python comparison of scalars, which gives one of bool."""
+    compute = getattr(operator, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        dtype = meet(self.dtype, _kind_of(other))
+        return scalar(compute(_operand(self, dtype), _operand(other, dtype)), "bool")
+
+    method.__name__ = name
+    return method
+
+
+def _operand(number: Any, dtype: str) -> Any:
+    """Give a number as an operand of `dtype`; ShapeError for one of Python's that an integer dtype does not hold."""
+    own = number.dtype if isinstance(number, TypedNumber) else None
+    if is_float(dtype):
+        return float(number if own == dtype else scalar(number, dtype))
+    if own is None and dtype != "bool":
+        number_as(number, dtype)
+    return int(number if own is None or own == dtype else scalar(number, dtype))
+
+
+def _kind_of(number: Any) -> Any:
+    if isinstance(number, TypedNumber):
+        return number.dtype
     return bool if isinstance(number, bool) else int if isinstance(number, int) else float
 
 
@@ -66,9 +95,10 @@ def _div(name: str, swap: bool = False) -> Any:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, int | float):
             return NotImplemented
-        met = meet(self.dtype, getattr(type(other), "dtype", None) or _weak(other), True)
+        met = meet(self.dtype, _kind_of(other), True)
         a, b = (other, self) if swap else (self, other)
-        return scalar(_truediv(float(a), float(b)), met if is_float(met) else "f32")
+        dtype = met if is_float(met) else "f32"
+        return scalar(_truediv(_operand(a, dtype), _operand(b, dtype)), dtype)
 
     method.__name__ = name
     return method
@@ -103,6 +133,8 @@ class TypedNumber:
     __sub__, __rsub__ = _operator("__sub__", lambda a, b: a - b), _operator("__rsub__", lambda a, b: a - b, True)
     __mul__, __rmul__ = _operator("__mul__", lambda a, b: a * b), _operator("__rmul__", lambda a, b: a * b, True)
     __truediv__, __rtruediv__ = _div("__truediv__"), _div("__rtruediv__", True)
+    __lt__, __le__, __gt__, __ge__ = _comparison("lt"), _comparison("le"), _comparison("gt"), _comparison("ge")
+    __eq__, __ne__ = _comparison("eq"), _comparison("ne")
 
     def __neg__(self) -> Any:
         return scalar(-self.item(), self.dtype)
@@ -117,6 +149,8 @@ class TypedNumber:
 class IntScalar(TypedNumber, int):
     """A typed integer."""
 
+    __hash__ = int.__hash__
+
     __and__, __rand__ = _operator("__and__", lambda a, b: a & b), _operator("__rand__", lambda a, b: a & b, True)
     __or__, __ror__ = _operator("__or__", lambda a, b: a | b), _operator("__ror__", lambda a, b: a | b, True)
     __xor__, __rxor__ = _operator("__xor__", lambda a, b: a ^ b), _operator("__rxor__", lambda a, b: a ^ b, True)
@@ -129,8 +163,24 @@ class IntScalar(TypedNumber, int):
         return scalar(~int(self), self.dtype)
 
 
+class BoolScalar(IntScalar):
+    """A typed integer of one bit, as a comparison gives it."""
+
+    def item(self) -> bool:
+        """Give the Python bool."""
+        return bool(self)
+
+    def __invert__(self) -> Any:
+        return scalar(not self, "bool")
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+
 class FloatScalar(TypedNumber, float):
     """A typed float."""
+
+    __hash__ = float.__hash__
 
 
 def _shifted(a: int, b: int) -> int:
@@ -138,7 +188,7 @@ def _shifted(a: int, b: int) -> int:
 
 
 def _kinds() -> Mapping[str, type]:
-    found: dict[str, type] = {}
+    found: dict[str, type] = {"bool": type("Bool", (BoolScalar,), {"dtype": TYPES["bool"]})}
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
         if (dtype := TYPES.get(name)) is not None:
             found[name] = type(name.capitalize(), (IntScalar,), {"dtype": dtype})
@@ -155,10 +205,12 @@ _WIDTHS = {name: 8 * itemsize(name) for name, kind in KINDS.items() if issubclas
 
 
 def scalar(number: Any, dtype: str) -> Any:
-    """Give a number as a scalar of `dtype`: integers wrap, floats are rounded; of bool Python's own."""
+    """Give a number as a scalar of `dtype`: integers wrap, floats are rounded, those of 8 bits saturate."""
     if dtype == "bool":
-        return bool(number)
+        return KINDS[dtype](bool(number))
     if is_float(dtype):
+        if info(dtype).greatest is not None:
+            return KINDS[dtype](cast(np.asarray(float(number)), dtype))
         return KINDS[dtype](numpy_dtype(dtype).type(float(number)))
     whole, bits = int(number), _WIDTHS[dtype]
     if info(dtype).signed:
@@ -226,11 +278,25 @@ class ConstFloat(Constant, float):
         return float(self)
 
 
+def _compared_to_constants(name: str, number: type) -> Any:
+    """Make a Python comparison of constants; typed numbers do their own."""
+    compute = getattr(number, name)
+
+    def method(self: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, TypedNumber) else compute(self, other)
+
+    method.__name__ = name
+    return method
+
+
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 for _kind, _number in ((ConstInt, int), (ConstFloat, float)):
     for _name in _ARITHMETIC + (("and", "or", "xor", "lshift", "rshift") if _number is int else ()):
         for _spelled in (f"__{_name}__", f"__r{_name}__"):
             setattr(_kind, _spelled, _of_constants(_spelled, _number))
+    for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(_kind, f"__{_name}__", _compared_to_constants(f"__{_name}__", _number))
+    _kind.__hash__ = _number.__hash__  # type: ignore[method-assign]
 
 
 class ConstText(Constant, str):

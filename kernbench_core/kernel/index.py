@@ -50,9 +50,9 @@ def inserts_only(parts: tuple[Any, ...]) -> bool:
 def number_as(number: Any, dtype: str) -> NDArray[Any]:
     """Give a number as a 0-d array of a dtype; ShapeError with the kernel line for one that an integer lacks.
 
-    A float is cut towards zero first; NaN and infinity are in no integer dtype.
+    A float is cut towards zero first; NaN and infinity are in no integer dtype. A typed scalar is converted.
     """
-    if is_int(dtype) and dtype != "bool":
+    if is_int(dtype) and dtype != "bool" and not isinstance(getattr(type(number), "dtype", None), str):
         limits = np.iinfo(numpy_dtype(dtype))
         if not limits.min <= (int(number) if math.isfinite(number) else math.inf) <= limits.max:
             raise ShapeError(

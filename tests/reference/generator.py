@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -9,17 +10,21 @@ import numpy as np
 
 from tests.reference import numerics as num
 from tests.reference.further import Further, spoilt
+from tests.reference.in_triton import InTriton
 from tests.reference.kernels import Kernel
 from tests.reference.posts import Runtime
 from tests.reference.programs import NUMBERS, Launch, Program, Tensor
 from tests.reference.streamed import Streamed
 from tests.reference.tiles import Pointer
 from tests.reference.trials import DTYPES, MESHES
+from tests.reference.triton_tl import TritonRuntime, readable
 
 #: From this seed on programs have more kinds of statements, and some an error; those before it are as they always were.
 FURTHER = 10_000
 #: From this seed on they have products that nobody waits for, too.
 STREAMED = 20_000
+#: From this seed on they are files in Triton.
+TRITON = 30_000
 
 
 class Maker:
@@ -35,7 +40,8 @@ class Maker:
         self.written: set[str] = set()
         self.scratch: list[str] = []
         self._count = 0
-        self.runtime = Runtime(self.pes)
+        self.triton = seed >= TRITON
+        self.runtime: Runtime = TritonRuntime(self.pes) if self.triton else Runtime(self.pes)
         self._helpers: dict[str, Any] = {"np": np}
         exec(NUMBERS, self._helpers)
 
@@ -84,7 +90,9 @@ class Maker:
         return name
 
     def placement(self, shape: tuple[int, ...], output: bool) -> str:
-        """Choose a placement that divides."""
+        """Choose a placement that divides; arrays of the host have none."""
+        if self.triton:
+            return "None"
         pes = MESHES[self.topology][2]
         choices = ["None", "None", "Interleave(64)", "Interleave(256)"]
         for dim, extent in enumerate(shape):
@@ -98,24 +106,34 @@ class Maker:
 
     def program(self) -> Program:
         """Make the whole program."""
+        with readable() if self.triton else contextlib.nullcontext():
+            return self._program()
+
+    def _program(self) -> Program:
         for dtype in self.rng.sample(DTYPES, self.rng.randrange(2, 4)):
             self.input(None, dtype, self.rng.choice(((64,), (16, 16), (8, 24), (4, 8, 4), (96,))))
         self.input(None, self.rng.choice(("int32", "int32", "int64", "int16")), (64,), 0, 64)
         launches = []
         for number in range(self.rng.choice((1, 1, 2))):
             grid = self.rng.choice((None, None, (6,), (3,), (2, 3), (2, 2, 2), (9,)))
+            if self.triton:
+                grid = grid or (4,)
             self.written = set()
             kernel = self._kernel(grid)
             launches.append(Launch(("first", "second")[number], tuple(kernel.nodes), grid, tuple(sorted(kernel.local))))
             self.computed |= self.written
             self.writable = set()
-            self._replay(Program(self.seed, self.topology, tuple(self.tensors), tuple(launches)))
-        if self.seed >= FURTHER and self.rng.random() < 0.15:
+            self._replay(self._so_far(launches))
+        if self.seed >= FURTHER and not self.triton and self.rng.random() < 0.15:
             launches[-1] = spoilt(launches[-1], kernel)
-        return Program(self.seed, self.topology, tuple(self.tensors), tuple(launches))
+        return self._so_far(launches)
+
+    def _so_far(self, launches: list[Launch]) -> Program:
+        return Program(self.seed, self.topology, tuple(self.tensors), tuple(launches), self.triton)
 
     def _kernel(self, grid: tuple[int, ...] | None) -> Kernel:
-        kinds = Streamed if self.seed >= STREAMED else Further if self.seed >= FURTHER else Kernel
+        later = InTriton if self.triton else Streamed if self.seed >= STREAMED else Further
+        kinds = later if self.seed >= FURTHER else Kernel
         kernel = kinds(self, self.runtime, grid)
         if self.rng.random() < 0.6:
             dtype = self.rng.choice(("f32", "f32", "f16", "bf16", "int32", "int8", "uint8", "int64"))

@@ -14,6 +14,7 @@ from tests.reference import numerics as num
 from tests.reference.posts import Runtime
 from tests.reference.programs import Program
 from tests.reference.tiles import UndeterminedError, WrongProgramError
+from tests.reference.triton_tl import TritonRuntime
 
 MESHES = {"tiny": 4, "default": 64}
 
@@ -28,16 +29,31 @@ class Mismatch:
 
 def namespace(program: Program) -> dict[str, Any]:
     """Run the source of a program as a module, whose lines errors can name; give its names."""
-    source = program.source()
-    file = f"/tmp/seed{program.seed}.py"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    source, file = _shown(program)
     names: dict[str, Any] = {"__name__": f"seed{program.seed}", "__file__": file}
     exec(compile(source, file, "exec"), names)
     return names
 
 
+def _shown(program: Program) -> tuple[str, str]:
+    """Give the source of a program, and the name of a file of which errors can show lines."""
+    source, file = program.source(), f"/tmp/seed{program.seed}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    return source, file
+
+
+def _of_script(program: Program, names: dict[str, Any]) -> dict[str, Any]:
+    """Give the arrays of a script by their names."""
+    return {tensor.name: names[tensor.name] for tensor in program.tensors if tensor.name in names}
+
+
 def run_reference(program: Program) -> Runtime:
     """Run a program on the interpreter; give its runtime, with the tensors."""
+    if program.triton:
+        script = TritonRuntime(MESHES[program.topology])
+        for name, array in _of_script(program, script.run_file(*_shown(program))).items():
+            script.tensors[name] = script.buffer(array)
+        return script
     runtime = Runtime(MESHES[program.topology])
     namespace(program)["bench"](runtime)
     return runtime
@@ -56,6 +72,8 @@ def _machine(topology: str) -> tuple[Any, Any]:
 
 def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
     """Run a program with data, all of phase 2 at once; give its outputs and its hazards."""
+    if program.triton:
+        return _run_triton(program)
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.host.session import GraphEngine
 
@@ -67,6 +85,20 @@ def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
     executor.run()
     outputs = {each.name.split(",")[0]: executor.materialize(each.value) for each in engine.expectations}
     return outputs, [str(hazard) for hazard in engine.device.hazards.found()]
+
+
+def _run_triton(program: Program) -> tuple[dict[str, Any], list[str]]:
+    import kernbench_core as kb
+
+    source, file = _shown(program)
+    names: dict[str, Any] = {"__name__": "made_up", "__file__": file}
+    with kb.triton(program.topology) as sim:
+        exec(compile(source, file, "exec"), names)
+    assert sim.result is not None
+    assert sim.verified
+    outputs = {tensor.name for tensor in program.tensors if tensor.output}
+    arrays = {name: array for name, array in _of_script(program, names).items() if name in outputs}
+    return arrays, [str(hazard) for hazard in sim.result.hazards]
 
 
 def compare(program: Program) -> Mismatch | None:

@@ -79,6 +79,8 @@ class Post:
 class Runtime:
     """`rt` of a bench: tensors in memory and launches, whatever the machine."""
 
+    language = Tl
+
     def __init__(self, n_pes: int, seed: int = 0) -> None:
         self.n_pes, self.rng = n_pes, np.random.default_rng(seed)
         self.tensors: dict[str, Buffer] = {}
@@ -100,7 +102,8 @@ class Runtime:
         extents = (*extents, 1, 1)[:3]
         post = Post()
         places = [place[::-1] for place in itertools.product(*map(range, extents[::-1]))]
-        post.run([self._bound(kernel, self._given(args, place[0]), Tl(place, extents, post)) for place in places])
+        tls = [self.language(place, extents, post) for place in places]
+        post.run([self._bound(kernel, self._given(args, tl._program[0]), tl) for tl in tls])
         for buffer in self.tensors.values():
             buffer.pending[:] = False
 

@@ -73,12 +73,13 @@ class Launch:
 
 @dataclass(frozen=True)
 class Program:
-    """A bench on a machine."""
+    """A bench on a machine, or a file in Triton, whose host is a script with numpy's arrays."""
 
     seed: int
     topology: str
     tensors: tuple[Tensor, ...] = ()
     launches: tuple[Launch, ...] = field(default=())
+    triton: bool = False
 
     def uses(self, launch: Launch) -> list[str]:
         """Give the names of the tensors that a kernel mentions."""
@@ -87,8 +88,10 @@ class Program:
         return [tensor.name for tensor in self.tensors if tensor.name in mentioned]
 
     def source(self) -> str:
-        """Give the program as a file that `kernbench run` takes."""
+        """Give the program as a file that `kernbench run` takes, or `kernbench triton`."""
         needed = {name for launch in self.launches for name in self.uses(launch)}
+        if self.triton:
+            return self._script(needed)
         parts = [
             f'"""Made up from seed {self.seed}, for the machine {self.topology!r}."""',
             "import numpy as np",
@@ -113,12 +116,55 @@ class Program:
         parts.append("WANTED = {}")
         return "\n\n".join(parts) + "\n"
 
+    def _script(self, needed: set[str]) -> str:
+        parts = [f'"""Made up from seed {self.seed}, for the machine {self.topology!r}."""', IMPORTS, NUMBERS, ARRAY]
+        parts += [f"@triton.jit\ndef {name}(a, b):\n    {body}" for name, body in COMBINING.items()]
+        for launch in self.launches:
+            body = [line for node in launch.nodes for line in node.lines()] or ["pass"]
+            text = re.sub(r'"(\w+)"', lambda found: TYPES.get(found[1], found[0]), "\n".join(body))
+            names = ", ".join(self.uses(launch))
+            parts.append(f"@triton.jit\ndef {launch.kernel}({names}):\n" + textwrap.indent(text, "    "))
+        host = []
+        for tensor in self.tensors:
+            if tensor.name in needed:
+                call = tensor.call.replace("rt.tensor(", "array(").replace("rt.zeros((", "array(np.zeros((")
+                call = call.replace("), ", ")), ", 1) if "np.zeros" in call else call
+                host.append(f"{tensor.name} = {call}")
+        for launch in self.launches:
+            host.append(f"{launch.kernel}[{launch.grid or (4,)}]({', '.join(self.uses(launch))})")
+        return "\n\n".join([*parts, "\n".join(host)]) + "\n"
+
     def with_nodes(self, index: int, nodes: Sequence[Node]) -> Program:
         """Give the program with other statements in one kernel."""
         launches = list(self.launches)
         launches[index] = replace(launches[index], nodes=tuple(nodes))
         return replace(self, launches=tuple(launches))
 
+
+#: Functions that kernels in Triton reduce and scan by.
+COMBINING = {
+    "adding": "return a + b",
+    "greatest": "return tl.where(a > b, a, b)",
+    "latter": "return b",
+    "least": "return tl.minimum(a, b)",
+}
+TYPES = {
+    "f8e4m3": "tl.float8e4nv", "f8e5m2": "tl.float8e5", "f16": "tl.float16", "bf16": "tl.bfloat16",
+    "f32": "tl.float32", "bool": "tl.int1",
+    **{f"{sign}int{bits}": f"tl.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+IMPORTS = "import ml_dtypes\nimport numpy as np\nimport triton\nimport triton.language as tl"
+ARRAY = '''\
+NARROW = {"f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "bf16": "bfloat16"}
+
+
+def array(values, dtype):
+    """Give numbers as an array of a dtype; those beyond an 8-bit float are its greatest."""
+    if dtype in NARROW:
+        kind = getattr(ml_dtypes, NARROW[dtype])
+        top = float(ml_dtypes.finfo(kind).max) if dtype[1] == "8" else np.inf
+        return np.clip(values.astype(np.float32), -top, top).astype(kind)
+    return values.astype({"f16": "f2", "f32": "f4"}.get(dtype, dtype))'''
 
 NUMBERS = '''\
 def numbers(seed, shape, low, high, scale=1.0, wild=False):

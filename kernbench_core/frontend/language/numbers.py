@@ -25,7 +25,7 @@ def is_number(thing: Any) -> bool:
 
 def as_scalar(number: Any, dtype: str) -> Any:
     """Give a number as a scalar of `dtype`, or of int64 where int32 does not hold it."""
-    if dtype == "int32" and not -(2**31) <= number < 2**31:
+    if dtype == "int32" and not -(2**31) <= int(number) < 2**31:
         dtype = "int64"
     return scalar(number, dtype)
 

@@ -69,7 +69,7 @@ class RandomLanguage(NumberLanguage):
         """Give the counter of an offset: its lower word, and its upper one where it has one."""
         self.check_operand(offset, "rand")
         if is_number(offset):
-            return offset & 0xFFFFFFFF, (int(offset) >> 32) & 0xFFFFFFFF, 0, 0
+            return int(offset) & 0xFFFFFFFF, (int(offset) >> 32) & 0xFFFFFFFF, 0, 0
         return offset, (offset >> 32 if itemsize(offset.dtype) == 8 else 0), 0, 0
 
     def _words(self, seed: Any, counter: tuple[Any, ...], rounds: int, count: int) -> list[Any]:

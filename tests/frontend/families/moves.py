@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -94,7 +95,7 @@ def _sparse(rng: Any, dtype: Any, m: int, n: int, most: int) -> tuple[Any, ...]:
 
 def _matvec(indptr: Any, indices: Any, values: Any, x: Any) -> Any:
     each = wide(values) * wide(x)[indices]
-    return np.array([each[a:b].sum() for a, b in zip(indptr, indptr[1:], strict=False)])
+    return np.array([each[a:b].sum() for a, b in itertools.pairwise(indptr)])
 
 
 CASES = (

@@ -1,0 +1,141 @@
+"""Arithmetic and comparisons of typed scalars, held against numpy's of arrays of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+
+# mypy: disable-error-code="import-not-found"
+
+
+def inside(body: Callable[..., Any], *arguments: Any) -> Any:
+    """Give what `body(tl, *arguments)` gives in a kernel, where numbers are typed."""
+    found = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, a: Any, b: Any, c: Any) -> None:
+            found.append(body(tl, *(a, b, c)[: len(arguments)]))
+
+        kernel[(1,)](np.zeros(1, np.int32), *arguments, *(0,) * (3 - len(arguments)))
+    return found[0]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_comparisons_are_scalars_of_one_bit(n: int) -> None:
+    """They are cast, negated and met as such: `~` of one is the other."""
+
+    def body(tl: Any, n: Any) -> Any:
+        less = n < 1
+        assert less.dtype == tl.int1
+        assert isinstance(less, tl.tensor)
+        assert less.to(tl.int32).dtype == tl.int32
+        assert (less & True).dtype == tl.int1
+        both, either = less & (n == 0), less | (n == 1)
+        other = 5 if ~less else 4
+        bits = [bool(each) for each in (less, ~less, both, either)]
+        return *bits, other, less.to(tl.int32) + 1, (less + less).to(tl.int8)
+
+    zero = n == 0
+    assert inside(body, n) == (zero, not zero, zero, True, 4 if zero else 5, zero + 1, 0)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_negated_comparison_masks(n: int) -> None:
+    """Of a load, a store and a choice."""
+    out = np.full(4, -1, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any) -> None:
+            at = tl.arange(0, 2)
+            tl.store(out_ptr + at, tl.where(~(n > 0), at + 10, at + 20), mask=(at < 2) & ~(n > 0))
+            tl.store(out_ptr + 2, 7, mask=~(n > 0))
+            tl.store(out_ptr + 3, tl.load(out_ptr + 3, mask=n > 0, other=9))
+
+        kernel[(1,)](out, n)
+    assert out.tolist() == ([-1, -1, -1, -1] if n else [10, 11, 7, 9])
+
+
+def test_operands_are_rounded_before_they_meet() -> None:
+    """As in f32 arrays: of a large integer, of a Python float, and where they are compared."""
+    large, tenth = np.int32(2057687051), np.float32(0.1)
+    f32 = np.float32
+
+    def body(tl: Any, n: Any, x: Any) -> Any:
+        met = [(1 / n).item(), (n + x).item(), (x * 0.3).item(), (0.3 - x).item()]
+        return [*met, bool(x == 0.1), bool(n == 2057687040.0)]
+
+    expected = [f32(1) / f32(large), f32(large) + tenth, tenth * f32(0.3), f32(0.3) - tenth, True, True]
+    assert inside(body, int(large), 0.1) == [float(each) if isinstance(each, f32) else each for each in expected]
+
+
+def test_signed_and_unsigned_are_compared_as_unsigned() -> None:
+    """As arrays of 32 bits are in C."""
+    assert inside(lambda tl, n, m: bool(n < m), -1, 2**32 - 5) is False
+    assert inside(lambda tl, n: bool(n < 2**31 - 1), -1) is True
+
+
+def test_a_scalar_wraps_beside_an_unsigned_tile() -> None:
+    """It is converted, as a tile of its dtype would be; a Python number is refused."""
+    out = np.zeros((2, 4), np.uint16)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any) -> None:
+            at = tl.arange(0, 4)
+            tile = tl.full((4,), 3, tl.uint16)
+            tl.store(out_ptr + at, tile + n.to(tl.int16))
+            tl.store(out_ptr + 4 + at, tl.load(out_ptr + at, mask=at < 2, other=n))
+
+        kernel[(1,)](out, -5)
+    assert out.tolist() == [[2**16 - 2] * 4, [2**16 - 2] * 2 + [2**16 - 5] * 2]
+
+
+def test_casts_to_8_bit_floats_saturate() -> None:
+    """As those of tiles do."""
+    out = np.zeros(2, np.float32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any) -> None:
+            tl.store(out_ptr, n.to(tl.float8e4nv).to(tl.float32))
+            tl.store(out_ptr + 1, (-n).to(tl.float8e5))
+
+        kernel[(1,)](out, 2057687051)
+    assert out.tolist() == [448, -57344]
+
+
+@pytest.mark.parametrize("body", [lambda tl, n: n + 2**40, lambda tl, n: n > 2**40, lambda tl, n: n.to(tl.uint8) * -1])
+def test_numbers_that_a_dtype_lacks_are_refused(body: Any) -> None:
+    """As beside tiles: Triton does not compile it."""
+    with pytest.raises(kb.KernbenchError) as error:
+        inside(body, 3)
+    holds = "int32 holds, from -2147483648 to 2147483647, not 1099511627776"
+    if "uint8" in str(error.value):
+        holds = "uint8 holds, from 0 to 255, not -1"
+    here = f"{__file__}:{body.__code__.co_firstlineno}"
+    assert str(error.value).startswith(f"a number at {here} must be one that {holds}; cast the tensor first.")
+
+
+def test_numbers_of_numpy_are_given_as_pythons_are() -> None:
+    """As scales that a host computes."""
+
+    def body(tl: Any, n: Any, x: Any) -> Any:
+        return n.dtype, (n + x).dtype, (n / x).item(), bool(n < x), bool(np.float64(0.1) == x)
+
+    assert inside(body, np.int64(3), np.float64(0.5)) == ("int32", "f32", 6.0, False, False)
+    assert inside(lambda tl, x: x.dtype, np.float32(0.5)) == "f32"
