@@ -125,7 +125,7 @@ def load_plugins(
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            failures.append(PluginFailure(source.provider, in_words(error).partition("\n")[0].rstrip(": ")))
+            failures.append(PluginFailure(source.provider, in_words(error).partition("\n")[0].rstrip(".: ")))
             continue
         failures += wrong
         sources.append(source)

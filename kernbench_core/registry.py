@@ -259,7 +259,7 @@ class Registry(Generic[E], Mapping[str, E]):
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            told = f"must be importable from {entry.target!r}, but that raised {in_words(error)}"
+            told = f"must be importable from {entry.target!r}, but that raised {in_words(error).rstrip('.')}"
             raise self.fault(name, told) from error
         return found
 

@@ -30,6 +30,9 @@ HOOKS = (
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {
     "an import that fails": (f"{HOOK}import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+    "a declaration that is none": (
+        f"{HOOK}from kernbench_core import Param\nParam('n', 'int', 0, 'Lanes.', minimum=1)\n",
+        "ValueError: default of parameter 'n' must be an integer of at least 1, not 0"),
     "no Python": (f"{HOOK}def (:\n", "SyntaxError: invalid syntax (broken_plugin.py, line 5)"),
     "an exit at import": (f"{HOOK}raise SystemExit('gone')\n", "SystemExit: gone"),
     "a wrong signature": (f"{HOOK}def kernbench_ops(plugins): return []\n",

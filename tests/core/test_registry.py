@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pathlib import Path
+
 import pytest
 
 from kernbench_core.errors import PluginError
@@ -94,6 +96,20 @@ def test_a_target_without_its_attribute_is_a_sentence() -> None:
     assert str(caught.value) == (
         "bench 'x' of acme-models 1.2 must be importable from 'math:nothing', but that raised AttributeError: "
         "module 'math' has no attribute 'nothing'; repair or reinstall acme-models."
+    )
+
+
+def test_a_sentence_that_an_import_raises_ends_before_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No full stop stands within it."""
+    (tmp_path / "says_why.py").write_text("raise ValueError('n must be at least 1, not 0.')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError) as caught:
+        Registry("bench", [(BenchEntry("x", "says_why:x"), ACME)]).load("x")
+    assert str(caught.value) == (
+        "bench 'x' of acme-models 1.2 must be importable from 'says_why:x', but that raised ValueError: n must be at "
+        "least 1, not 0; repair or reinstall acme-models."
     )
 
 
