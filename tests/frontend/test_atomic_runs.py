@@ -50,6 +50,7 @@ def test_a_spin_lock_guards_what_is_between(with_lock: tuple[Any, np.ndarray]) -
     sim, total = with_lock
     assert total.tolist() == [16]
     assert (sim.result.hazards, sim.verified) == ((), True)
+    assert sim.result.branch_values.read == 0, "integers are there with their answers"
     sim, total = locked("tiny", None)
     assert total[0] < 16
     assert len(sim.result.hazards) > 0
@@ -61,6 +62,39 @@ def test_a_lock_that_orders_one_side_only_is_a_hazard(take: str, give: str) -> N
     sim, total = locked("tiny", take, give)
     assert total.tolist() == [16]
     assert len(sim.result.hazards) > 0
+
+
+@pytest.mark.parametrize(
+    ("between", "last", "used", "hazards"),
+    [("relaxed", "acquire", True, 0), ("acq_rel", "acq_rel", True, 0), ("acq_rel", "acq_rel", False, 1),
+     ("relaxed", "relaxed", True, 1)],
+)  # fmt: skip
+def test_what_was_before_an_op_is_known_through_others(between: str, last: str, used: bool, hazards: int) -> None:
+    """A program stores and sets a flag, a second one changes the flag, a third finds that, and loads."""
+    x, flag = np.zeros(1, np.float32), np.zeros(1, np.int32)
+    with kb.triton("tiny") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x: Any, flag: Any, BETWEEN: tl.constexpr, LAST: tl.constexpr, USED: tl.constexpr) -> None:  # noqa: N803
+            if tl.program_id(0) == 0:
+                tl.store(x, 1.0)
+                tl.atomic_xchg(flag, 1, sem="release")
+            elif tl.program_id(0) == 1:
+                for _ in range(8):
+                    tl.atomic_add(flag, 2, sem=BETWEEN)
+            else:
+                for _ in range(16):
+                    if USED:
+                        _ = tl.atomic_add(flag, 4, sem=LAST)
+                    else:
+                        tl.atomic_add(flag, 4, sem=LAST)
+                tl.load(x)
+
+        kernel[(3,)](x, flag, between, last, used)
+    assert sim.result is not None
+    assert len(sim.result.hazards) == hazards
 
 
 def test_two_runs_have_one_log(with_lock: tuple[Any, np.ndarray]) -> None:

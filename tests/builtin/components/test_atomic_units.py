@@ -105,6 +105,15 @@ def test_the_write_back_takes_its_channel() -> None:
     assert came[0] - came[1] == pytest.approx(113.4 - 91, abs=0.001)
 
 
+def test_banks_read_a_burst_and_write_it_back() -> None:
+    """Once for all requests that wait for it: two column commands, and the write finds the row open."""
+    rig = Rig(HbmCtrlBank, {"refresh": "none"}, bandwidth=1000.0)
+    for _ in range(5):
+        rig.ask(0, msg=change({64: 1}))
+    banks: Any = rig.run().under_test
+    assert (banks.row_misses, banks.row_hits, banks.row_conflicts) == (1, 1, 0)
+
+
 @all_models
 def test_turns_are_in_order_of_arrival(model: type[ComponentBase], params: dict[str, object]) -> None:
     """Also where a later one has its burst sooner; and each is answered after its own end."""
