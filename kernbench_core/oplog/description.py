@@ -75,7 +75,7 @@ class OpDescription:
     - math: op, dst_addr, dst_space, shape_out, dtype, axis, keepdims, mask, addr_space, and lists with one item per
       operand: input_addrs, input_shapes, input_spaces, input_dtypes (also as in_dtypes), input_snapshots (the values);
       immediateN, the 0-d value of a number that is operand N;
-    - atomic ops (math ops on what memory held, the operands of lanes, and the places that they meet) also: turn, its place
+    - atomic ops (math ops on what memory held, operands of lanes and the places that these meet) also: turn, its place
       among all of the run, and turn_ns, when it had its turn at the memory; data follows the turns;
     - composites also: out_addr, out_nbytes, tile_m, tile_k, tile_n, a_pinned, b_pinned, math_op, and epilogue, one
       (kind, scope, numbers of the operands among the reads, per_tile) for each step.
