@@ -98,4 +98,6 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]
     made.dtype = ElementType  # type: ignore[attr-defined]
     made.PropagateNan = TLContext.PropagateNan  # type: ignore[attr-defined]
+    if name.endswith(("math", "libdevice")):  # there they are of two operands
+        made.max, made.min = LanguageFunction("maximum"), LanguageFunction("minimum")  # type: ignore[attr-defined]
     return made

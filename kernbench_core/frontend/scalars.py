@@ -17,7 +17,7 @@ import numpy as np
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.index import number_as
-from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
 
 
@@ -209,9 +209,10 @@ def scalar(number: Any, dtype: str) -> Any:
     if dtype == "bool":
         return KINDS[dtype](bool(number))
     if is_float(dtype):
-        if info(dtype).greatest is not None:
-            return KINDS[dtype](cast(np.asarray(float(number)), dtype))
-        return KINDS[dtype](numpy_dtype(dtype).type(float(number)))
+        value = float(number)
+        if dtype == "f32" and -1e38 < value < 1e38:
+            return KINDS[dtype](np.float32(value))
+        return KINDS[dtype](cast(np.asarray(value), dtype))
     whole, bits = int(number), _WIDTHS[dtype]
     if info(dtype).signed:
         half = 1 << (bits - 1)

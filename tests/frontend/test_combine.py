@@ -151,6 +151,18 @@ def test_tiles_are_sorted(power: int, count: int, descending: bool, seed: int) -
     np.testing.assert_array_equal(out, -np.sort(-x)[:, :k])
 
 
+def test_tensors_have_these_functions_as_methods() -> None:
+    """A reduction, a scan and an order; and a tensor knows how many elements it has."""
+
+    def body(triton: Any, tl: Any, x: Any) -> Any:
+        add = functions(triton, tl)["add"]
+        assert x.numel == 32
+        return x.sort().reduce(0, add) + x.associative_scan(1, add).reduce(0, add)
+
+    out, _ = found(body, X, shape=(8,))
+    np.testing.assert_array_equal(out, np.sort(X).sum(0) + X.cumsum(1).sum(0))
+
+
 @pytest.mark.parametrize(
     ("do", "told"),
     [

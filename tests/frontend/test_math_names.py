@@ -132,3 +132,22 @@ def test_what_no_op_stands_for_is_refused(name: str, told: str) -> None:
     assert str(error.value).startswith(
         f"tl.math.{name} at {__file__}:{line} is a name of Triton's that kernbench refuses: {told}."
     )
+
+
+def test_extremes_of_two_operands() -> None:
+    """Where `max` and `min` are names of `math` or of libdevice; in `tl` itself they are reductions."""
+    x, out = WIDE, np.zeros((2, 8), np.float32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+        from triton.language.extra import libdevice
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any) -> None:
+            at = tl.arange(0, 8)
+            x = tl.load(x_ptr + at)
+            tl.store(out_ptr + at, tl.math.max(x, 1.0) + tl.max(x))
+            tl.store(out_ptr + 8 + at, libdevice.min(-x, x))
+
+        kernel[(1,)](x, out)
+    np.testing.assert_array_equal(out, [np.maximum(x, 1) + x.max(), -np.abs(x)])

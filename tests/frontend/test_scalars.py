@@ -103,9 +103,9 @@ def test_a_scalar_wraps_beside_an_unsigned_tile() -> None:
     assert out.tolist() == [[2**16 - 2] * 4, [2**16 - 2] * 2 + [2**16 - 5] * 2]
 
 
-def test_casts_to_8_bit_floats_saturate() -> None:
-    """As those of tiles do."""
-    out = np.zeros(2, np.float32)
+def test_casts_to_narrow_floats_overflow_as_those_of_tiles() -> None:
+    """Those of 8 bits saturate, others become infinite; neither warns."""
+    out = np.zeros(4, np.float32)
     with kb.triton("tiny"):
         import triton
         import triton.language as tl
@@ -114,9 +114,11 @@ def test_casts_to_8_bit_floats_saturate() -> None:
         def kernel(out_ptr: Any, n: Any) -> None:
             tl.store(out_ptr, n.to(tl.float8e4nv).to(tl.float32))
             tl.store(out_ptr + 1, (-n).to(tl.float8e5))
+            tl.store(out_ptr + 2, n.to(tl.float16))
+            tl.store(out_ptr + 3, n.to(tl.bfloat16) * -1e30 * 1e30)
 
         kernel[(1,)](out, 2057687051)
-    assert out.tolist() == [448, -57344]
+    assert out.tolist() == [448, -57344, np.inf, -np.inf]
 
 
 @pytest.mark.parametrize("body", [lambda tl, n: n + 2**40, lambda tl, n: n > 2**40, lambda tl, n: n.to(tl.uint8) * -1])

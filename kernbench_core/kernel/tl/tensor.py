@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -184,6 +185,11 @@ class Tensor(Handle):
         return TYPES[self.value.dtype]
 
     @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
     def known(self) -> bool:
         """Whether its data may be read, once its command is complete."""
         return self._tl.known(self.value)
@@ -336,6 +342,9 @@ METHODS = (
 )  # fmt: skip
 """Functions of `tl` that are also methods of a tensor, with the tensor as their first argument."""
 
+METHODS_IN_TRITON = ("associative_scan", "reduce", "sort")
+"""Those that kernels written in Triton have; elsewhere they are refused in a sentence, as functions of `tl` are."""
+
 
 def _method(name: str) -> Callable[..., Any]:
     def call(self: Tensor, *args: Any, **named: Any) -> Any:
@@ -345,5 +354,5 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in METHODS:
+for _name in (*METHODS, *METHODS_IN_TRITON):
     setattr(Tensor, _name, _method(_name))
