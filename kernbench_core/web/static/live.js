@@ -74,7 +74,10 @@ async function ask() {
     return;
   }
   const over = found.state !== "running";
-  state.textContent = { running: told(found.progress), complete: "complete", failed: "ended without a result; the terminal says why" }[found.state];
+  state.textContent = {
+    running: told(found.progress), complete: found.page > shown ? "complete; its page is being drawn" : "complete",
+    failed: "ended without a result; the terminal says why",
+  }[found.state];
   document.body.dataset.state = found.state;
   const none = document.getElementById("none");
   if (none !== null) none.textContent = nothing(found);

@@ -118,6 +118,7 @@ def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_p
         live.show(made, complete=True)
         page.locator("iframe[src$='n=2']:not(.coming)").wait_for()
         page.locator("iframe[src$='n=1']").wait_for(state="detached")
+        page.get_by_role("status").get_by_text("complete", exact=True).wait_for()
         assert page.evaluate(chosen) == expected
         page.reload()
         page.locator("iframe[src$='n=2']:not(.coming)").wait_for()
@@ -168,6 +169,8 @@ def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
         live.show(made, complete=False)
         none.get_by_text("The first page of what has happened so far is being drawn.", exact=True).wait_for()
         assert page.locator("iframe.coming").count() == 1
+        live.show(made, complete=True)
+        page.get_by_role("status").get_by_text("complete; its page is being drawn", exact=True).wait_for()
 
 
 def test_a_run_that_fails_early_has_nothing_to_show(plugins: Plugins, page: Any) -> None:
