@@ -13,7 +13,8 @@ from kernbench_core.params import Param
 from kernbench_core.values.dtypes import NAMES, is_float, itemsize
 
 _RATES_BY_SIZE = {1: 2, 2: 1, 4: 0.25, 8: 0.0625}
-RATES = {name: _RATES_BY_SIZE[itemsize(name)] for name in sorted(NAMES, key=is_float, reverse=True)}
+_MULTIPLIED = sorted(set(NAMES) - {"f64"}, key=lambda name: (not is_float(name), NAMES.index(name)))
+RATES = {name: _RATES_BY_SIZE[itemsize(name)] for name in _MULTIPLIED}
 """Multiply-accumulates per cell and cycle, by the dtype of the operands: those of one size go at one rate."""
 
 

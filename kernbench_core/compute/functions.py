@@ -230,7 +230,7 @@ def _apply(step: EpilogueStep, x: Array, operands: Sequence[Array]) -> Array:
     op = op_of({"bias": "add", "scale": "mul", "dequant": "mul"}.get(step.kind, step.kind))
     floats = x.dtype.kind == "f" or step.kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands)
     if op.rule is type_rules.floats or floats:
-        x = _f32(x)
+        x = _wide(x)
     out = _wide_math(op, {}, [x, *operands])
     if out.shape != x.shape:
         raise ShapeError(f"The operands of epilogue {step.kind} must broadcast to {x.shape}, not to {out.shape}.")
@@ -267,7 +267,7 @@ def _alike(inputs: Sequence[Array], op: MathOp) -> list[Array]:
     met = _met(inputs, op)
     first = met[0].dtype
     if first.kind not in "iub" or op.rule in (type_rules.floats, type_rules.quotient):
-        return [_f32(x) for x in met]
+        return [_wide(x) for x in met]
     if _of_bits(inputs, op):
         return [x.astype(np.uint8) for x in met]
     if op.rule is type_rules.widened and first.itemsize < 4:
@@ -283,6 +283,11 @@ def _of_bits(inputs: Sequence[Array], op: MathOp) -> bool:
 def _out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:
     given = params.get("dtype_out") or params.get("dtype")
     return str(given) if given else result_type(op, [dtypes.dtype_name(x.dtype) for x in inputs], params)
+
+
+def _wide(array: Array) -> Array:
+    """Return floats as what they are computed in: f32, of f64 themselves."""
+    return array if array.dtype == np.float64 else _f32(array)
 
 
 def _f32(array: Array) -> Array:

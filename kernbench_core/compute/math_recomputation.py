@@ -1,4 +1,4 @@
-"""A second way to math ops: plain numpy in f64 (integers: int64), apart from `functions`; see `recomputation`."""
+"""A second way to math ops: plain numpy in f64 (integers: 64 bits), apart from `functions`; see `recomputation`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def math_anew(op: str | MathOp, params: Params, operands: Sequence[Anew]) -> Ane
         return Anew(np.asarray(found.again.floats(params, values[0], *chosen)), exact=True)
     alike = met(values, found.meet, signed=found.keeps_sign)
     if found.again.integers is not None and alike[0].dtype.kind in "iub":
-        whole = np.asarray(found.again.integers(params, *(x.astype(np.int64) for x in alike)))
+        whole = np.asarray(found.again.integers(params, *map(_in_64_bits, alike)))
         return Anew(whole & 1 if params.get("dtype") == "bool" and whole.dtype.kind == "i" else whole)
     made = _of_floats(found, params, operands, [x.astype(np.float64) for x in alike])
     bits = found.rule in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in alike)
@@ -54,3 +54,8 @@ def _of_floats(op: MathOp, params: Params, operands: Sequence[Anew], values: Seq
             )  # fmt: skip
             slack = slack + np.nan_to_num(np.fmax(*ends))
     return Anew(found, np.nan_to_num(slack))
+
+
+def _in_64_bits(x: Array) -> Array:
+    """Return integers as int64; those of uint64, whose upper half that does not hold, as they are."""
+    return x if x.dtype == np.uint64 else x.astype(np.int64)

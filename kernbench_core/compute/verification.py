@@ -146,7 +146,8 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     exact = not dtypes.is_float(dtype)
     rtol = dtypes.tolerance(dtype) if each.rtol is None else each.rtol
     atol = dtypes.tolerance(dtype) if each.atol is None else each.atol
-    wide = np.int64 if exact and want.dtype.kind in "iub" else np.float64
+    whole: Any = np.uint64 if want.dtype == np.uint64 else np.int64
+    wide = whole if exact and want.dtype.kind in "iub" else np.float64
     with np.errstate(all="ignore"):  # what memory held before may be a signalling NaN, which a cast tells of
         left, right = got.astype(wide), want.astype(wide)
         same = (left == right) | (np.isnan(left) & np.isnan(right))
@@ -164,7 +165,8 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
 def distance(left: Array, right: Array) -> Array:
     """Return how far apart elements are, as f64: of integers the exact distance, rounded once."""
     if left.dtype.kind in "iub" and right.dtype.kind in "iub":
-        one, other = left.astype(np.int64), right.astype(np.int64)
+        both = np.uint64 if np.uint64 in (left.dtype, right.dtype) else np.int64
+        one, other = left.astype(both), right.astype(both)
         # two's complement: as unsigned the difference is right even where it does not fit into int64
         return (np.maximum(one, other) - np.minimum(one, other)).astype(np.uint64).astype(np.float64)
     found: Array = np.abs(left.astype(np.float64) - right.astype(np.float64))

@@ -86,7 +86,7 @@ class Mirror:
         self._held = [each for each in self._held if each is held or not _meets(each, view)]
         if held is None:
             whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
-            tensor = self.rt.tensor(whole, name=name, preloaded=True)
+            tensor = self.rt.tensor(whole, view.dtype, name=name, preloaded=True)
             held = MirroredStorage(address, nbytes, tensor, view.storage.copy(), None)
             self._held.append(held)
         elif held.alike is None or not np.array_equal(held.alike, view.storage):

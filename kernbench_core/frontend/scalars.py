@@ -230,8 +230,8 @@ def argument(value: Any) -> Any:
             return KINDS["int32"](value)
         if 0 <= value < 2**32:
             return KINDS["uint32"](value)
-        if -(2**63) <= value < 2**63:
-            return KINDS["int64"](value)
+        if -(2**63) <= value < 2**64:
+            return KINDS["int64" if value < 2**63 else "uint64"](value)
         raise ShapeError(f"an integer that a kernel is given must be of 64 bits, not {value}; split it.")
     if type(value) is float:
         return scalar(value, "f32")

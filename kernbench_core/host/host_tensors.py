@@ -254,13 +254,13 @@ def _check_shape(shape: Sequence[object], name: str | None) -> None:
 
 
 def _own_dtype(source: object, array: Array, name: str | None) -> str:
-    """Return the dtype of an array, or f32 for Python floats; StoreError for a float64 array, which no unit has."""
+    """Return the dtype of an array, or f32 for Python floats; StoreError for a float64 array, mostly made unawares."""
     if array.dtype == np.float64:
         if not isinstance(source, np.ndarray | np.generic):
             return "f32"
         raise StoreError(
-            f"the array of {_named(name)} must have a dtype that the units have, not float64; pass dtype=\"f32\", or "
-            "another, to round it."
+            f"the array of {_named(name)} must be given a dtype, as it is of float64, which numpy makes unasked; pass "
+            'dtype="f32", or another, to round it, or dtype="f64".'
         )
     return dtype_name(array.dtype)
 

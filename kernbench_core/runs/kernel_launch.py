@@ -172,12 +172,14 @@ def _program(
     """
     import numpy as np
 
+    from kernbench_core.values.dtypes import dtype_name
+
     signature = kernel_signature(kernel)
 
     def program(rt: Runtime, /, **shown: object) -> None:
         def placed(value: object, names: Callable[[], str]) -> object:
             def place(array: Array) -> DeviceTensor:
-                return rt.tensor(array, name=names(), preloaded=True)
+                return rt.tensor(array, dtype_name(array.dtype), name=names(), preloaded=True)
 
             return replace_nested(value, np.ndarray, place)
 

@@ -53,7 +53,8 @@ def _special(random: np.random.Generator, op: MathOp, dtype: str) -> Array:
     if kind == "bool":
         return random.integers(0, 2, _SEVERAL).astype(bool)
     least, greatest = _ends(op, dtype)
-    numbers = [least, least + 1, -1, 0, 1, 2, greatest - 1, greatest, *random.integers(least, greatest, 8).tolist()]
+    between = random.integers(least, min(greatest, 2**63), 8).tolist()
+    numbers = [least, least + 1, -1, 0, 1, 2, greatest - 1, greatest, *between]
     held = [number for number in numbers if least <= number <= greatest]
     return random.choice(np.array(held, dtypes.numpy_dtype(dtype)), _SEVERAL)
 

@@ -87,6 +87,10 @@ DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
                 aliases=("u32",),
             ),
             DTypeInfo(
+                name="uint64", kind="int", itemsize=8, rank=4, signed=False, numpy_name="uint64", triton="uint64",
+                aliases=("u64",),
+            ),
+            DTypeInfo(
                 name="f8e4m3", kind="float", itemsize=1, rank=1, numpy_name="float8_e4m3fn", library="ml_dtypes",
                 triton="float8e4nv", aliases=("fp8e4nv",), tolerance=0.125, digits=4, least=2.0**-9, greatest=448.0,
                 beside="f16", meets_integers=False,
@@ -108,6 +112,10 @@ DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
                 name="f32", kind="float", itemsize=4, rank=4, numpy_name="float32", triton="float32",
                 aliases=("fp32",), tolerance=1e-5, digits=24, least=2.0**-149,
             ),
+            DTypeInfo(
+                name="f64", kind="float", itemsize=8, rank=5, numpy_name="float64", triton="float64",
+                aliases=("fp64",), tolerance=1e-12, digits=53, least=2.0**-1074,
+            ),
         )
     }
 )  # fmt: skip
@@ -121,8 +129,6 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         name: why
         for name, why in {
             **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e5b16"), _F8),
-            "uint64": "the units have no unsigned integers of 64 bits; use int64 or uint32",
-            "float64": "the units compute in f32 at most",
             "void": "no value has this type",
         }.items()
         if name not in TRITON

@@ -136,9 +136,9 @@ CASES = {
         "free a tensor or place it on more PEs.\n  in bench 'k' at {here}/k.py:4, at simulated time 0 ns",
     ),
     "a dtype that no unit has": (
-        kernel("pass", setup='x = rt.empty((4,), "f64")'),
-        "A dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, "
-        "f32, not 'f64'; use one of these.\n"
+        kernel("pass", setup='x = rt.empty((4,), "f128")'),
+        "A dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, f8e4m3, f8e5m2, "
+        "f16, bf16, f32, f64, not 'f128'; use one of these.\n"
         "  in bench 'k' at {here}/k.py:4, at simulated time 0 ns",
     ),
     "a reference that raises": (

@@ -29,7 +29,7 @@ _ERF_COST = LaneCost(5 + 1) + _EXP + LOOKUP + LaneCost(3)
 
 def _erf(x: Array) -> Array:
     flat = map(math.erf, x.reshape(-1).tolist())
-    return np.fromiter(flat, np.float64, x.size).reshape(x.shape).astype(np.float32)
+    return np.fromiter(flat, np.float64, x.size).reshape(x.shape).astype(x.dtype)
 
 
 def _sigmoid(x: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.host.parameters.bench_param import array_of
-from kernbench_core.values.dtypes import NAMES, dtype_of, is_known, numpy_dtype
+from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
 from kernbench_core.values.element_types import ElementType, as_dtype
 
 if TYPE_CHECKING:
@@ -128,4 +128,6 @@ def placed(rt: Runtime, name: str, value: object) -> Any:
         if value.is_empty:
             return rt.empty(value.shape, value.dtype, name=name)
         return rt.tensor(np.zeros(value.shape, value.numpy_dtype), value.dtype, name=name, preloaded=True)
-    return rt.tensor(value, name=name, preloaded=True) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return rt.tensor(value, dtype_name(value.dtype), name=name, preloaded=True)

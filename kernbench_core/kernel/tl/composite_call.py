@@ -164,6 +164,11 @@ class CompositeLanguage(Family):
                 f"{here} must be given shapes (m, k) and (k, n), not {a.shape} and {b.shape}; "
                 f"{a.shape[1]} and {b.shape[0]} must be equal."
             )
+        if "f64" in (a.dtype, b.dtype):
+            raise UnsupportedError(
+                f"{here} must be given floats of 32 bits at most, not f64, as the matrix units have no wider ones; "
+                "cast them first."
+            )
         if a.dtype != b.dtype:
             raise ShapeError(
                 f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one first."

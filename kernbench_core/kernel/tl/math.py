@@ -274,6 +274,11 @@ class MathLanguage(Family):
             raise UnsupportedError(
                 f"{here} must be given two matrices, not shapes {a.shape} and {b.shape}; loop over the batch."
             )
+        if "f64" in (a.dtype, b.dtype):
+            raise UnsupportedError(
+                f"{here} must be given floats of 32 bits at most, not f64, as the matrix units have no wider ones; "
+                "cast with .to."
+            )
         if not _multiply(a, b):
             raise ShapeError(
                 f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one with .to."
@@ -300,8 +305,8 @@ def _nan(propagate: Any) -> dict[str, object]:
 
 
 def _multiply(a: Tensor, b: Tensor) -> bool:
-    """Tell whether the matrix unit multiplies the two dtypes: one dtype, or two 8-bit floats."""
-    return a.dtype == b.dtype or all(is_float(x.dtype) and itemsize(x.dtype) == 1 for x in (a, b))
+    """Tell whether the matrix unit multiplies the two dtypes: one dtype but f64, or two 8-bit floats."""
+    return a.dtype == b.dtype != "f64" or all(is_float(x.dtype) and itemsize(x.dtype) == 1 for x in (a, b))
 
 
 def _fits(a: Any, b: Any, acc: Any) -> bool:

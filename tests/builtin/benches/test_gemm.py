@@ -99,7 +99,7 @@ def test_a_wrong_element_is_called_wrong(run) -> None:
         (
             np.ones((64, 32)),
             "parameter 'a' of bench 'gemm' must be an array of dtype f16 or bf16 or f32 or int8, not that in 'A.npy' "
-            "of float64; cast it.",
+            "of f64; cast it.",
         ),
     ],
 )

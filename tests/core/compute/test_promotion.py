@@ -26,28 +26,31 @@ from tests.core.kernel_rig import Rig
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "language.md"
 SHORT = {
     "b": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "e4": "f8e4m3", "e5": "f8e5m2", "h": "f16", "bf": "bf16", "f": "f32", "-": None,
+    "u32": "uint32", "u64": "uint64", "e4": "f8e4m3", "e5": "f8e5m2", "h": "f16", "bf": "bf16", "f": "f32",
+    "d": "f64", "-": None,
 }  # fmt: skip
 WRITTEN = """
-      b    i8   i16  i32  i64  u8   u16  u32  e4   e5   h    bf   f    |bool int  float
-b     b    i8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |b    i32  f
-i8    i8   i8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |i8   i8   f
-i16   i16  i16  i16  i32  i64  i16  u16  u32  -    -    h    f    f    |i16  i16  f
-i32   i32  i32  i32  i32  i64  i32  i32  u32  -    -    h    f    f    |i32  i32  f
-i64   i64  i64  i64  i64  i64  i64  i64  i64  -    -    h    f    f    |i64  i64  f
-u8    u8   u8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |u8   u8   f
-u16   u16  u16  u16  i32  i64  u16  u16  u32  -    -    h    f    f    |u16  u16  f
-u32   u32  u32  u32  u32  i64  u32  u32  u32  -    -    h    f    f    |u32  u32  f
-e4    -    -    -    -    -    -    -    -    e4   h    h    f    f    |e4   e4   e4
-e5    -    -    -    -    -    -    -    -    h    e5   h    f    f    |e5   e5   e5
-h     h    h    h    h    h    h    h    h    h    h    h    h    f    |h    h    h
-bf    f    f    f    f    f    f    f    f    f    f    h    bf   f    |bf   bf   bf
-f     f    f    f    f    f    f    f    f    f    f    f    f    f    |f    f    f
+      b    i8   i16  i32  i64  u8   u16  u32  u64  e4   e5   h    bf   f    d    |bool int  float
+b     b    i8   i16  i32  i64  u8   u16  u32  u64  -    -    h    f    f    d    |b    i32  f
+i8    i8   i8   i16  i32  i64  u8   u16  u32  u64  -    -    h    f    f    d    |i8   i8   f
+i16   i16  i16  i16  i32  i64  i16  u16  u32  u64  -    -    h    f    f    d    |i16  i16  f
+i32   i32  i32  i32  i32  i64  i32  i32  u32  u64  -    -    h    f    f    d    |i32  i32  f
+i64   i64  i64  i64  i64  i64  i64  i64  i64  u64  -    -    h    f    f    d    |i64  i64  f
+u8    u8   u8   i16  i32  i64  u8   u16  u32  u64  -    -    h    f    f    d    |u8   u8   f
+u16   u16  u16  u16  i32  i64  u16  u16  u32  u64  -    -    h    f    f    d    |u16  u16  f
+u32   u32  u32  u32  u32  i64  u32  u32  u32  u64  -    -    h    f    f    d    |u32  u32  f
+u64   u64  u64  u64  u64  u64  u64  u64  u64  u64  -    -    h    f    f    d    |u64  u64  f
+e4    -    -    -    -    -    -    -    -    -    e4   h    h    f    f    d    |e4   e4   e4
+e5    -    -    -    -    -    -    -    -    -    h    e5   h    f    f    d    |e5   e5   e5
+h     h    h    h    h    h    h    h    h    h    h    h    h    h    f    d    |h    h    h
+bf    f    f    f    f    f    f    f    f    f    f    f    h    bf   f    d    |bf   bf   bf
+f     f    f    f    f    f    f    f    f    f    f    f    f    f    f    d    |f    f    f
+d     d    d    d    d    d    d    d    d    d    d    d    d    d    d    d    |d    d    d
 """
 """What two operands meet in, as the compiler's front end decides it; the last three columns are Python numbers."""
 
 SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("bool", "uint8", "uint16", "uint32")
+UNSIGNED = ("bool", "uint8", "uint16", "uint32", "uint64")
 
 
 def _read() -> dict[tuple[Any, Any], str | None]:
@@ -70,7 +73,7 @@ def common(left: str, right: Any, dividing: bool) -> str | None:
     apart = (left in SIGNED and other in UNSIGNED) or (left in UNSIGNED and other in SIGNED)
     if apart and (isinstance(right, str) or (left == "bool" and right is int)):
         return None
-    return "f32" if {left, right} & {"f16", "bf16"} else found
+    return "f32" if {left, right} & {"f16", "bf16"} and found != "f64" else found
 
 
 def test_the_table_is_whole() -> None:
@@ -170,14 +173,18 @@ def expected(op: str, a: Any, b: Any, met: str) -> tuple[list[float], str]:
         if op == "div":
             return (_f32([x for x, _ in pairs]) / _f32([y for _, y in pairs])).tolist(), "f32"
         return [integer(OF_INTEGERS[op](x, y), met) for x, y in pairs], met
-    x, y = (_f32(values.astype(numpy_dtype(met))) for values in (a, b))
+    x, y = (_wide(values.astype(numpy_dtype(met))) for values in (a, b))
     if op in COMPARED:
         return COMPARED[op](x, y).tolist(), "bool"
     found = OF_FLOATS[op](x, y)
     if met.startswith("f8"):
         limit = {"f8e4m3": 448.0, "f8e5m2": 57344.0}[met]
         found = np.clip(found, -limit, limit)
-    return _f32(found.astype(numpy_dtype(met))).tolist(), met
+    return _wide(found.astype(numpy_dtype(met))).tolist(), met
+
+
+def _wide(values: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(values) if values.dtype == np.float64 else _f32(values)
 
 
 def _f32(values: Any) -> np.ndarray[Any, Any]:
@@ -186,7 +193,7 @@ def _f32(values: Any) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("op", EVERY)
 def test_every_pair_computes_by_the_rule(op: str) -> None:
-    """Each of 169 pairs of dtypes gives the dtype and, bit for bit, the numbers of the rule; or is an error."""
+    """Each of 225 pairs of dtypes gives the dtype and, bit for bit, the numbers of the rule; or is an error."""
     with np.errstate(all="ignore"):
         for left, right in PAIRS:
             a, b = sample(left), sample(right)[::-1].copy()
@@ -203,7 +210,7 @@ def test_every_pair_computes_by_the_rule(op: str) -> None:
 
 
 def _or_float(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array if array.dtype.kind in "iub" else array.astype(np.float32)
+    return array if array.dtype.kind in "iub" else _wide(array)
 
 
 @pytest.mark.parametrize(("left", "right"), [p for p in PAIRS if {*p} <= {*SIGNED, *UNSIGNED}])
@@ -270,7 +277,7 @@ def test_the_second_way_to_compute_obeys_the_rule_too(op: str) -> None:
             np.testing.assert_array_equal(got, want, err_msg=f"{left} {op} {right}")
         else:
             step = 2.0 ** -(finfo(numpy_dtype(dtype)).nmant)
-            np.testing.assert_allclose(_f32(got), _f32(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
+            np.testing.assert_allclose(_wide(got), _wide(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
 
 
 # In a kernel ----------------------------------------------------------------------------------------------

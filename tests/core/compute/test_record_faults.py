@@ -81,7 +81,7 @@ def test_what_is_no_shape_is_told(answer: object) -> None:
     )
 
 
-@pytest.mark.parametrize("answer", ["f64", None])
+@pytest.mark.parametrize("answer", ["f128", None])
 def test_what_is_no_dtype_is_told(answer: object) -> None:
     """With those that there are."""
     op = checked(types=lambda *_: answer)

@@ -295,8 +295,8 @@ def test_a_float64_array_needs_a_dtype() -> None:
                 rt.tensor(given, name=name)
             which = "a tensor" if name is None else "tensor 'x'"
             assert str(caught.value) == (
-                f'the array of {which} must have a dtype that the units have, not float64; pass dtype="f32", or '
-                "another, to round it."
+                f"the array of {which} must be given a dtype, as it is of float64, which numpy makes unasked; pass "
+                'dtype="f32", or another, to round it, or dtype="f64".'
             )
         for dtype in ("f16", "f32"):
             x = rt.tensor(wide, dtype)

@@ -204,9 +204,9 @@ OPTIONS = ", ".join(
             "either; give the kernel's by position.",
         ),
         (
-            lambda: launch(negate, X.astype(np.float64), 1),
+            lambda: launch(negate, X.astype(np.complex64), 1),
             "kb.launch: array 'x' of kernel 'negate' must be of dtype bool, int8, int16, int32, int64, uint8, uint16, "
-            "uint32, f8e4m3, f8e5m2, f16, bf16, f32, not float64; cast it, as in x.astype(np.float32).",
+            "uint32, uint64, f8e4m3, f8e5m2, f16, bf16, f32, f64, not complex64; cast it, as in x.astype(np.float32).",
         ),
         (
             lambda: launch(negate, X[:0], 1),

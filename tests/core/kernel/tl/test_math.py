@@ -233,10 +233,10 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
         "tl.and at LINE: and must have integer or bool operands, not f32; cast it first.",
     ),
     "dtype": (
-        lambda f, tl: f.to("float64"),
+        lambda f, tl: f.to("float128"),
         UnsupportedError,
-        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, "
-        "f32, not 'float64'; use one of these.",
+        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, f8e4m3, f8e5m2, "
+        "f16, bf16, f32, f64, not 'float128'; use one of these.",
     ),
 }
 
