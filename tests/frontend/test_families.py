@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import slow_but
-from tests.frontend.families import attention, counting, elementwise, matmul, moves, norms, softmax
+from tests.frontend.families import attention, counting, elementwise, idioms, matmul, moves, norms, softmax
 from tests.frontend.families.case import Case, Fault, outcome
 
 CASES = (
     *elementwise.CASES, *softmax.CASES, *norms.CASES, *matmul.CASES, *attention.CASES, *moves.CASES,
-    *counting.CASES,
+    *counting.CASES, *idioms.CASES,
 )  # fmt: skip
 QUICK = [case for case in CASES if case.call in ("add", "softmax", "rope", "topk_gate")]
 FAULTS = [(case, fault) for case in CASES for fault in case.faults]
