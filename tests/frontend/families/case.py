@@ -50,8 +50,6 @@ class Case:
     dtypes: Sequence[str] = ("f32",)
     loose: float = 1.0
     """By how much more than usual results may be off, of sums of many rounded terms."""
-    locked: bool = False
-    """Whether a lock orders accesses, of which hazards do not know."""
 
     @property
     def name(self) -> str:
