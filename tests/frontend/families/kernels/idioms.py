@@ -24,7 +24,7 @@ def apply_kernel(x_ptr, y_ptr, n, ACT: tl.constexpr, DTYPE: tl.constexpr, BLOCK:
     """The function and the dtype to compute in are parameters."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n, eviction_policy="evict_first").to(DTYPE)
-    if tl.float32 == DTYPE and y_ptr.dtype.element_ty.is_floating():
+    if DTYPE == tl.float32 and y_ptr.dtype.element_ty.is_floating():
         x = ACT(x)
     else:
         x = ACT(x.to(tl.float32)).to(DTYPE)
@@ -178,7 +178,7 @@ def window_attention_kernel(
             s = tl.dot(q, tl.trans(k)) * scale
             s = 5.0 * tanh(s / 5.0)
             gap = rm[:, None] - rn[None, :]
-            seen = (gap >= 0) & (gap < WINDOW) & (rn[None, :] < T)
+            seen = (0 <= gap) & (gap < WINDOW) & (rn[None, :] < T)
             s = tl.where(seen, s, -1e30)
             new = tl.maximum(m, tl.max(s, 1))
             p = tl.where(seen, tl.exp(s - new[:, None]), 0.0)
