@@ -5,6 +5,7 @@ Each configuration is tried by launches on a machine beside the run, whose times
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -130,14 +131,37 @@ class _Settings:
 class Autotuner(Launchable):
     """A kernel for which the fastest of some configurations is chosen, once for each key."""
 
-    def __init__(self, fn: Launchable, configs: Sequence[JitConfig], key: Sequence[str], settings: _Settings) -> None:
+    def __init__(
+        self,
+        fn: Launchable,
+        arg_names: Sequence[str],
+        configs: Sequence[JitConfig],
+        key: Sequence[str],
+        reset_to_zero: Sequence[str] | None,
+        restore_value: Sequence[str] | None,
+        pre_hook: Hook | None = None,
+        post_hook: Hook | None = None,
+        prune_configs_by: Values | None = None,
+        *ignored: object,
+        **also_ignored: object,
+    ) -> None:
         super().__init__(fn)
+        self.arg_names = arg_names
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        base: Any = fn
+        while isinstance(base, Launchable):
+            base = base.fn
+        self.base_fn = base
+        self.pre_hook = pre_hook or _no_hook
+        self.post_hook = post_hook or _no_hook
+        self.nargs: Values | None = None
         self.configs = list(configs)
         self._supply({name for config in self.configs for name in config.kwargs})
         self.keys = list(key)
         self.cache: dict[tuple[object, ...], JitConfig] = {}
         self.best_config: JitConfig | None = None
-        self._settings = settings
+        self._settings = _Settings(tuple(self.reset_to_zero), Pruning.of(prune_configs_by), pre_hook, post_hook)
         if not self.configs:
             raise UsageError(
                 f"triton.autotune of kernel {self.__name__!r} must be given a configuration at least, not none; write "
@@ -155,6 +179,15 @@ class Autotuner(Launchable):
         if config.pre_hook is not None and not warmup:
             config.pre_hook({**arguments, **chosen})
         return self.fn.run(*args, grid=grid, warmup=warmup, **chosen)
+
+    def prune_configs(self, named: Values) -> list[JitConfig]:
+        """Return the configurations to try for the arguments in `nargs`, for a class that tunes in its own way."""
+        return self._settings.pruning.left(self.configs, self.nargs or {}, named)
+
+    def _bench(self, *args: Any, config: JitConfig, grid: Any, **named: Any) -> list[float]:
+        """Return what a configuration takes, in ms, for a class that tunes in its own way; inf if it does not run."""
+        trial = self._tried(config, args, grid, named, dict(zip(self.arg_names, args, strict=False)))
+        return [math.inf if trial.time_ns is None else trial.time_ns * 1e-6] * 3
 
     def _key(self, given: Values) -> tuple[object, ...]:
         values = [_plain(given[name]) for name in self.keys if name in given]
@@ -203,6 +236,10 @@ class Autotuner(Launchable):
         return Trial(str(config), None, reason)
 
 
+def _no_hook(*_: object, **__: object) -> None:
+    """Do nothing: trials leave arrays as they were."""
+
+
 def _plain(value: Any) -> object:
     """Return what of a key's value tells it from others: an array's shape, else the value."""
     return tuple(value.shape) if hasattr(value, "shape") else getattr(value, "value", value)
@@ -234,8 +271,10 @@ def autotune(
 
     What trials write is never seen, so that `restore_value` has nothing left to do.
     """
-    settings = _Settings(tuple(reset_to_zero or ()), Pruning.of(prune_configs_by), pre_hook, post_hook)
-    return lambda fn: Autotuner(fn, configs, key, settings)
+    Pruning.of(prune_configs_by)  # wrong keys are the decorator's
+    return lambda fn: Autotuner(
+        fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by
+    )
 
 
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launchable], Heuristics]:

@@ -12,7 +12,7 @@ from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.frontend import autotune, driver, testing
 from kernbench_core.frontend.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_core.frontend.language.blocks import TensorDescriptor
-from kernbench_core.frontend.names import language_module
+from kernbench_core.frontend.names import INNER, language_module
 
 _ERRORS = {
     "OutOfResources": TcmOverflowError, "CompilationError": KernelError, "CompileTimeAssertionFailure": KernelError,
@@ -48,9 +48,9 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
 def modules() -> dict[str, ModuleType]:
     """Make `triton` and the modules below it."""
     made: dict[str, Any] = {"triton": _module("triton", _NAMES)}
-    made["triton"].__version__ = "3.0.0"
+    made["triton"].__version__ = "3.4.0"
     made["triton"].language = made["triton.language"] = language_module()
-    for name in ("math", "extra", "extra.libdevice", "extra.cuda", "extra.cuda.libdevice"):
+    for name in ("math", "extra", "extra.libdevice", "extra.cuda", "extra.cuda.libdevice", *INNER):
         made[f"triton.language.{name}"] = language_module(f"triton.language.{name}")
     for name, names in _BELOW.items():
         made[f"triton.{name}"] = _module(f"triton.{name}", names)

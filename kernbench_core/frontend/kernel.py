@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
@@ -20,6 +22,9 @@ from kernbench_core.frontend.scalars import argument, constant
 from kernbench_core.frontend.simulation import JitLaunch, current
 from kernbench_core.host.launch_arguments import full_grid, name_of
 from kernbench_core.kernel.bridge import in_kernel
+
+if TYPE_CHECKING:
+    from kernbench_core.host.figures.launch import LaunchFigures
 
 HINTS = (
     "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu",
@@ -69,16 +74,56 @@ class Launchable(ABC):
         """Launch the kernel on a grid, or only prepare for that: `warmup`."""
 
 
+@frozen
+class KernelParameter:
+    """A parameter as libraries ask for it that cache launches: its number, its default, whether it is fixed."""
+
+    num: int
+    name: str
+    default: Any
+    annotation: Any
+    is_constexpr: bool
+    do_not_specialize: bool
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a launch may leave it out."""
+        return self.default is not inspect.Parameter.empty
+
+
 class JitFunction(Launchable):
     """A kernel or a helper of one. `fn` is the Python function."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], do_not_specialize: Sequence[int | str] = ()) -> None:
         super().__init__(fn)
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
         self.constexprs = frozenset(
             name for name, each in self.signature.parameters.items() if _is_constexpr(each.annotation)
         )
+        self.do_not_specialize = list(do_not_specialize)
+
+    @property
+    def params(self) -> list[KernelParameter]:
+        """The parameters, in order."""
+        return [
+            KernelParameter(
+                at, name, each.default, each.annotation, name in self.constexprs,
+                at in self.do_not_specialize or name in self.do_not_specialize,
+            )
+            for at, (name, each) in enumerate(self.signature.parameters.items())
+        ]  # fmt: skip
+
+    @functools.cached_property
+    def src(self) -> str:
+        """The kernel's source."""
+        return inspect.getsource(self.fn)
+
+    @functools.cached_property
+    def cache_key(self) -> str:
+        """What tells this kernel from others: a digest of its file's name, line and source."""
+        code = self.fn.__code__
+        return hashlib.sha256(f"{code.co_filename}:{code.co_firstlineno}\n{self.src}".encode()).hexdigest()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function inside a kernel; UsageError elsewhere."""
@@ -95,14 +140,14 @@ class JitFunction(Launchable):
         """Launch the kernel; `grid` is one to three extents, or a function of the arguments that gives them."""
         arguments = self.bound(args, named)
         if warmup:
-            return CompiledKernel(self, current(f"kernel {self.__name__!r}").machine.scratchpad_bytes)
+            return CompiledKernel(self)
         extents = grid(arguments) if callable(grid) else grid
         whole = tuple(extents) if isinstance(extents, tuple | list) else (extents,)
         shape = full_grid(tuple(int(n) if hasattr(n, "__index__") else n for n in whole), f"kernel {self.__name__!r}")
         site = site_of_frame(sys._getframe())
         hints = [name for name in named if name in HINTS and name not in self.arg_names]
         asked = JitLaunch(JitKernel(self, hints), self.__name__, arguments, shape, site)
-        return current(f"kernel {self.__name__!r}").launch(asked)
+        return CompiledKernel(self, current(f"kernel {self.__name__!r}").launch(asked))
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Match arguments to parameters, hints left out; UsageError where they do not fit."""
@@ -119,18 +164,30 @@ class JitFunction(Launchable):
 
 
 class CompiledKernel:
-    """A kernel as `warmup` gives it: launched with `compiled[grid](…)`, and asked what it needs of a PE.
+    """A kernel as a launch and `warmup` give it: launched with `compiled[grid](…)`, asked what it needs of a PE.
 
-    One program at a time is on a PE, so it needs all of the scratchpad. Registers are not modelled.
+    One program at a time is on a PE, so it needs all of the scratchpad. Registers are not modelled. That of a launch
+    has the names of its `figures`, too.
     """
 
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
-    def __init__(self, function: JitFunction, scratchpad_bytes: int) -> None:
+    def __init__(self, function: JitFunction, figures: LaunchFigures | None = None) -> None:
         self.function = function
+        self.figures = figures
         self.name = function.__name__
         self.asm: dict[str, str] = {}
-        self.metadata = SimpleNamespace(name=self.name, shared=scratchpad_bytes, num_warps=4, num_stages=3, num_ctas=1)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or self.figures is None:
+            raise AttributeError(f"compiled kernel {self.name!r} has no attribute {name!r}")
+        return getattr(self.figures, name)
+
+    @property
+    def metadata(self) -> SimpleNamespace:
+        """What Triton's compiler would say of it."""
+        shared = current(f"kernel {self.name!r}").machine.scratchpad_bytes
+        return SimpleNamespace(name=self.name, shared=shared, num_warps=4, num_stages=3, num_ctas=1)
 
     def __getitem__(self, grid: Grid) -> Callable[..., Any]:
         """Return what launches the kernel on a grid."""
@@ -174,4 +231,6 @@ def _is_constexpr(annotation: Any) -> bool:
 
 def jit(fn: Callable[..., Any] | None = None, **hints: Any) -> Any:
     """Make a kernel, or a helper of one, of a Python function; hints to a compiler change nothing."""
-    return jit if fn is None else JitFunction(fn)
+    if fn is None:
+        return functools.partial(jit, **hints)
+    return JitFunction(fn, hints.get("do_not_specialize") or ())

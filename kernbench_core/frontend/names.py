@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -87,6 +88,20 @@ class LanguageModule(ModuleType):
         return found
 
 
+def _int_dtype(bitwidth: Any, signed: Any = True) -> ElementType:
+    return as_dtype(f"{'' if signed else 'u'}int{int(bitwidth)}")
+
+
+def _log2(value: Any) -> Any:
+    return constant(int(value).bit_length() - 1)
+
+
+#: What libraries take from the modules below `triton.language` that has no name above.
+INNER: Mapping[str, Mapping[str, object]] = {
+    "core": {"CONSTEXPR_0": constant(0), "get_int_dtype": _int_dtype}, "standard": {"_log2": _log2},
+}  # fmt: skip
+
+
 def language_module(name: str = "triton.language") -> LanguageModule:
     """Make the module of the language."""
     made = LanguageModule(name)
@@ -97,6 +112,7 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     made.tensor, made.pointer_type = tensor, pointer_type  # type: ignore[attr-defined]
     made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]
     made.dtype = ElementType  # type: ignore[attr-defined]
+    vars(made).update(INNER.get(name.rpartition(".")[2], {}))
     made.PropagateNan = TLContext.PropagateNan  # type: ignore[attr-defined]
     if name.endswith(("math", "libdevice")):  # there they are of two operands
         made.max, made.min = LanguageFunction("maximum"), LanguageFunction("minimum")  # type: ignore[attr-defined]

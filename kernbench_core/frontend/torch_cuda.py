@@ -6,6 +6,7 @@ torch is never imported here: where a script imports it, it is changed then, and
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -77,6 +78,11 @@ def _on_the_host(torch: Any) -> Iterator[None]:
         stack.enter_context(_with(torch, _functions(torch, moved)))
         if hasattr(torch, "accelerator"):
             stack.enter_context(_with(torch.accelerator, _accelerator()))
+        with contextlib.suppress(ImportError):  # so that torch's own compiler looks for none of Triton's
+            triton = importlib.import_module("torch.utils._triton")
+            stack.enter_context(_with(triton, {"has_triton_package": _number(False)}))
+        if hasattr(torch, "_C"):
+            stack.enter_context(_with(torch._C, {"_cuda_getCurrentRawStream": _number(0)}))
         mode = _mode(torch, moved)
         stack.enter_context(_with(torch.autograd, _inside(mode, torch.autograd, "_engine_run_backward")))
         stack.enter_context(mode)
@@ -177,18 +183,15 @@ def _mode(torch: Any, moved: Callable[[Any], Any]) -> Any:
     return CudaIsHost()
 
 
-def _nothing(*_: object, **__: object) -> None:
-    return None
-
-
 def _number(value: object) -> Callable[..., object]:
+    """Return what answers `value`: a function of its own for each name, as torch.compile's tables have them by id."""
     return lambda *_, **__: value
 
 
 def _accelerator() -> dict[str, object]:
     """Return what `torch.accelerator` answers for the machine."""
     return {
-        "synchronize": _nothing, "current_device_index": _number(0), "device_count": _number(1),
+        "synchronize": _number(None), "current_device_index": _number(0), "device_count": _number(1),
         "is_available": _number(True),
     }  # fmt: skip
 
@@ -205,22 +208,24 @@ def _answers(torch: Any) -> dict[str, object]:
             shared_memory_per_multiprocessor=machine.scratchpad_bytes, regs_per_multiprocessor=65536,
         )  # fmt: skip
 
-    def block(*_: object, **__: object) -> Any:
-        return contextlib.nullcontext()
-
     tensors = {name: getattr(torch, name) for name in dir(torch) if name.endswith("Tensor") and name != "Tensor"}
     return {
-        **tensors, "is_available": _number(True), "is_initialized": _number(True), "init": _nothing,
-        "device_count": _number(1), "current_device": _number(0), "set_device": _nothing, "synchronize": _nothing,
-        "empty_cache": _nothing, "get_device_name": _number(driver.NAME), "_lazy_init": _nothing,
+        **tensors, "is_available": _number(True), "is_initialized": _number(True), "init": _number(None),
+        "device_count": _number(1), "current_device": _number(0), "set_device": _number(None),
+        "synchronize": _number(None), "empty_cache": _number(None), "_lazy_init": _number(None),
+        "get_device_name": _number(driver.NAME),
         "get_device_capability": _number(driver.CAPABILITY), "get_device_properties": properties,
-        "is_bf16_supported": _number(True), "device": block, "device_of": block, "stream": block,
-        "manual_seed": torch.default_generator.manual_seed, "manual_seed_all": _nothing,  # torch.manual_seed calls it
+        "is_bf16_supported": _number(True), "device": DeviceGuard,
+        "device_of": DeviceGuard, "_DeviceGuard": DeviceGuard,
+        "stream": lambda *_: contextlib.nullcontext(),
+        "manual_seed": torch.default_generator.manual_seed,
+        "manual_seed_all": _number(None),  # torch.manual_seed calls it
         "get_rng_state": lambda *_: torch.default_generator.get_state(),
         "set_rng_state": lambda state, *_: torch.default_generator.set_state(state),
         "Event": TimeMark, "Stream": Stream, "current_stream": _number(Stream()), "default_stream": _number(Stream()),
-        "set_stream": _nothing, "is_current_stream_capturing": _number(False), "memory_allocated": _number(0),
-        "max_memory_allocated": _number(0), "memory_reserved": _number(0), "reset_peak_memory_stats": _nothing,
+        "set_stream": _number(None), "is_current_stream_capturing": _number(False), "memory_allocated": _number(0),
+        "max_memory_allocated": _number(0), "memory_reserved": _number(0),
+        "reset_peak_memory_stats": _number(None),
         "mem_get_info": lambda *_: (current("torch.cuda").machine.hbm_bytes,) * 2,
     }  # fmt: skip
 
@@ -248,6 +253,19 @@ class TimeMark:
 
     def wait(self, stream: object = None) -> None:
         """Have a stream wait for it."""
+
+
+class DeviceGuard:
+    """A block in which a device is the current one: there is one."""
+
+    def __init__(self, *_: object) -> None:
+        self.idx = 0
+
+    def __enter__(self) -> DeviceGuard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class Stream:
