@@ -26,6 +26,7 @@ from kernbench_core.registration.entries import OFFERS, HookRaised
 from kernbench_core.registration.hooks import collect
 from kernbench_core.registration.own_commands import CommandRegistry
 from kernbench_core.registration.plugin_file import import_file, vendor_of
+from kernbench_core.registration.shared_names import told_apart
 from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
@@ -133,7 +134,8 @@ def load_plugins(
             offers[kind].extend((entry, source.provider) for entry in entries)
     plugins = _frozen(offers, tuple(sources), tuple(failures), blocked)
     tried = {source.provider for source in found if source.file}
-    fatal = [failure for failure in plugins.failures if chosen.strict or failure.provider in tried]
+    apart = told_apart(getattr(plugins, kind) for kind in OFFERS)
+    fatal = [each for each in plugins.failures if chosen.strict or (each.provider in tried and each not in apart)]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
     return attrs.evolve(plugins, strict=chosen.strict)

@@ -126,6 +126,14 @@ def test_algorithms_do_that_of_their_own_plugin(run: Run, capsys: pytest.Capture
     assert (code, json.loads(out)["proved"]) == (6, False)
 
 
+def test_each_is_checked_by_its_kit(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its vendor, whether somebody else has the name or not."""
+    only = ("one:sum_to", "states_itself_completely", "has_its_command", "agrees_with_numpy")
+    checked = result(run(capsys, "plugins", "check", "one", *only, "--json"))["results"]
+    assert {each["entry"] for each in checked if each["sort"] == "collectives"} == {"one:sum_to"}
+    assert len(checked) == 9
+
+
 def test_each_has_a_command_with_its_vendor(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """By its name or by its spelling; the bare name is an error, and all others are there."""
     asked = ("--topology", "tiny", "--ranks", "3", "-b", "1K", "-e", "1K", "-j", "1", "--json")

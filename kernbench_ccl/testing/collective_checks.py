@@ -78,7 +78,8 @@ class CollectiveUnderTest:
 def states_itself_completely(subject: CollectiveUnderTest) -> None:
     """Its record has all that it must have, a sentence, a factor of bus bandwidth, and the template that it names."""
     kind = subject.kind
-    for fault in field_faults(kind):
+    name, spelling = (text.rpartition(":")[2] for text in (kind.name, kind.spelling))  # as its plug-in has it
+    for fault in field_faults(evolve(kind, name=name, spelling=spelling)):
         raise CheckFailed(f"its record {fault}")
     if not subject.sentence.endswith("."):
         raise CheckFailed(f"its entry must say in a sentence what it does, not {subject.sentence!r}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.errors import PluginError
+from kernbench_core.plugins import load_plugins
 from kernbench_core.registry import (
     AlgorithmEntry,
     BenchEntry,
@@ -110,6 +111,25 @@ def test_a_sentence_that_an_import_raises_ends_before_what_follows(
         "bench 'x' of acme-models 1.2 must be importable from 'says_why:x', but that raised ValueError: n must be at "
         "least 1, not 0; repair or reinstall acme-models."
     )
+
+
+def test_files_that_call_things_alike_are_tried_all_the_same(tmp_path: Path) -> None:
+    """As installed plug-ins are: their vendors tell them apart; with strict it is an error."""
+    text = "from kernbench_core import BenchEntry\nkernbench_api = 1\n"
+    text += "def kernbench_benches(): return [BenchEntry('idle', 'math:sqrt')]\n"
+    files = [tmp_path / "first.py", tmp_path / "second.py"]
+    for file in files:
+        file.write_text(text)
+    plugins = load_plugins(map(str, files), installed=False)
+    assert list(plugins.benches) == ["first:idle", "second:idle"]
+    (failure,) = plugins.failures
+    assert f"{failure}.".endswith("uninstall all but one, or write 'first:idle' or 'second:idle'.")
+    with pytest.raises(PluginError) as caught:
+        load_plugins(map(str, files), installed=False, strict=True)
+    assert str(caught.value) == f"{failure}."
+    files[1].write_text(text.replace("'idle', 'math:sqrt'", "'idle', 'math'"))
+    with pytest.raises(PluginError, match="must write the target of bench 'idle' as 'module:attr', not 'math'"):
+        load_plugins(map(str, files), installed=False)
 
 
 def test_a_registry_is_frozen() -> None:
