@@ -39,12 +39,24 @@ def _one_by_one(how: str, old: Array, new: Array, lanes: Array, *compared: Array
     return now, flat.reshape(new.shape)
 
 
+def _apart(lanes: Array) -> bool:
+    """Whether no lanes meet."""
+    places = lanes[lanes >= 0]
+    return bool(np.unique(places).size == places.size)
+
+
 def _after(how: str) -> Callable[..., Array]:
     def compute(params: Params, old: Array, new: Array, lanes: Array, *compared: Array) -> Array:
-        if how not in _IN_PLACE:
+        if how == "cas" and not _apart(lanes):
             return _one_by_one(how, old, new, lanes, *compared)[0]
         now, kept = old.copy(), lanes.reshape(-1) >= 0
-        _IN_PLACE[how].at(now, lanes.reshape(-1)[kept], new.reshape(-1)[kept])
+        places, values = lanes.reshape(-1)[kept], new.reshape(-1)[kept]
+        if how in _IN_PLACE:
+            _IN_PLACE[how].at(now, places, values)
+        elif how == "xchg":
+            now[places] = values  # of lanes that meet, the last one's
+        else:
+            now[places] = np.where(old[places] == compared[0].reshape(-1)[kept], values, old[places])
         return now
 
     return compute
@@ -55,9 +67,8 @@ def _after_again(how: str) -> Callable[..., Array]:
 
 
 def _before(params: Params, old: Array, new: Array, lanes: Array, *compared: Array) -> Array:
-    flat = lanes.reshape(-1)
-    if np.array_equal(flat, np.arange(old.size)):
-        return old.reshape(new.shape)
+    if _apart(lanes):
+        return np.where(lanes >= 0, old[lanes], np.zeros((), old.dtype))
     return _one_by_one(params["how"], old, new, lanes, *compared)[1]
 
 
