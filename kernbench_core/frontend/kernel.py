@@ -17,6 +17,7 @@ from attrs import frozen
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
+from kernbench_core.frontend.logic import with_logic_of_blocks
 from kernbench_core.frontend.names import constexpr
 from kernbench_core.frontend.scalars import argument, constant
 from kernbench_core.frontend.simulation import JitLaunch, current
@@ -95,6 +96,7 @@ class JitFunction(Launchable):
     """A kernel or a helper of one. `fn` is the Python function."""
 
     def __init__(self, fn: Callable[..., Any], do_not_specialize: Sequence[int | str] = ()) -> None:
+        fn = with_logic_of_blocks(fn)
         super().__init__(fn)
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)

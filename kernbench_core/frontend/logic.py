@@ -1,0 +1,178 @@
+"""`and`, `or`, `not` and chained comparisons of blocks in jit functions, which Triton computes for each element.
+
+Python asks a block for its truth there, which it does not have. So a jit function that has any of these is compiled
+anew, from its source, with calls in their places; its lines, names and closure stay. Single values keep Python's rule:
+what is behind is not evaluated where the first decides.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.tl.tensor import Tensor
+
+#: The flags of `from __future__` imports among those of a code object.
+_FUTURES = 0xFFF0000
+#: Instructions of calls, which are others where a file's own imports are known: beginnings of their names.
+_CALLING = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "CALL", "PUSH_NULL", "PRECALL", "KW_NAMES")
+
+
+def _is_block(x: Any) -> bool:
+    return isinstance(x, Tensor | IndexTensor) and x.shape != ()
+
+
+def _truths(x: Any) -> Any:
+    """Give the truth of each element."""
+    if not _is_block(x):
+        return bool(x)
+    return x if x.dtype == "bool" else x != 0
+
+
+def _goes_on(x: Any, by: bool) -> bool:
+    """Tell whether what is behind `and` (`by` True) or `or` is evaluated."""
+    return _is_block(x) or bool(x) is by
+
+
+def _and(x: Any, y: Any) -> Any:
+    """Give what `x and y` is, where `x` did not decide."""
+    return _truths(x) & _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool)) else y
+
+
+def _or(x: Any, y: Any) -> Any:
+    """Give what `x or y` is, where `x` did not decide."""
+    return _truths(x) | _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool)) else y
+
+
+def _not(x: Any) -> Any:
+    """Give what `not x` is."""
+    return _truths(x) == 0 if _is_block(x) else not x
+
+
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
+}  # fmt: skip
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Puts calls in the places of `and`, `or`, `not` and chained comparisons; counts them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Rewrite `a and b and c` from the left."""
+        found, *rest = [self.visit(value) for value in node.values]
+        for value in rest:
+            found = self._both(found, value, isinstance(node.op, ast.And), node)
+        return found  # type: ignore[no-any-return]
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """Rewrite `not a`."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        self.count += 1
+        return ast.copy_location(_call("__not", node.operand), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Rewrite `a < b < c` as `a < b and b < c`, with `b` evaluated once."""
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        found: Any = None
+        left = node.left
+        for at, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            last = at == len(node.ops) - 1
+            kept = None if last else self._name()
+            value = right if kept is None else ast.NamedExpr(ast.Name(kept, ast.Store()), right)
+            one = ast.copy_location(ast.Compare(left, [op], [value]), node)
+            found = one if found is None else self._both(found, one, True, node)
+            left = right if kept is None else ast.Name(kept, ast.Load())
+        return found  # type: ignore[no-any-return]
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        """Leave what a comprehension goes through, where no name may be bound."""
+        node.ifs = [self.visit(each) for each in node.ifs]
+        return node
+
+    def _name(self) -> str:
+        self.count += 1
+        return f"__held_{self.count}"
+
+    def _both(self, left: Any, right: Any, by: bool, node: ast.AST) -> ast.expr:
+        """Return `join(held, right) if goes_on(held := left, by) else held`."""
+        name = self._name()
+        held = ast.NamedExpr(ast.Name(name, ast.Store()), left)
+        test = _call("__goes_on", held, ast.Constant(by))
+        made = ast.IfExp(
+            test, _call("__and" if by else "__or", ast.Name(name, ast.Load()), right), ast.Name(name, ast.Load())
+        )
+        return ast.copy_location(made, node)
+
+
+def _call(name: str, *args: Any) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does what `fn` does, of blocks element by element; `fn` itself where nothing differs.
+
+    So it is, too, where the source is not to be had, or is not what `fn` was compiled from.
+    """
+    if not isinstance(fn, FunctionType):
+        return fn
+    try:
+        lines, first = inspect.getsourcelines(fn)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return fn
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    plain = _compiled(tree, fn)
+    if plain is None or _looks(plain) != _looks(fn.__code__):
+        return fn
+    rewriting = _Rewriting()
+    definition = tree.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.body = [rewriting.visit(each) for each in definition.body]
+    code = _compiled(tree, fn) if rewriting.count else None
+    if code is None:
+        return fn
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    cells |= {name: CellType(call) for name, call in _CALLS.items()}
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    made.__kwdefaults__, made.__annotations__ = fn.__kwdefaults__, fn.__annotations__
+    made.__doc__, made.__module__, made.__qualname__ = fn.__doc__, fn.__module__, fn.__qualname__
+    vars(made).update(vars(fn))
+    return made
+
+
+def _looks(code: CodeType) -> object:
+    """Return what two code objects of one source have in common, wherever that stands."""
+    plain = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
+    lines = sorted({line for _, _, line in code.co_lines() if line is not None})
+    steps = [each for each in dis.get_instructions(code) if not each.opname.startswith(_CALLING)]
+    done = [(each.opname, each.argval if isinstance(each.argval, str) else None) for each in steps]
+    return code.co_varnames, code.co_freevars, code.co_names, plain, lines, done
+
+
+def _compiled(tree: ast.Module, fn: FunctionType) -> CodeType | None:
+    """Return the code of the one function of a tree, in a function that has its closure's names and those of calls."""
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        return None
+    names = [*fn.__code__.co_freevars, *_CALLS]
+    around = ast.parse(f"def around({', '.join(names)}): pass").body[0]
+    assert isinstance(around, ast.FunctionDef)
+    around.body = [tree.body[0]]
+    module = ast.fix_missing_locations(ast.Module([around], []))
+    flags = fn.__code__.co_flags & _FUTURES
+    made = compile(module, fn.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
+    outer = next(each for each in made.co_consts if isinstance(each, CodeType))
+    return next((each for each in outer.co_consts if isinstance(each, CodeType) and each.co_name == fn.__name__), None)

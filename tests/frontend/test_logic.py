@@ -1,0 +1,96 @@
+"""`and`, `or`, `not` and chained comparisons in jit functions: of blocks numpy's, of single values Python's."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.frontend.logic import with_logic_of_blocks
+
+
+def test_blocks_are_combined_element_by_element() -> None:
+    """Of bools and of integers, on index arithmetic and on loaded data, in masks and in values."""
+    rng = np.random.default_rng(2)
+    x, u = rng.integers(-4, 12, 40).astype(np.int32), rng.integers(0, 3, 40).astype(np.int32)
+    y = np.full((3, 48), -7, np.int32)
+    bound = 5
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, u_ptr: Any, y_ptr: Any, n: Any) -> None:
+            at = tl.arange(0, 48)
+            x = tl.load(x_ptr + at, mask=0 <= at < n, other=0)
+            u = tl.load(u_ptr + at, mask=at < n, other=0)
+            tl.store(y_ptr + at, (x > 2 and x < 6) or not u, mask=at < n)
+            tl.store(y_ptr + 48 + at, tl.where(-2 < x <= u < bound, x, 100), mask=at < n and not (at % 3 < 1))
+            tl.store(y_ptr + 96 + at, (x and u) or n > 1000, mask=at < n)
+
+        kernel[(1,)](x, u, y, 40)
+    assert y[0, :40].tolist() == (((x > 2) & (x < 6)) | (u == 0)).astype(int).tolist()
+    chosen = np.where((x > -2) & (x <= u) & (u < bound), x, 100)
+    assert y[1, :40].tolist() == np.where(np.arange(40) % 3 == 0, -7, chosen).tolist()
+    assert y[2, :40].tolist() == ((x != 0) & (u != 0)).astype(int).tolist()
+    assert (y[:, 40:] == -7).all()
+
+
+def test_single_values_decide_as_in_python() -> None:
+    """What is behind is not evaluated where the first decides; what is given is the value itself; each once."""
+    seen: list[Any] = []
+
+    def told(value: Any) -> Any:
+        seen.append(value)
+        return value
+
+    def plain(a: Any, b: Any, c: Any) -> Any:
+        first = (told(a) and told(b)) or told(c)
+        second = not a, a < told(b) < c, [each for each in (a, b) if each and c], (lambda v: v or c)(a)
+        return first, second, a is not None and b
+
+    made = with_logic_of_blocks(plain)
+    assert made is not plain
+    assert made.__code__.co_firstlineno == plain.__code__.co_firstlineno
+    for given in ((0, 1, 2), (1, 0, 3), (1, 2, 3), (3, 1, 2), (0.5, 7, 9)):
+        counts = []
+        for function in (plain, made):
+            seen.clear()
+            counts.append((function(*given), list(seen)))
+        assert counts[0] == counts[1]
+
+
+def test_errors_have_the_line_of_the_source() -> None:
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any) -> None:
+            at = tl.arange(0, 8)
+            if 0 <= at < 4:
+                tl.store(x_ptr + at, 1)
+
+        with pytest.raises(kb.KernbenchError) as error:
+            kernel[(1,)](np.zeros(8, np.float32))
+    assert f"at {__file__}:{kernel.fn.__code__.co_firstlineno + 3}, in kernel 'kernel'" in str(error.value)
+
+
+def test_a_function_without_its_source_stays() -> None:
+    """Where there is none, where it is another than what was compiled, and where there is nothing to change."""
+    names: dict[str, Any] = {}
+    exec("def unknown(a, b): return a and b", names)
+    assert with_logic_of_blocks(names["unknown"]) is names["unknown"]
+    name = "<changed>"
+    exec(compile("def other(a, b):\n    return a and b\n", name, "exec"), names)
+    linecache.cache[name] = (1, None, ["def other(a, b):\n", "    return b or a\n"], name)
+    assert with_logic_of_blocks(names["other"])(0, 3) == 0
+    assert with_logic_of_blocks(told_nothing) is told_nothing
+
+
+def told_nothing(a: int, b: int) -> int:
+    """Add."""
+    return a + b
