@@ -9,17 +9,20 @@ import numpy as np
 
 from tests.reference import numerics as num
 from tests.reference.kernels import Kernel
-from tests.reference.programs import COMBINING, Node
+from tests.reference.programs import COMBINING, Node, numbers
 from tests.reference.tiles import Tile, UndeterminedError
 from tests.reference.trials import name_of
-from tests.reference.triton_tl import TritonTl
+from tests.reference.triton_tl import TritonTl, typed
 
 SCALARS = (
     "pid * 3 + 1", "pid // 2", "pid % 3", "-pid", "(pid + 1).to(tl.int64)", "pid.to(tl.float32) * 0.5", "pid & 1",
     "tl.minimum(pid, 2)", "tl.cdiv(pid + 5, 2)", "(pid + 7) * 1000003 * 4001", "pid ^ 5", "~pid", "pid << 3",
     "(pid - 9) >> 1", "tl.where(pid > 1, pid, 7)", "world - 1 - pid", "(pid - 3) // 2", "(pid - 3) % 2",
     "(pid * 77).to(tl.int8)", "pid / 2", "5 - pid", "7 // (pid + 1)", "(pid + 1).to(tl.float16) / 3",
-    "tl.maximum(pid.to(tl.uint8), 250) + 10",
+    "tl.maximum(pid.to(tl.uint8), 250) + 10", "small + 1", "large // 3", "large % 1000", "large - pid", "share * 2",
+    "pid * share", "share / 3.0", "0.7 - share", "large >> 4", "(large * 5).to(tl.int32)", "share == 0.3",
+    "~(small < pid)", "large + share", "(large < pid).to(tl.int8)", "small * share + pid", "-large", "share // 0.3",
+    "small.to(tl.int8) * 100", "tl.where(small > 0, large, pid)", "tl.minimum(large, small)",
 )  # fmt: skip
 
 MOVING = ("reshape", "view", "trans", "permute", "broadcast_to", "expand_dims", "None", "bitcast", "flip", "ravel")
@@ -33,6 +36,7 @@ class InTriton(Kernel):
         first = list(self.nodes)
         own = self.scope["tl"]
         self.nodes, self.scope["tl"] = [], TritonTl(own._program, own._grid, None)  # type: ignore[arg-type]
+        self.scope.update({name: typed(number) for name, number in numbers(maker.seed).items()})
         for name, body in COMBINING.items():
             exec(f"def {name}(a, b):\n    {body}", self.scope)
         for node in first:
@@ -72,6 +76,19 @@ class InTriton(Kernel):
             name, buffer = self.source()
             return self.tile(f"tl.load({name} + {self.start(len(buffer.data) - 1)})")
         return self.tile(self.rng.choice(SCALARS))
+
+    def filled(self) -> str | None:
+        """A tile of one number, or a load with one where the mask is off."""
+        number = self.rng.choice(("small", "share", "pid", "large", "share * 3", "pid > 1"))
+        if self.rng.random() < 0.5:
+            dtype = self.rng.choice(("int32", "f32", "f16", "bf16", "int8", "int64", "uint8"))
+            return self.tile(f'tl.full({self.shape(16)}, {number}, "{dtype}")')
+        name, buffer = self.source()
+        n = self.rng.choice((2, 4, 8))
+        if buffer.dtype in num.F8 or (number.startswith("share") and not num.is_float(buffer.dtype)):
+            return None
+        places = f"{self.start(len(buffer.data) - n)} + tl.arange(0, {n})"
+        return self.tile(f"tl.load({name} + {places}, mask=tl.arange(0, {n}) != 1, other={number})")
 
     def view(self) -> str | None:
         """Another shape; scalars have none."""
@@ -208,8 +225,8 @@ class InTriton(Kernel):
             *[self.load] * 2, *[self.load_pointers] * 3, self.gathered, *[self.view] * 3, self.joined,
             *[self.arithmetic] * 7, *[self.division] * 4, *[self.chosen] * 2, *[self.converted] * 3,
             *[self.function] * 3, *[self.reduction] * 4, self.product, self.counted, *[self.stored] * 3,
-            *[self.reloaded] * 2, *[self.branch] * 2, self.loop, *[self.scalar] * 4, *[self.loaded_block] * 2,
-            *[self.combined] * 3, self.left,
+            *[self.reloaded] * 2, *[self.branch] * 2, self.loop, *[self.scalar] * 5,
+            *[self.loaded_block] * 2, self.filled, *[self.combined] * 3, self.left,
         ]  # fmt: skip
         if not self.tiles:
             kinds = [self.load, self.load_pointers, self.scalar, self.loaded_block]

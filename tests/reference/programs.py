@@ -122,7 +122,7 @@ class Program:
         for launch in self.launches:
             body = [line for node in launch.nodes for line in node.lines()] or ["pass"]
             text = re.sub(r'"(\w+)"', lambda found: TYPES.get(found[1], found[0]), "\n".join(body))
-            names = ", ".join(self.uses(launch))
+            names = ", ".join([*self.uses(launch), *numbers(self.seed)])
             parts.append(f"@triton.jit\ndef {launch.kernel}({names}):\n" + textwrap.indent(text, "    "))
         host = []
         for tensor in self.tensors:
@@ -131,7 +131,8 @@ class Program:
                 call = call.replace("), ", ")), ", 1) if "np.zeros" in call else call
                 host.append(f"{tensor.name} = {call}")
         for launch in self.launches:
-            host.append(f"{launch.kernel}[{launch.grid or (4,)}]({', '.join(self.uses(launch))})")
+            given = [*self.uses(launch), *map(repr, numbers(self.seed).values())]
+            host.append(f"{launch.kernel}[{launch.grid or (4,)}]({', '.join(given)})")
         return "\n\n".join([*parts, "\n".join(host)]) + "\n"
 
     def with_nodes(self, index: int, nodes: Sequence[Node]) -> Program:
@@ -139,6 +140,12 @@ class Program:
         launches = list(self.launches)
         launches[index] = replace(launches[index], nodes=tuple(nodes))
         return replace(self, launches=tuple(launches))
+
+
+def numbers(seed: int) -> dict[str, float]:
+    """Give the numbers that kernels in Triton are launched with, and which 32 bits may not hold."""
+    large = (2**31 + 99 * seed, 2**40 - seed, -(2**33) - seed)[seed % 3]
+    return {"small": seed % 23 - 7, "large": large, "share": seed % 11 / 10}
 
 
 #: Functions that kernels in Triton reduce and scan by.

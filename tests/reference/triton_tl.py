@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 from tests.reference.interpreter import Tl
-from tests.reference.numerics import I32, Array
+from tests.reference.numerics import F32, I32, I64, U32, Array
 from tests.reference.posts import Runtime
 from tests.reference.tiles import Buffer, Pointer, Tile
 
@@ -109,6 +109,14 @@ class TritonTl(Tl):
         return Tile(np.flip(found, -1) if descending else found)
 
 
+def typed(number: float) -> Tile:
+    """Give a number as a kernel has it: of the narrowest of int32, uint32 and int64, or f32."""
+    if isinstance(number, float):
+        return Tile(np.asarray(number, F32))
+    kinds = [kind for kind in (I32, U32, I64) if np.iinfo(kind).min <= number <= np.iinfo(kind).max]
+    return Tile(np.asarray(number, kinds[0]))
+
+
 @contextlib.contextmanager
 def readable() -> Iterator[None]:
     """Have programs read what ops have made."""
@@ -155,9 +163,9 @@ class _Jit:
         self.runtime, self.fn = runtime, fn
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
-        def launch(*arrays: Array) -> None:
-            buffers = [self.runtime.buffer(array) for array in arrays]
-            self.runtime.launch(lambda *args, tl: self.runtime.within(tl, self.fn, args), *buffers, grid=grid)
+        def launch(*given: Any) -> None:
+            args = [self.runtime.buffer(each) if isinstance(each, np.ndarray) else typed(each) for each in given]
+            self.runtime.launch(lambda *args, tl: self.runtime.within(tl, self.fn, args), *args, grid=grid)
 
         return launch
 
