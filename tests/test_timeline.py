@@ -366,3 +366,16 @@ def test_what_a_program_waits_for_at_its_end_has_its_line(plugins: Plugins) -> N
     assert told == expected and len(expected) == 3 and 0 < back < 10
     issued = timeline.flows.from_span[timeline.flows.kind == FLOWS.index("issue")].tolist()
     assert len(issued) == 4 and not {*ends} & {*issued}
+
+
+def test_an_op_has_its_line_where_asking_for_it_takes_no_time(plugins: Plugins) -> None:
+    """And so have its stages and the end that waits for it; nothing of no length stands on the kernel's track."""
+    sets = {"components.pe_cpu.params.dispatch_overhead": "0 ns"}
+    size = {"M": 64, "N": 64, "K": 64}
+    timeline = kb.run("gemm-composite", "tiny", size, timeline=True, set=sets, plugins=plugins).timeline
+    assert timeline is not None
+    spans = timeline.spans
+    lines = {timeline.names[name]: line for name, line in zip(spans.name.tolist(), spans.line.tolist(), strict=True)}
+    assert lines["composite_gemm"] == lines["tile: GEMM"] == lines["end of the program"] == 0
+    assert timeline.sources[0].startswith("tl.composite(")
+    assert all(spans.end_ns[row] > spans.start_ns[row] for row in rows(timeline, "kernel"))

@@ -102,6 +102,9 @@ class Assembly:
         names = np.array([self._rows.name(text) for text in (*self._lines.sources, AT_THE_END)], np.int64)
         op, ended = steps["op"].astype(np.int64), stack < 0
         self._line_of_op = arrows.Found(np.where(ended, -1, op), line)
+        took = steps["end_ns"] > steps["start_ns"]
+        program, stack, line, op, ended = (each[took] for each in (program, stack, line, op, ended))
+        steps = {name: each[took] for name, each in steps.items()}
         parent = programs[program]
         for calls in calls_of(stacks, stack, program, steps["start_ns"], steps["end_ns"]):
             within = np.full(len(calls.line), -1)

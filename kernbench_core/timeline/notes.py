@@ -95,7 +95,10 @@ class Notes:
         self.programs[len(PROGRAM) * (program + 1) - 1] = now
 
     def suspended(self, program: int, since: float, now: float, stack: CallStack, op: int) -> None:
-        """Note that a program waited at a line (none: its end) from `since` to `now` ns, for an op (-1: several)."""
+        """Note that a program waited at a line (none: its end) from `since` to `now` ns, for an op (-1: several).
+
+        That may have taken no time: it is then noted for the line of the op alone.
+        """
         sites = self.sites
         lines = tuple([sites.setdefault((site[0].co_filename, site), len(sites)) for site in stack])
         number = self.stacks.setdefault(lines, len(self.stacks)) if lines else -1

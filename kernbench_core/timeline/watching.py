@@ -128,6 +128,6 @@ class NotingBridge(Bridge):
 
     def _note(self, until: float | None = None) -> None:
         now = self._env.now if until is None else until
-        if now > self._since:
+        if now > self._since or (self._op >= 0 and self._stack):  # an op has its line where asking for it took no time
             self._notes.suspended(self._program, self._since, now, self._stack, self._op)
             self._since = now
