@@ -100,11 +100,12 @@ class Assembly:
         stacks = [self._lines.of_site[[*sites]].tolist() for sites in self._notes.stacks]
         line = np.array([*(lines[-1] for lines in stacks), -1], np.int64)[stack]
         names = np.array([self._rows.name(text) for text in (*self._lines.sources, AT_THE_END)], np.int64)
-        op, ended = steps["op"].astype(np.int64), stack < 0
-        self._line_of_op = arrows.Found(np.where(ended, -1, op), line)
+        op = steps["op"].astype(np.int64)
+        self._line_of_op = arrows.Found(np.where(stack < 0, -1, op), line)
         took = steps["end_ns"] > steps["start_ns"]
-        program, stack, line, op, ended = (each[took] for each in (program, stack, line, op, ended))
         steps = {name: each[took] for name, each in steps.items()}
+        program, stack, line, op = program[took], stack[took], line[took], op[took]
+        ended = stack < 0
         parent = programs[program]
         for calls in calls_of(stacks, stack, program, steps["start_ns"], steps["end_ns"]):
             within = np.full(len(calls.line), -1)
