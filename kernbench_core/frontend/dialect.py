@@ -11,13 +11,16 @@ from kernbench_core.errors import UnsupportedError
 from kernbench_core.frontend.language.atomics import AtomicLanguage
 from kernbench_core.frontend.language.blocks import BlockLanguage
 from kernbench_core.frontend.language.combine import CombineLanguage
+from kernbench_core.frontend.language.extremes import WideningLanguage
 from kernbench_core.frontend.language.libdevice import REFUSED, SPELLINGS
 from kernbench_core.frontend.language.products import ProductLanguage
 from kernbench_core.frontend.language.random import RandomLanguage
 from kernbench_core.frontend.language.sorting import SortLanguage
 
 
-class TritonLanguage(AtomicLanguage, BlockLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage):
+class TritonLanguage(
+    AtomicLanguage, BlockLanguage, WideningLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage
+):
     """`triton.language` for one program: numbers are typed scalars, and computed data may be read and branched on."""
 
     def __getattr__(self, name: str) -> Any:
