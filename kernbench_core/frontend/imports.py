@@ -13,6 +13,7 @@ from kernbench_core.frontend import autotune, driver, testing
 from kernbench_core.frontend.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.names import INNER, language_module
+from kernbench_core.frontend.storage import reinterpret
 
 _ERRORS = {
     "OutOfResources": TcmOverflowError, "CompilationError": KernelError, "CompileTimeAssertionFailure": KernelError,
@@ -28,7 +29,7 @@ _TESTING = {
 }  # fmt: skip
 _NAMES = {
     **_ERRORS, **_JIT, **_AUTOTUNE, "cdiv": testing.cdiv, "next_power_of_2": testing.next_power_of_2,
-    "set_allocator": driver.set_allocator,
+    "set_allocator": driver.set_allocator, "reinterpret": reinterpret,
 }  # fmt: skip
 _BELOW: Mapping[str, Mapping[str, object]] = {
     "testing": _TESTING,

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_core.errors import UsageError
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.dtypes import NAMES, dtype_name, is_known, numpy_dtype
+from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
+from kernbench_core.values.element_types import ElementType, as_dtype
 
 
 @frozen(eq=False)
@@ -35,8 +36,29 @@ class StorageView:
         return int(self.storage.ctypes.data)
 
 
+class ReinterpretedArray:
+    """An array that a kernel gets as one of another dtype: the same bytes. What else it is asked, the array answers."""
+
+    def __init__(self, base: Any, dtype: ElementType) -> None:
+        self.base = base
+        self.dtype = dtype
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.base, name)
+
+
+def reinterpret(tensor: Any, dtype: Any) -> ReinterpretedArray:
+    """Give an array to a kernel as one of another dtype, as `triton.reinterpret` does."""
+    return ReinterpretedArray(tensor, as_dtype(dtype))
+
+
 def view_of(value: Any, call: str) -> StorageView | None:
     """Return a view of an array's storage, None for what is no array; UsageError for one that cannot be given."""
+    if isinstance(value, ReinterpretedArray):
+        view = view_of(value.base, call)
+        return None if view is None else evolve(view, dtype=dtype_of(value.dtype))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(torch, value, call)

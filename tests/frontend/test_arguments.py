@@ -97,6 +97,19 @@ def test_storages_that_share_memory() -> None:
     assert whole.tolist() == expected
 
 
+def test_bytes_are_given_as_another_dtype() -> None:
+    """`triton.reinterpret` has a kernel read and write bit patterns; what else it is asked, the array answers."""
+    x, y = np.arange(4, dtype=np.float16), np.zeros(9, np.uint16)
+    with kb.triton("tiny"):
+        import triton  # type: ignore[import-not-found]
+        import triton.language as tl  # type: ignore[import-not-found]
+
+        given = triton.reinterpret(y[1:], tl.float16)
+        assert (given.shape, given.dtype) == ((8,), tl.float16)
+        scaling()[(1,)](triton.reinterpret(x.view(np.int16), tl.float16), given, 4, BLOCK=4)
+    assert y.view(np.float16).tolist() == [0, 0, 2, 4, 6, 0, 0, 0, 0]
+
+
 def test_an_empty_array_is_given_and_not_reached() -> None:
     """A kernel whose lanes are all masked runs; one that reads an element is refused."""
     empty, y = np.zeros(0, np.float32), np.zeros(8, np.float32)
