@@ -24,6 +24,7 @@ from kernbench_core.frontend.scalars import argument, constant
 from kernbench_core.frontend.simulation import JitLaunch, current
 from kernbench_core.host.launch_arguments import full_grid, name_of
 from kernbench_core.kernel.bridge import in_kernel
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures
@@ -33,6 +34,8 @@ HINTS = (
 )  # fmt: skip
 """Options of a launch that speak to a compiler, and change nothing here."""
 
+#: What Python counts as numbers or sequences, and no kernel takes but as a constant.
+_NO_ARGUMENTS = (list, dict, set, bytes, bytearray, complex)
 Grid = Sequence[int] | int | Callable[[Mapping[str, Any]], Any]
 
 
@@ -164,6 +167,12 @@ class JitFunction(Launchable):
             ) from None
         found.apply_defaults()
         given = found.arguments.items()
+        for name, value in given:
+            if isinstance(value, _NO_ARGUMENTS) and name not in self.constexprs:
+                raise UsageError(
+                    f"argument {name!r} of kernel {self.__name__!r} must be an array, a number, None or a tuple of "
+                    f"these, not {brief(value)} of type {type(value).__name__}; make it an array."
+                )
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in given}
 
 

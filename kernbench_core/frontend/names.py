@@ -55,6 +55,8 @@ class _Constants(type):
 class constexpr(metaclass=_Constants):  # noqa: N801 - Triton's spelling
     """Mark a parameter as one of compile time; called, give a constant with `.value`."""
 
+    __module__ = "triton.language"  # as signatures spell it in messages
+
     def __new__(cls, value: Any = None) -> Any:
         """Give `value` as a constant."""
         return constant(value)
