@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.memory.atomic_access import AtomicTransaction
+from kernbench_core.memory import AtomicTransaction
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
 from kernbench_core.values import Region

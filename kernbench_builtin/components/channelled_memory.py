@@ -11,7 +11,7 @@ from kernbench_builtin.components.atomic_units import AtomicUnits
 from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.memory.atomic_access import AtomicTransaction
+from kernbench_core.memory import AtomicTransaction
 from kernbench_core.messages import MsgBase
 from kernbench_core.values import Region
 from kernbench_core.wire import Wire

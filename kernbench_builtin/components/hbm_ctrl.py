@@ -10,7 +10,7 @@ from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.memory.atomic_access import AtomicMemory
+from kernbench_core.memory import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 

@@ -25,7 +25,7 @@ from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.memory.atomic_access import AtomicMemory
+from kernbench_core.memory import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.reporting import Stat

@@ -12,7 +12,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.memory.atomic_access import AtomicMemory, AtomicTransaction
+from kernbench_core.memory import AtomicMemory, AtomicTransaction
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit

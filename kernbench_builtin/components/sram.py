@@ -8,7 +8,7 @@ from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.memory.atomic_access import AtomicMemory
+from kernbench_core.memory import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 

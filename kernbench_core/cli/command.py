@@ -45,8 +45,8 @@ from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
-from kernbench_core.registration.plain_functions import PLAIN, never_runs
 from kernbench_core.wording import brief
+from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 _INTERRUPTED = 130
 _TERMINATED = 143

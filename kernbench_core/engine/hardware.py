@@ -12,9 +12,9 @@ from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, b
 from kernbench_core.fabric import Fabric
 from kernbench_core.params import Param
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registration.plain_functions import is_async
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
+from kernbench_core.wording.plain_functions import is_async
 
 if TYPE_CHECKING:
     from kernbench_core.registry import Provider

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.memory.atomic_access import AtomicMemory as AtomicMemory
+    from kernbench_core.memory.atomic_access import AtomicTransaction as AtomicTransaction
     from kernbench_core.memory.device_memory import DeviceMemory as DeviceMemory
     from kernbench_core.memory.device_memory import TensorAllocation as TensorAllocation
     from kernbench_core.memory.hazard import Hazard as Hazard
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __getattr__ = door(
     __name__,
     {
+        "AtomicMemory": "atomic_access",
+        "AtomicTransaction": "atomic_access",
         "Birth": "scratchpad",
         "DeviceMemory": "device_memory",
         "Hazard": "hazard",

@@ -14,8 +14,8 @@ from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.params import closest
 from kernbench_core.registration.entries import OFFERS, HookRaised, checked
-from kernbench_core.registration.plain_functions import is_async
 from kernbench_core.registry import Entry, PluginFailure, Provider
+from kernbench_core.wording.plain_functions import is_async
 
 _MANAGER_NAME: Final = "kernbench"
 _API: Final = f"{hookspecs.PREFIX}api"

@@ -11,9 +11,9 @@ import attrs
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.registration.entries import OFFERS
-from kernbench_core.registration.plain_functions import PLAIN, never_runs
 from kernbench_core.registry import KitEntry, KitRegistry, Provider
 from kernbench_core.testing.kit import Kit
+from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 #: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
 DRIVES: Final = "components."

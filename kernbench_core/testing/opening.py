@@ -12,13 +12,13 @@ import click
 from kernbench_core.calibration import Calibrator
 from kernbench_core.host.bench import open_bench
 from kernbench_core.plugins import Plugins
-from kernbench_core.registration.plain_functions import PLAIN, is_async, never_runs
 from kernbench_core.report.page import open_section
 from kernbench_core.runs import configure
 from kernbench_core.testing.chosen_kits import open_kit
 from kernbench_core.testing.kit import CheckFailed, Kit
 from kernbench_core.topology import compile_topology
 from kernbench_core.topology.machine_kinds import open_kind
+from kernbench_core.wording.plain_functions import PLAIN, is_async, never_runs
 
 
 def _preset(plugins: Plugins, name: str) -> object:

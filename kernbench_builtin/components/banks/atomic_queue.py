@@ -8,7 +8,7 @@ from functools import partial
 
 from kernbench_builtin.components.atomic_units import AtomicUnits, AtomicWork
 from kernbench_core.component import ComponentBase
-from kernbench_core.memory.atomic_access import AtomicTransaction
+from kernbench_core.memory import AtomicTransaction
 from kernbench_core.messages import MsgBase
 from kernbench_core.values import Region
 
