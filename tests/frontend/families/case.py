@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +83,8 @@ def load(case: Case, fault: Fault | None = None) -> ModuleType:
     source = path.read_text(encoding="utf-8")
     if fault is not None:
         assert source.count(fault.old) == 1, f"{fault.old!r} stands {source.count(fault.old)} times in {path}"
-        source = source.replace(fault.old, fault.new)
+        source, path = source.replace(fault.old, fault.new), path.with_name(f"{case.file}-with-a-fault.py")
+        linecache.cache[str(path)] = len(source), None, source.splitlines(True), str(path)  # functions know their source
     module = ModuleType(case.file)
     module.__file__ = str(path)
     exec(compile(source, str(path), "exec"), module.__dict__)
