@@ -16,7 +16,6 @@ from attrs import frozen
 
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
-from kernbench_core.frontend.conditions import of_tiles
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.logic import with_logic_of_blocks
 from kernbench_core.frontend.names import constexpr
@@ -102,13 +101,13 @@ class JitFunction(Launchable):
     def __init__(self, fn: Callable[..., Any], do_not_specialize: Sequence[int | str] = ()) -> None:
         fn = with_logic_of_blocks(fn)
         super().__init__(fn)
-        self.fn = of_tiles(fn)
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
         self.constexprs = frozenset(
             name for name, each in self.signature.parameters.items() if _is_constexpr(each.annotation)
         )
         self.do_not_specialize = list(do_not_specialize)
+        self.__globals__ = getattr(fn, "__globals__", {})
 
     @property
     def params(self) -> list[KernelParameter]:

@@ -17,6 +17,13 @@ from kernbench_core.errors import UsageError
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
 from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.wording import brief
+
+_TORCH = {
+    "float64": "f64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8e4m3",
+    "float8_e5m2": "f8e5m2",
+}  # fmt: skip
+"""Dtypes of torch that have other names here."""
 
 
 @frozen(eq=False)
@@ -68,7 +75,21 @@ def view_of(value: Any, call: str) -> StorageView | None:
         return _of_numpy(np.asarray(value), call)
     if hasattr(value, "__dlpack__"):
         return _of_numpy(np.from_dlpack(value), call)
-    return None
+    return _of_holder(value, call) if hasattr(value, "data_ptr") and hasattr(value, "__dict__") else None
+
+
+def _of_holder(holder: Any, call: str) -> StorageView | None:
+    """Return a view of the storage that `holder.data_ptr()` points into: that of an array among its attributes."""
+    address = int(holder.data_ptr())
+    for held in vars(holder).values():
+        view = None if isinstance(held, type(holder)) else view_of(held, call)
+        if view is not None and view.address <= address < view.address + len(view.storage):
+            own = str(getattr(holder, "dtype", view.dtype)).removeprefix("torch.")
+            return evolve(view, dtype=_TORCH.get(own, own), first_byte=address - view.address)
+    raise UsageError(
+        f"{call} must be an array, or hold the one that its data_ptr() points into, as {brief(holder)} does not; give "
+        "the array."
+    )
 
 
 def _of_numpy(array: Array, call: str) -> StorageView:
@@ -94,8 +115,7 @@ def _of_numpy(array: Array, call: str) -> StorageView:
 
 def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
     own = str(tensor.dtype).removeprefix("torch.")
-    names = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
-    dtype = names.get(own, own)
+    dtype = _TORCH.get(own, own)
     if dtype not in NAMES:
         raise UsageError(f"{call} must be a tensor of dtype {', '.join(NAMES)}, not {own}; cast it.")
     place = tensor.untyped_storage().device  # what the tensor itself says may be the simulated device

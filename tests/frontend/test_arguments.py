@@ -110,6 +110,30 @@ def test_bytes_are_given_as_another_dtype() -> None:
     assert y.view(np.float16).tolist() == [0, 0, 2, 4, 6, 0, 0, 0, 0]
 
 
+class Holder:
+    """What points into an array that it holds, as libraries make views that have negative strides."""
+
+    def __init__(self, array: Any, first: int) -> None:
+        self.array, self.first, self.dtype = array, first, "float32"
+
+    def data_ptr(self) -> int:
+        """Say where its first element is."""
+        return int(self.array.ctypes.data) + 4 * self.first
+
+
+def test_what_points_into_an_array_that_it_holds() -> None:
+    """Its first element is where `data_ptr()` says, within that array; outside of it, it is refused."""
+    x, y = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
+    with kb.triton("tiny"):
+        scaling()[(1,)](Holder(x, 5), y, 3, BLOCK=4)
+        assert y.tolist() == [10, 12, 14, 0]
+        with_nothing = Holder(x, 8)
+        assert refused(lambda: scaling()[(1,)](with_nothing, y, 3, BLOCK=4)).startswith(
+            "argument 'x_ptr' of kernel 'scale_kernel' must be an array, or hold the one that its data_ptr() points "
+            "into, as <"
+        )
+
+
 def test_an_empty_array_is_given_and_not_reached() -> None:
     """A kernel whose lanes are all masked runs; one that reads an element is refused."""
     empty, y = np.zeros(0, np.float32), np.zeros(8, np.float32)

@@ -41,6 +41,7 @@ def test_parameters_and_digests_of_kernels() -> None:
         ]  # fmt: skip
         assert [each.has_default for each in first.params] == [False, False, True]
         assert first.params[2].default == 3
+        assert first.__globals__ is globals()
         assert "def kernel(a" in first.src
         assert first.cache_key == triton.jit(kernel).cache_key != scaling().cache_key
 
