@@ -16,7 +16,9 @@ import numpy as np
 
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
+from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import number_as
+from kernbench_core.kernel.pointers import PointerType
 from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
 
@@ -117,7 +119,10 @@ class TypedNumber:
         return self.dtype
 
     def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
-        """Convert to `dtype`; floats to integers are cut towards zero."""
+        """Convert to `dtype`; floats to integers are cut towards zero. An integer becomes a pointer to its address."""
+        if isinstance(dtype, PointerType):
+            language = current_language()
+            return language.pointer_at(self, dtype)
         return scalar(self, dtype_of(dtype))
 
     def item(self) -> Any:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class JitLaunch:
     """A launch that the host's code asks for; arrays among `arguments` are the host's own.
 
-    `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks.
+    `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks. `reachable`
+    are arrays whose addresses may be among the elements of the arguments.
     """
 
     kernel: Callable[..., Any]
@@ -29,6 +30,7 @@ class JitLaunch:
     arguments: Mapping[str, object]
     grid: tuple[int, int, int]
     site: CallSite | None = None
+    reachable: Sequence[object] = ()
 
     @property
     def likeness(self) -> object:
@@ -81,6 +83,9 @@ class Simulation(Protocol):
 
     def tuned(self, tuning: JitTuning) -> None:
         """Note what came of trying the configurations of a kernel."""
+
+    def took_address(self, address: int, array: object) -> None:
+        """Keep in mind at which address a script knows an array to begin."""
 
     def note(self, sentence: str) -> None:
         """Note what a script is to be told of, once."""

@@ -170,6 +170,10 @@ def _mode(torch: Any, moved: Callable[[Any], Any]) -> Any:
                 return args[0]
             if func == tensor.get_device:
                 return 0
+            if func == tensor.data_ptr:
+                address = func(*args)
+                current("tensor.data_ptr").took_address(address, args[0])
+                return address
             if func == tensor.is_cuda.__get__:
                 return True
             if func == tensor.device.__get__:

@@ -9,13 +9,14 @@ import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
+from kernbench_core.frontend.addresses import HostAddresses
 from kernbench_core.frontend.scalars import TypedNumber, argument, scalar
 from kernbench_core.kernel.index import IndexTensor
-from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.shapes import kind_of, met, type_of_result
 from kernbench_core.kernel.tl.tensor import Tensor
-from kernbench_core.values.dtypes import dtype_of, numpy_dtype
+from kernbench_core.values.dtypes import dtype_of, is_float, numpy_dtype
 
 
 def is_number(thing: Any) -> bool:
@@ -82,6 +83,8 @@ class NumberLanguage(TLContext):
         """Convert to `dtype`, or keep the bits with `bitcast`; a number becomes a scalar."""
         if isinstance(x, Pointer):
             return x.to(dtype, bitcast)
+        if isinstance(dtype, PointerType):
+            return self.pointer_at(x, dtype)
         if not is_number(x):
             return super().cast(x, dtype, fp_downcast_rounding, bitcast)
         name = dtype_of(dtype)
@@ -93,6 +96,16 @@ class NumberLanguage(TLContext):
             given = f"go from {_type_of(x)} to {name}"
             raise ShapeError(f"{here} must keep the element size with bitcast=True, not {given}.")
         return scalar(np.asarray(x, own).view(numpy_dtype(name)).item(), name)
+
+    def pointer_at(self, x: Any, dtype: PointerType) -> Pointer:
+        """Give the pointer to what is at an address of the host; at several, those of a tile."""
+        if is_float(kind_of(x)):
+            raise ShapeError(
+                f"a cast to pointers at {describe_site(call_site())} must be of integers, not {kind_of(x)}; cast first."
+            )
+        numbers = x.numpy() if isinstance(x, Tensor | IndexTensor) else np.asarray(int(x), object)
+        addresses = getattr(self._launch.kernel, "addresses", None) or HostAddresses()
+        return addresses.pointer(numbers, dtype)
 
     def hypot(self, x: Any, y: Any) -> Any:
         """Give the length of the hypotenuse: products, a sum and a root, each a timed command."""

@@ -36,7 +36,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "make_tensor_descriptor": "Any strides. No gather, scatter nor atomics of a descriptor.",
         "num_programs": "",
         "philox": "Words of 32 bits: one timed command each.",
-        "pointer_type": "Also to cast a pointer to, at the same address; never of an integer.",
+        "pointer_type": "Of pointers, and of integers that are addresses of the host's arrays, had by `data_ptr()`.",
         "program_id": "",
         "rand": "Bit for bit: one timed command for the bits, and those that make a float of them.",
         "rand4x": "As `rand`.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from kernbench_core.errors import UsageError
+from kernbench_core.frontend.addresses import addresses_of, reached
 from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.mirror import Mirror
 from kernbench_core.frontend.simulation import facts_of
@@ -126,7 +127,10 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
         view = view_of(array, f"argument {name!r} of kernel {asked.name!r}")
         if view is not None:
             views[name] = view
+    views.update(reached(views, asked.reachable, f"an array that kernel {asked.name!r} reaches by its address"))
     held = mirror.hold(views, asked.name)
+    if asked.reachable:
+        asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
     arguments = {
         name: _on_device(value, held[name].pointer) if name in held else value
         for name, value in asked.arguments.items()

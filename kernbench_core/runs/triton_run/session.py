@@ -8,8 +8,11 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend import imports, simulation, torch_cuda
+from kernbench_core.frontend.addresses import AskedAddresses
 from kernbench_core.frontend.storage import restored
 from kernbench_core.runs.triton_run.machine import HeldMachine, Trials
 
@@ -53,6 +56,18 @@ class TritonRun:
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
         self._facts: MachineFacts | None = None
         self._trying = False
+        self._addresses = AskedAddresses()
+
+    def data_ptr(self, array: Any) -> int:
+        """Return the address of an array's first element, for kernels that find it in memory, as of `tl.pointer_type`.
+
+        An array of such addresses is given to a launch; those of torch's tensors are had by their own `data_ptr()`.
+        """
+        return self._addresses.of(array)
+
+    def took_address(self, address: int, array: object) -> None:
+        """Keep in mind at which address a script knows an array to begin."""
+        self._addresses.note(address, array)
 
     @property
     def verified(self) -> bool | None:
@@ -87,6 +102,7 @@ class TritonRun:
 
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+        asked = evolve(asked, reachable=self._addresses.arrays())
         if self._trying:
             return self._trials.launch(asked)
         figures = self._open_machine().launch(asked)

@@ -132,6 +132,7 @@ def _cuda(self: Tensor) -> Tensor:
 Tensor.cuda = through_modes(_cuda)  # type: ignore[attr-defined]
 Tensor.pin_memory = through_modes(_cuda)  # type: ignore[attr-defined]
 Tensor.get_device = through_modes(lambda self: -1)  # type: ignore[attr-defined]
+Tensor.data_ptr = through_modes(lambda self: self.numpy().ctypes.data)  # type: ignore[attr-defined]
 
 
 @through_modes
