@@ -23,16 +23,28 @@ def noted_transfer(
     pointer: Pointer, mask: NDArray[np.bool_] | None, op: str, state: PeState, noted: OutsideAccesses
 ) -> Transfer:
     """Give what an access moves of the elements that are inside of its tensor; the others are noted."""
-    kept, outside = within(pointer, mask)
+    kept, places = noted_mask(pointer, mask, op, state, noted)
     moved = pointer_transfer(pointer, kept, op)
-    if outside is None:
+    if places is None:
         return moved
-    places, item = np.flatnonzero(np.broadcast_to(outside, moved.shape)), itemsize(moved.dtype)
-    offset = pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy()
-    first = int(np.broadcast_to(offset, moved.shape).reshape(-1)[places[0]])
-    tensor, site = pointer.tensor, call_site()
-    noted.note(op, site, state.site.prefix, tensor, tensor.va + first * item, len(places), writes=op != "tl.load")
+    item = itemsize(moved.dtype)
     return evolve(moved, outside=gather_regions(places * item, item))
+
+
+def noted_mask(
+    pointer: Pointer, mask: NDArray[np.bool_] | None, op: str, state: PeState, noted: OutsideAccesses
+) -> tuple[NDArray[np.bool_] | None, NDArray[np.int64] | None]:
+    """Give the mask of an access without the elements outside of its tensor, and where these are; they are noted."""
+    kept, outside = within(pointer, mask)
+    if outside is None:
+        return kept, None
+    shape = np.broadcast_shapes(pointer.shape, outside.shape)
+    places = np.flatnonzero(np.broadcast_to(outside, shape))
+    offset = pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy()
+    first = int(np.broadcast_to(offset, shape).reshape(-1)[places[0]]) * itemsize(pointer.element)
+    tensor, site = pointer.tensor, call_site()
+    noted.note(op, site, state.site.prefix, tensor, tensor.va + first, len(places), writes=op != "tl.load")
+    return kept, places
 
 
 def within(

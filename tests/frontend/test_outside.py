@@ -180,3 +180,25 @@ def test_files_written_in_triton_take_poison() -> None:
         double[lambda meta: (-(-10 // meta["BLOCK"]),)](x, y)
     assert y.tolist() == (2 * x).tolist()
     assert [each.elements for each in sim.result.outside] == [6, 6]  # type: ignore[union-attr]
+
+
+def test_atomic_ops_leave_out_what_is_outside() -> None:
+    """Of a tile, some lanes; of one pointer, all; inside nothing changes, and each is counted."""
+    x, old = np.arange(6, dtype=np.int32), np.full(8, -1, np.int32)
+    with kb.triton("tiny", oob="poison") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, old_ptr: Any) -> None:
+            at = tl.arange(0, 8)
+            tl.store(old_ptr + at, tl.atomic_add(x_ptr + at - 1, 10, mask=at < 6))
+            tl.atomic_max(x_ptr - 1, 7)
+
+        kernel[(1,)](x, old)
+    assert x.tolist() == [10, 11, 12, 13, 14, 5]
+    assert old.tolist() == [0, 0, 1, 2, 3, 4, 0, 0]
+    assert sim.result is not None
+    assert [(each.call, each.elements, each.writes, each.index) for each in sim.result.outside] == [
+        ("tl.atomic_add", 1, True, (-1,)), ("tl.atomic_max", 1, True, (-1,)),
+    ]  # fmt: skip

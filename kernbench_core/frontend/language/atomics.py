@@ -26,6 +26,7 @@ from kernbench_core.kernel.atomic_commands import (
 )
 from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.outside import noted_mask
 from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.memory.atomic_access import Int64s
@@ -93,7 +94,9 @@ class AtomicLanguage(NumberLanguage):
             raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")
         shape = pointer.shape
         tiles = [self._as_tensor(each, pointer.element, shape) for each in operands]
-        known = self._known_mask(mask, f"tl.{op}")
+        known, noted = self._known_mask(mask, f"tl.{op}"), self._state.kernels.outside
+        if noted is not None:
+            known, _ = noted_mask(pointer, known, f"tl.{op}", self._state, noted)
         offsets = np.asarray(pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy(), np.int64)
         offsets, kept = np.broadcast_to(offsets, shape), np.broadcast_to(True if known is None else known, shape)
         if not kept.any():
