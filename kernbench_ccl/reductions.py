@@ -46,4 +46,4 @@ def reduced(inputs: Sequence[Array], redop: str, over: int | None = None) -> Arr
             found = found / (len(inputs) if over is None else over)
     if dtype.kind in "iu":
         return np.asarray(found.astype(dtype))
-    return np.asarray(found.astype(np.float32).astype(dtype))
+    return np.asarray(found if dtype == np.float64 else found.astype(np.float32).astype(dtype))

@@ -54,12 +54,13 @@ class Data:
 
     def reals(self) -> list[Array | None]:
         """Return every rank's input of reals: normal ones, for products those around 1."""
+        wide: Any = np.float64 if self.dtype == "f64" else np.float32
 
         def draw(count: int, rank: int) -> Array:
             generator = np.random.default_rng((1, rank))
             if self.redop == "product":
-                return cast(generator.uniform(0.5, 1.5, count).astype(np.float32), self.dtype)
-            return cast(generator.standard_normal(count, np.float32), self.dtype)
+                return cast(generator.uniform(0.5, 1.5, count).astype(wide), self.dtype)
+            return cast(generator.standard_normal(count, wide), self.dtype)
 
         return self._inputs(draw)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,13 +55,25 @@ class Collective:
         return check(self.data, executor, self.inputs, outputs, self.integers, kept)
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f8e4m3", "f8e5m2"])
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"])
 @pytest.mark.parametrize("redop, name", [("sum", "add"), ("product", "mul"), ("max", "maximum"), ("min", "minimum")])
 def test_any_order_of_reducing_is_right(dtype, redop, name):
     """Each rank may add up in an order of its own; integers are exact, reals within the tolerance."""
     made = Collective(Data(ALL_REDUCE, dtype, redop, 0, 333, WORLD))
     orders = [[0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0], [1, 0, 3, 2]]
     assert made.verdict({rank: made.chain(order, name) for rank, order in enumerate(orders)}).wrong == 0
+
+
+@pytest.mark.parametrize("redop", ["sum", "avg", "product", "min", "max"])
+def test_reals_of_f64_have_all_their_digits(redop):
+    """What is right is what Python's own floats say; inputs that fit f32 would hide a result rounded to it."""
+    data = Data(ALL_REDUCE, "f64", redop, 0, 33, WORLD)
+    inputs = data.reals()
+    assert all(np.count_nonzero(x != x.astype(np.float32)) > 30 for x in inputs)
+    one = {"sum": sum, "avg": lambda x: sum(x) / WORLD, "product": math.prod, "min": min, "max": max}[redop]
+    naive = [one(each) for each in zip(*(x.tolist() for x in inputs), strict=True)]
+    for right in data.right(inputs):
+        np.testing.assert_allclose(right, naive, rtol=0, atol=1e-14)
 
 
 def test_a_contribution_that_is_missing_is_counted_element_by_element():
