@@ -62,7 +62,9 @@ def _operand(number: Any, dtype: str) -> Any:
     if is_float(dtype):
         return float(number if own == dtype else scalar(number, dtype))
     if own is None and dtype != "bool":
-        number_as(number, dtype)
+        least, most = _RANGES[dtype]
+        if not least <= number <= most:
+            number_as(number, dtype)
     return int(number if own is None or own == dtype else scalar(number, dtype))
 
 
@@ -207,6 +209,10 @@ KINDS: Mapping[str, type] = _kinds()
 """The class of scalars of each dtype."""
 
 _WIDTHS = {name: 8 * itemsize(name) for name, kind in KINDS.items() if issubclass(kind, int)}
+_RANGES = {
+    name: (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if info(name).signed else (0, (1 << bits) - 1)
+    for name, bits in _WIDTHS.items()
+}
 
 
 def scalar(number: Any, dtype: str) -> Any:

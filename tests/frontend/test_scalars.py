@@ -141,3 +141,50 @@ def test_numbers_of_numpy_are_given_as_pythons_are() -> None:
 
     assert inside(body, np.int64(3), np.float64(0.5)) == ("int32", "f32", 6.0, False, False)
     assert inside(lambda tl, x: x.dtype, np.float32(0.5)) == "f32"
+
+
+def test_numbers_of_loops_are_scalars() -> None:
+    """Python's `range` counts as Triton's does: in int32, or int64 where a bound is; constants of loops stay."""
+    seen = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            for i in range(n):
+                seen.append((i * BLOCK).to(tl.int64).dtype)
+            for i in range(0, n.to(tl.int64), BLOCK):
+                seen.append(i.dtype)
+            for i in range(2, 0, -1):
+                seen.append((isinstance(i, tl.tensor), i + 0))
+            seen.extend(range(BLOCK)[1:])
+
+        kernel[(1,)](np.zeros(1, np.int32), 2, BLOCK=2)
+    assert seen == ["int64", "int64", "int64", (True, 2), (True, 1), 1]
+
+
+def test_floats_before_scalars_of_integers() -> None:
+    """They meet as behind them, in f32, and compare to one bit."""
+
+    def body(tl: Any, n: Any) -> Any:
+        less = 0.5 < n  # noqa: SIM300 - what is tried
+        return (0.1 * n).dtype, (0.1 * n).item(), (1.0 / n).item(), bool(~less), (2.5 - n).to(tl.int32) + 0
+
+    import kernbench_core.frontend.kernel as front
+
+    f32 = np.float32
+    found = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        written = triton.jit(body)
+        assert isinstance(written, front.JitFunction)
+
+        @triton.jit
+        def kernel(x_ptr: Any, n: Any) -> None:
+            found.append(written(tl, n))
+
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert found == [("f32", float(f32(0.1) * f32(3)), float(f32(1) / f32(3)), False, 0)]
