@@ -1,8 +1,9 @@
-"""`and`, `or`, `not` and chained comparisons of blocks in jit functions, which Triton computes for each element.
+"""What Triton reads otherwise than Python in jit functions: conditions of blocks, numbers of loops, floats on the left.
 
-Python asks a block for its truth there, which it does not have. So a jit function that has any of these is compiled
-anew, from its source, with calls in their places; its lines, names and closure stay. Single values keep Python's rule:
-what is behind is not evaluated where the first decides.
+`and`, `or`, `not` and chained comparisons of blocks are computed for each element, where Python asks a block for its
+truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`. So a jit
+function that has any of these is compiled anew, from its source, with calls in their places; its lines, names and
+closure stay. Single values keep Python's rule: what is behind is not evaluated where the first decides.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import ast
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from kernbench_core.frontend.scalars import constant
+from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor
 
@@ -55,16 +58,47 @@ def _not(x: Any) -> Any:
     return _truths(x) == 0 if _is_block(x) else not x
 
 
+def _counted(*bounds: Any) -> Any:
+    """Give the numbers of a loop: scalars of int32, or of int64 where a bound is; outside of kernels Python's."""
+    language: Any = current_language()
+    return range(*bounds) if language is None else language.range(*bounds)
+
+
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
+    "__range": _counted, "__constant": constant,
 }  # fmt: skip
 
 
 class _Rewriting(ast.NodeTransformer):
-    """Puts calls in the places of `and`, `or`, `not` and chained comparisons; counts them."""
+    """Puts calls in the places of such expressions; counts them. `own` are names that the function's file has."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Collection[str]) -> None:
+        self.own = own
         self.count = 0
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """Rewrite `range` behind `in`."""
+        self.generic_visit(node)
+        match node.iter:
+            case ast.Call(func=ast.Name(id="range"), args=bounds) if "range" not in self.own:
+                self.count += 1
+                node.iter = ast.copy_location(_call("__range", *bounds), node.iter)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Rewrite `0.5 * a`."""
+        self.generic_visit(node)
+        node.left = self._before(node.left)
+        return node
+
+    def _before(self, left: ast.expr) -> ast.expr:
+        """Make a float a constant of compile time, which leaves it to a scalar behind it how they meet."""
+        number = left.operand if isinstance(left, ast.UnaryOp) else left
+        if not isinstance(number, ast.Constant) or not isinstance(number.value, float):
+            return left
+        self.count += 1
+        return ast.copy_location(_call("__constant", left), left)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Rewrite `a and b and c` from the left."""
@@ -84,6 +118,7 @@ class _Rewriting(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Rewrite `a < b < c` as `a < b and b < c`, with `b` evaluated once."""
         self.generic_visit(node)
+        node.left = self._before(node.left)
         if len(node.ops) == 1:
             return node
         found: Any = None
@@ -137,17 +172,18 @@ def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
     plain = _compiled(tree, fn)
     if plain is None or _looks(plain) != _looks(fn.__code__):
         return fn
-    rewriting = _Rewriting()
+    code = fn.__code__
+    rewriting = _Rewriting({*fn.__globals__, *code.co_varnames, *code.co_freevars})
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = [rewriting.visit(each) for each in definition.body]
-    code = _compiled(tree, fn) if rewriting.count else None
-    if code is None:
+    changed = _compiled(tree, fn) if rewriting.count else None
+    if changed is None:
         return fn
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     cells |= {name: CellType(call) for name, call in _CALLS.items()}
-    closure = tuple(cells[name] for name in code.co_freevars)
-    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    closure = tuple(cells[name] for name in changed.co_freevars)
+    made = FunctionType(changed, fn.__globals__, fn.__name__, fn.__defaults__, closure)
     made.__kwdefaults__, made.__annotations__ = fn.__kwdefaults__, fn.__annotations__
     made.__doc__, made.__module__, made.__qualname__ = fn.__doc__, fn.__module__, fn.__qualname__
     vars(made).update(vars(fn))

@@ -44,7 +44,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "randint4x": "Four timed commands.",
         "randn": "The bits are Triton's; log, sqrt and cos are the vector unit's.",
         "randn4x": "As `randn`.",
-        "range": "Gives int32 scalars, int64 ones where a bound is; Python's `range` gives Python's integers.",
+        "range": "Gives int32 scalars, int64 ones where a bound is, and so does Python's `range` in a `for`.",
         "reduce": _TREE,
         "sort": "A bitonic network of timed commands; NaN is not ordered.",
         "store": "As in the table of the kernel language, and by block pointers.",
