@@ -17,10 +17,11 @@ import numpy as np
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.bridge import current_language
-from kernbench_core.kernel.index import number_as
+from kernbench_core.kernel.index import IndexTensor, inserts_only, number_as
 from kernbench_core.kernel.pointers import PointerType
-from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize
+from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
+from kernbench_core.wording import brief
 
 
 def _operator(name: str, compute: Callable[[Any, Any], Any], swap: bool = False, dividing: bool = False) -> Any:
@@ -126,6 +127,17 @@ class TypedNumber:
             language = current_language()
             return language.pointer_at(self, dtype)
         return scalar(self, dtype_of(dtype))
+
+    cast = to
+
+    def __getitem__(self, key: Any) -> Any:
+        """`x[None, None]` gives a block of one element."""
+        if not inserts_only(key if isinstance(key, tuple) else (key,)):
+            raise ShapeError(f"a scalar must be indexed by None only, not by [{brief(key)}]; it has no elements.")
+        shape = (1,) * (len(key) if isinstance(key, tuple) else 1)
+        if is_float(self.dtype):
+            return current_language().full(shape, self.item(), self.dtype)
+        return IndexTensor.of(np.full(shape, int(self.item()), numpy_dtype(self.dtype)), kind=str.__str__(self.dtype))
 
     def item(self) -> Any:
         """Give the Python number."""

@@ -180,6 +180,10 @@ class IndexTensor:
             return IndexTensor(self.shape, self._base, self._strides, kind=name)
         return IndexTensor.of(cast(self.numpy(), name), name)
 
+    def cast(self, dtype: Any) -> Any:
+        """As `to`: Triton's other name for it."""
+        return self.to(dtype)
+
     def bounds_fit(self, dtype: str) -> bool:
         """Tell whether every element is an integer that `dtype` holds."""
         if self._strides is None and self.numpy().dtype.kind not in "iu":

@@ -188,3 +188,31 @@ def test_floats_before_scalars_of_integers() -> None:
 
         kernel[(1,)](np.zeros(1, np.int32), 3)
     assert found == [("f32", float(f32(0.1) * f32(3)), float(f32(1) / f32(3)), False, 0)]
+
+
+def test_a_scalar_is_made_a_block_of_one_element() -> None:
+    """By None; and converted by `cast`, which tiles and index arithmetic have, too."""
+    y = np.zeros(4, np.float32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit  # type: ignore[untyped-decorator]
+        def kernel(y_ptr: Any, n: Any, x: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+            at = tl.arange(0, BLOCK)
+            whole = n[None] + at
+            tl.static_assert(n[None, None].shape == (1, 1))
+            tl.static_assert(n.cast(tl.int64).dtype == tl.int64)
+            tl.static_assert(at.cast(tl.int64).dtype == tl.int64)
+            tl.store(y_ptr + at, (whole.to(tl.float32) + x[None]).cast(tl.float16))
+
+        kernel[(1,)](y, 3, 0.5, BLOCK=4)
+        with pytest.raises(kb.KernbenchError) as error:
+
+            @triton.jit  # type: ignore[untyped-decorator]
+            def wrong(y_ptr: Any, n: Any) -> None:
+                tl.store(y_ptr, n[0])
+
+            wrong[(1,)](y, 3)
+    assert y.tolist() == [3.5, 4.5, 5.5, 6.5]
+    assert "a scalar must be indexed by None only, not by [0]; it has no elements." in str(error.value)

@@ -342,7 +342,7 @@ METHODS = (
 )  # fmt: skip
 """Functions of `tl` that are also methods of a tensor, with the tensor as their first argument."""
 
-METHODS_IN_TRITON = ("associative_scan", "reduce", "sort")
+METHODS_IN_TRITON = ("associative_scan", "cast", "reduce", "sort")
 """Those that kernels written in Triton have; elsewhere they are refused in a sentence, as functions of `tl` are."""
 
 
