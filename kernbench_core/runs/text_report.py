@@ -127,7 +127,7 @@ def _verdict(result: RunResult) -> Text:
         style = "bold green" if host.confirmed == host.read else "yellow"
         return Text.assemble((host.words, style), "; the run compares no tensor with a reference")
     if not found.checked:
-        return Text("data not verified: the bench checks no tensor (rt.check does)", "yellow")
+        return Text("data not verified: nothing compares it with a reference (rt.check does)", "yellow")
     tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
     error = f", largest error {found.max_abs_error:.3g}"
     if found.ok:

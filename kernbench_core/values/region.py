@@ -12,6 +12,8 @@ from typing import ClassVar
 from attrs import frozen
 
 Pair = tuple["Region", "Region"]
+#: How many holes are taken out one after the other; more are sorted.
+_FEW_HOLES = 4
 
 
 @frozen(cache_hash=True)
@@ -153,12 +155,36 @@ def compose(outer: Region, inner: Region) -> list[Pair]:
 
 def subtract(region: Region, holes: Iterable[Region]) -> list[Region]:
     """Return what is left of an ascending region when the bytes of `holes` are taken out."""
+    holes = list(holes)
     left = [region]
+    if len(holes) > _FEW_HOLES and region.contiguous:
+        left = _gaps(region, [run for hole in holes if _is_runs(hole) for run in runs(hole)])
+        holes = [hole for hole in holes if not _is_runs(hole)]
     for hole in holes:
-        left = [piece for old in left for piece in _without(old, hole)]
-        if not left:
-            break
+        left = [kept for piece in left for kept in _without(piece, hole)]
     return left
+
+
+def _is_runs(hole: Region) -> bool:
+    """Whether what a hole leaves of a run are runs, and not one region of many gaps."""
+    return hole.rows <= 2 or hole.contiguous
+
+
+def _gaps(region: Region, holes: list[tuple[int, int]]) -> list[Region]:
+    """Take (address, bytes) out of a run: one look at each of them, instead of one at every piece that is left."""
+    out: list[Region] = []
+    end = region.base + region.nbytes
+    cursor, cut = region.base, False
+    for base, nbytes in sorted(holes):
+        if base >= end:
+            break
+        if base + nbytes > cursor:
+            if base > cursor:
+                out.append(Region(cursor, base - cursor))
+            cursor, cut = base + nbytes, True
+    if cursor < end:
+        out.append(Region(cursor, end - cursor) if cut else region)
+    return out
 
 
 def runs(region: Region) -> Iterator[tuple[int, int]]:

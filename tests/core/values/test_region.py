@@ -36,6 +36,24 @@ def test_pairs_equal_sets(a, b) -> None:
     assert sorted(rest) == sorted(set(left) - common)
 
 
+@examples(200)
+@given(ascending(), st.lists(ascending(), max_size=12), st.booleans())
+def test_many_holes_are_taken_out_as_each_alone(region, holes, whole) -> None:
+    """In what is left, and of a run also in how it is cut."""
+    if whole:
+        region = Region(region.base, 40)
+        holes = [hole for hole in holes if hole.rows <= 2]
+    one_by_one = [region]
+    for hole in holes:
+        one_by_one = [piece for left in one_by_one for piece in subtract(left, [hole])]
+    at_once = subtract(region, iter(holes))
+    if whole:
+        assert at_once == one_by_one
+    taken = {at for hole in holes for at in addresses(hole)}
+    left = [at for piece in at_once for at in addresses(piece)]
+    assert sorted(left) == [at for at in addresses(region) if at not in taken]
+
+
 @examples(500)
 @given(st.data())
 def test_compose_follows_linear_bytes(data) -> None:
