@@ -6,7 +6,7 @@ The file may be written in Triton, or have a function with a parameter `tl`, as 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from kernbench_core.host.parameters.kernel_argument import constant_of, placed
 
 if TYPE_CHECKING:
     from kernbench_core.frontend.alone import RunTrial
+    from kernbench_core.host.parameters.grid import LaunchGrid
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.host.sources import Sources
     from kernbench_core.registry import BenchEntry, Registry
@@ -54,23 +55,27 @@ def _triton() -> Any:
 def _of_jit(kernel: Any, sources: Sources) -> Bench:
     from kernbench_core.frontend.alone import DEFAULTS, jit_program
 
-    def program(grid: Sequence[int] | None, run_trial: RunTrial) -> Callable[..., None]:
+    def program(grid: LaunchGrid | None, run_trial: RunTrial) -> Callable[..., None]:
         if grid is None:
             raise UsageError(
                 f"kernel {sources.title!r} must be given how many programs it has; add --grid X, --grid X,Y or --grid "
                 "X,Y,Z."
             )
-        return jit_program(kernel, grid, run_trial)
+        _check_names(grid, kernel.arg_names, sources.title)
+        return jit_program(kernel, grid.of, run_trial)
 
     params = _params(sources.title, kernel.signature, kernel.constexprs, kernel)
     return Bench(sources.title, kernel, _sentence(kernel), params, sources, program=program, defaults=DEFAULTS)
 
 
 def _of_kernel(kernel: Callable[..., Any], sources: Sources) -> Bench:
-    def program(grid: Sequence[int] | None, run_trial: RunTrial) -> Callable[..., None]:
+    def program(grid: LaunchGrid | None, run_trial: RunTrial) -> Callable[..., None]:
+        if grid is not None:
+            _check_names(grid, own.parameters, sources.title)
+
         def launch(rt: Runtime, /, **given: object) -> None:
             arguments = {name: placed(rt, name, constant_of(value)) for name, value in given.items()}
-            rt.launch(kernel, grid=None if grid is None else tuple(grid), **arguments)
+            rt.launch(kernel, grid=None if grid is None else grid.of(given), **arguments)
 
         return launch
 
@@ -78,6 +83,15 @@ def _of_kernel(kernel: Callable[..., Any], sources: Sources) -> Bench:
     own = signature.replace(parameters=[each for name, each in signature.parameters.items() if name != "tl"])
     params = _params(sources.title, own, own.parameters, kernel)
     return Bench(sources.title, kernel, _sentence(kernel), params, sources, program=program)
+
+
+def _check_names(grid: LaunchGrid, names: Collection[str], kernel: str) -> None:
+    for name in grid.names:
+        if name not in names:
+            raise UsageError(
+                f"--grid {grid.text} must be made of parameters of kernel {kernel!r}, which are {', '.join(names)}, "
+                f"not of {name!r}; correct the name."
+            )
 
 
 def _sentence(kernel: Any) -> str:

@@ -25,6 +25,7 @@ from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Ex
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
+from kernbench_core.host.parameters.grid import LaunchGrid
 from kernbench_core.host.parameters.kernel_argument import argument
 from kernbench_core.host.sources import Sources, file_and_function, read_sources
 from kernbench_core.wording import brief
@@ -57,7 +58,7 @@ class Bench:
     sources: Sources | None = None
     registered: bool = False
     sizes: ArraySizes | None = None
-    program: Callable[[tuple[int, ...] | None, Any], Callable[..., Any]] | None = None
+    program: Callable[[LaunchGrid | None, Any], Callable[..., Any]] | None = None
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property

@@ -203,7 +203,7 @@ def _program(request: Request) -> Callable[..., Any]:
         return request.bench.function
     options: dict[str, Any] = {name: getattr(request.options, name) for name in OF_TRIALS}
     trial = functools.partial(run, topology=request.config.data, plugins=request.plugins, **options)
-    return request.bench.program(request.options.extents, trial)
+    return request.bench.program(request.options.launch_grid, trial)
 
 
 def _page_so_far(

@@ -20,11 +20,12 @@ from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.host.parameters.grid import LaunchGrid
     from kernbench_core.plugins import Plugins
     from kernbench_core.runs.watching import RunWatcher
     from kernbench_core.timeline.window import TimeWindow
 
-_MOST_EXTENTS, _MOST_DIGITS = 3, 19
+_MOST_DIGITS = 18
 Asked = ParamSpec("Asked")
 Record = TypeVar("Record")
 _Answer = TypeVar("_Answer")
@@ -70,11 +71,13 @@ def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | 
     return texts
 
 
-def _grid(given: object) -> object:
-    """Return a grid as the command line has it; what is none is left for `RunOptions.extents` to tell."""
+def _grid(given: object) -> str | None:
+    """Return a grid as the command line has it; UsageError for what has no such form."""
+    if given is None or isinstance(given, str):
+        return given
     extents: list[Any] = list(given) if isinstance(given, tuple | list) else [given]
     if not all(hasattr(n, "__index__") and not isinstance(n, bool) and 0 < n < 10**_MOST_DIGITS for n in extents):
-        return given
+        raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(given)}.")
     return ",".join(str(int(n)) for n in extents)
 
 
@@ -94,7 +97,8 @@ class RunOptions:
     device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
     seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
     grid: Annotated[
-        str | None, Option("The programs of a kernel that is run alone: one to three extents.", "X[,Y[,Z]]", kept=True)
+        str | None,
+        Option("The programs of a kernel that is run alone, as 64, or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True),
     ] = attrs.field(default=None, converter=_grid)
     data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
     verify_data: Annotated[
@@ -173,7 +177,7 @@ class RunOptions:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
-        _ = self.cut_to, self.extents
+        _ = self.cut_to, self.launch_grid
         for name in ("race_by", "materialize", "oob", "level", "links"):
             choice, given = command_options(RunOptions)[name], getattr(self, name)
             if not isinstance(given, str) or given not in choice.choices:
@@ -194,15 +198,13 @@ class RunOptions:
         return parse_window(self.window)
 
     @property
-    def extents(self) -> tuple[int, ...] | None:
-        """The grid as numbers; UsageError for what is none."""
+    def launch_grid(self) -> "LaunchGrid | None":
+        """The grid of a kernel that is run alone; UsageError for what is none."""
         if self.grid is None:
             return None
-        parts = self.grid.split(",") if isinstance(self.grid, str) else []
-        numbers = tuple(int(part) if part.isdecimal() and len(part) < _MOST_DIGITS else 0 for part in parts)
-        if not 1 <= len(numbers) <= _MOST_EXTENTS or not all(numbers):
-            raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(self.grid)}.")
-        return numbers
+        from kernbench_core.host.parameters.grid import LaunchGrid
+
+        return LaunchGrid(self.grid)
 
     @property
     def limits(self) -> "Limits":

@@ -126,7 +126,7 @@ def _for_bench(call: RunCall, bench: Bench) -> RunCall:
         if call.grid is not None:
             raise UsageError(f"--grid is that of a kernel that is run alone, and {bench.name!r} is a bench; drop it.")
         return call
-    bench.program(call.extents, None)  # which says what is missing
+    bench.program(call.launch_grid, None)  # which says what is missing
     kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}
     fields = attrs.fields_dict(RunOptions)
     unsaid = {name: value for name, value in bench.defaults.items() if getattr(call, name) == fields[name].default}

@@ -117,6 +117,10 @@ def test_its_parameters_are_listed(call: Call) -> None:
     ]  # fmt: skip
 
 
+_GRID = (
+    "grid must be one to three positive integers, as 64 or 8,4, or made of the kernel's parameters, as "
+    "'cdiv(n, BLOCK)', not"
+)
 _FORMS = "a number, true, false, none, a .npy file, empty:DTYPE:SHAPE or zeros:DTYPE:SHAPE"
 
 
@@ -137,15 +141,40 @@ _FORMS = "a number, true, false, none, a .npy file, empty:DTYPE:SHAPE or zeros:D
          "'zeros:f32:4,0' (its shape is not one to be made; write zeros:DTYPE:SHAPE, as zeros:f32:8,4)."),
         (("-p", "n=C.npy", "--grid", "1"), f"parameter 'n' of kernel 'k:axpy' must be {_FORMS}, not 'C.npy' (its dtype "
          f"is complex64, none of {', '.join(NAMES)})."),
-        (("--grid", "4x3"), "grid must be one to three positive integers, as 64 or 8,4, not '4x3'."),
-        (("--grid", "0"), "grid must be one to three positive integers, as 64 or 8,4, not '0'."),
-        (("--grid", "1,1,1,1"), "grid must be one to three positive integers, as 64 or 8,4, not '1,1,1,1'."),
+        (("--grid", "4x3"), f"{_GRID} '4x3'."),
+        (("--grid", "0"), f"{_GRID} '0'."),
+        (("--grid", "n ** 2"), f"{_GRID} 'n ** 2'."),
+        (("--grid", "cdiv(n)"), f"{_GRID} 'cdiv(n)'."),
+        (("--grid", "open(n, n)"), f"{_GRID} 'open(n, n)'."),
+        (("-p", "n=7", "-p", "a=1", "--grid", "cdiv(m, 4)"), "--grid cdiv(m, 4) must be made of parameters of kernel "
+         "'k:axpy', which are x, y, out, n, a, BLOCK, not of 'm'; correct the name."),
+        (("--grid", "1,1,1,1"), f"{_GRID} '1,1,1,1'."),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_a_kernel_is_told(call: Call, args: tuple[str, ...], sentence: str) -> None:
     """A sentence each, before anything runs."""
     np.save("C.npy", np.zeros(3, np.complex64))
     assert call(*AXPY, *args) == (2, "", f"error: {sentence}\n")
+
+
+def test_a_grid_of_the_kernels_parameters(call: Call) -> None:
+    """Each configuration has its own; what is no positive number for the arguments is told."""
+    code, out, _ = call(*AXPY, "-p", "n=750", "-p", "a=1", "--grid", "max(2, 1), cdiv(n, BLOCK) - 12 // 2", "--json")
+    assert (code, json.loads(out)["launches"][0]["grid"]) == (0, [2, 6, 1])
+    given = ("run", "k.py:tuned", "--topology", "tiny", "-p", "x=X.npy", "-p", "total=empty:f32:750", "-p", "n=750")
+    code, out, _ = call(*given, "--grid", "cdiv(n, BLOCK)", "--json")
+    assert (code, json.loads(out)["launches"][0]["grid"]) == (0, [12, 1, 1])
+    own = (*given[:1], "k.py:own", *given[2:6], "-p", "out=zeros:f32:9", "-p", "n=9", "-p", "scale=2.5")
+    code, out, _ = call(*own, "--grid", "min(n, 3)", "--json")
+    assert (code, json.loads(out)["launches"][0]["grid"]) == (0, [3, 1, 1])
+    for grid, sentence in (
+        ("n - 9", "must be of positive integers for the kernel's parameters, not (0,); correct it."),
+        ("n // (n - 9)", "must not divide by 0 for the kernel's parameters; correct it."),
+        ("scale", "must be made of the kernel's parameters that are integers, not of 'scale', which is of type float; "
+         "correct it."),
+    ):  # fmt: skip
+        code, _, errors = call(*own, "--grid", grid)
+        assert (code, errors.splitlines()[0]) == (2, f"error: --grid {grid} {sentence}")
 
 
 def test_a_bench_has_no_grid(call: Call) -> None:
