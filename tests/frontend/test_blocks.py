@@ -72,7 +72,8 @@ def test_descriptors_of_the_host_and_of_the_kernel() -> None:
         def kernel(source: Any, out_ptr: Any, M: Any, N: Any) -> None:  # noqa: N803
             target = tl.make_tensor_descriptor(out_ptr, shape=[M, N], strides=[N, 1], block_shape=[2, 4])
             y, x = tl.program_id(0) * 2, tl.program_id(1) * 4
-            target.store([y, x], source.load([y, x]) + 1)
+            assert source.dtype == target.dtype == target.type == tl.float32
+            target.store([y, x], (source.load([y, x]) + 1).to(target.dtype))
 
         kernel[(2, 2)](TensorDescriptor.from_tensor(whole[1:4:, 2:7], [2, 4]), out, 3, 5)
     assert out.tolist() == (whole[1:4, 2:7] + 1).tolist()

@@ -23,6 +23,7 @@ SCALARS = (
     "pid * share", "share / 3.0", "0.7 - share", "large >> 4", "(large * 5).to(tl.int32)", "share == 0.3",
     "~(small < pid)", "large + share", "(large < pid).to(tl.int8)", "small * share + pid", "-large", "share // 0.3",
     "small.to(tl.int8) * 100", "tl.where(small > 0, large, pid)", "tl.minimum(large, small)",
+    "0.1 * pid", "~(0.5 < small)", "2.5 - large", "1.0 / (pid + 3)", "-0.3 * small + share",
 )  # fmt: skip
 
 MOVING = ("reshape", "view", "trans", "permute", "broadcast_to", "expand_dims", "None", "bitcast", "flip", "ravel")

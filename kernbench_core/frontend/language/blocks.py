@@ -84,12 +84,14 @@ class TensorDescriptor:
     @property
     def dtype(self) -> Any:
         """The element type."""
-        return self.base.dtype
+        own = self.base.dtype
+        return own.element_ty if isinstance(own, PointerType) else own
 
     @property
     def type(self) -> Any:
         """The element type."""
-        return self.base.dtype
+        own = self.base.dtype
+        return own.element_ty if isinstance(own, PointerType) else own
 
     def load(self, offsets: Sequence[Any], **hints: Any) -> Any:
         """Load the block that begins at `offsets`; hints of caches change nothing."""
