@@ -136,6 +136,7 @@ def test_what_a_mask_or_a_constant_holds_is_no_argument() -> None:
     assert x.tolist() == [1] * 30 + [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spins", ["in Python", "in the simulator"])
 def test_a_kernel_that_never_ends(spins: str) -> None:
     """It is stopped by `timeout_s`, with the line at which it is; the array is as it was."""
@@ -160,5 +161,5 @@ def test_a_kernel_that_never_ends(spins: str) -> None:
         assert any(f" in {line(kernel, below)}, which never returned to the simulator; " in told for below in (3, 4))
     else:
         waits = told.splitlines()[-1]
-        assert waits.startswith(f"      sip0.cube0.pe0.pe_cpu kernel 'kernel' at {line(kernel, 5)} waits for tl.load ")
+        assert waits.startswith(f"      sip0.cube0.pe0.pe_cpu kernel 'kernel' at {line(kernel, 5)} waits for tl.")
     assert x.tolist() == [0.0]

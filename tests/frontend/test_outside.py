@@ -29,7 +29,7 @@ def copy(x: Any, y: Any, start: int, step: int, low: int, high: int, other: Any,
     tl.store(y + lane, tl.load(x + at, mask=mask, other=other) if other is not None else tl.load(x + at, mask=mask))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     start=st.integers(-9, 20), step=st.integers(-2, 3), low=st.integers(0, 8), high=st.integers(0, 8),
     other=st.sampled_from([None, 2, 0]), size=st.integers(1, 12),
