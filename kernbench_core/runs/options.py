@@ -8,6 +8,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
@@ -76,7 +77,8 @@ def _grid(given: object) -> str | None:
     if given is None or isinstance(given, str):
         return given
     extents: list[Any] = list(given) if isinstance(given, tuple | list) else [given]
-    if not all(hasattr(n, "__index__") and not isinstance(n, bool) and 0 < n < 10**_MOST_DIGITS for n in extents):
+    count = [isinstance(n, Integral) and not isinstance(n, bool) and 0 < n < 10**_MOST_DIGITS for n in extents]
+    if not count or not all(count):
         raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(given)}.")
     return ",".join(str(int(n)) for n in extents)
 

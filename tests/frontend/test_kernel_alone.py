@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,6 +176,14 @@ def test_a_grid_of_the_kernels_parameters(call: Call) -> None:
     ):  # fmt: skip
         code, _, errors = call(*own, "--grid", grid)
         assert (code, errors.splitlines()[0]) == (2, f"error: --grid {grid} {sentence}")
+
+
+@pytest.mark.parametrize("grid", [[], 0, (4, 0), (True,), 2.5, {}])
+def test_what_is_no_grid_in_python(grid: Any) -> None:
+    """Neither no extents, nor what does not count."""
+    with pytest.raises(kb.KernbenchError) as error:
+        kb.run("gemm", "tiny", grid=grid)
+    assert str(error.value) == f"grid must be one to three positive integers, as 64 or 8,4, not {grid!r}."
 
 
 def test_a_bench_has_no_grid(call: Call) -> None:
