@@ -77,8 +77,8 @@ def _grid(given: object) -> str | None:
     if given is None or isinstance(given, str):
         return given
     extents: list[Any] = list(given) if isinstance(given, tuple | list) else [given]
-    count = [isinstance(n, Integral) and not isinstance(n, bool) and 0 < n < 10**_MOST_DIGITS for n in extents]
-    if not count or not all(count):
+    numbers = [isinstance(n, Integral) and not isinstance(n, bool) for n in extents]
+    if not extents or not all(numbers) or not all(0 < int(n) < 10**_MOST_DIGITS for n in extents):
         raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(given)}.")
     return ",".join(str(int(n)) for n in extents)
 
