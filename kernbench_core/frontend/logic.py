@@ -1,9 +1,10 @@
 """What Triton reads otherwise than Python in jit functions: conditions of blocks, numbers of loops, floats on the left.
 
 `and`, `or`, `not` and chained comparisons of blocks are computed for each element, where Python asks a block for its
-truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`. So a jit
-function that has any of these is compiled anew, from its source, with calls in their places; its lines, names and
-closure stay. Single values keep Python's rule: what is behind is not evaluated where the first decides.
+truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`; `min` and
+`max` are Triton's. So a jit function that has any of these is compiled anew, from its source, with calls in their
+places; its lines, names and closure stay. Single values keep Python's rule: what is behind is not evaluated where the
+first decides.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import ast
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from kernbench_core.frontend.scalars import constant
+from kernbench_core.frontend.scalars import TypedNumber, constant
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor
@@ -64,9 +66,27 @@ def _counted(*bounds: Any) -> Any:
     return range(*bounds) if language is None else language.range(*bounds)
 
 
+def _least(*values: Any) -> Any:
+    """Give what `min` of several values is: of scalars and tiles that of each element."""
+    return _folded("minimum", values) if _has_typed(values) else min(*values)
+
+
+def _greatest(*values: Any) -> Any:
+    """Give what `max` of several values is: of scalars and tiles that of each element."""
+    return _folded("maximum", values) if _has_typed(values) else max(*values)
+
+
+def _has_typed(values: Sequence[Any]) -> bool:
+    return any(isinstance(each, Tensor | IndexTensor | TypedNumber) for each in values)
+
+
+def _folded(name: str, values: Sequence[Any]) -> Any:
+    return reduce(getattr(current_language(), name), values)
+
+
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
-    "__range": _counted, "__constant": constant,
+    "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
 }  # fmt: skip
 
 
@@ -84,6 +104,17 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="range"), args=bounds) if "range" not in self.own:
                 self.count += 1
                 node.iter = ast.copy_location(_call("__range", *bounds), node.iter)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite `min(a, b)` and `max(a, b)`."""
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_], keywords=[]):
+                if name in self.own:
+                    return node
+                self.count += 1
+                return ast.copy_location(_call(f"__{name}", *node.args), node)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:

@@ -216,3 +216,32 @@ def test_a_scalar_is_made_a_block_of_one_element() -> None:
             wrong[(1,)](y, 3)
     assert y.tolist() == [3.5, 4.5, 5.5, 6.5]
     assert "a scalar must be indexed by None only, not by [0]; it has no elements." in str(error.value)
+
+
+def test_the_least_and_the_greatest_of_pythons_are_tritons() -> None:
+    """Of scalars and constants a scalar, of tiles element by element; of Python's numbers Python's."""
+    out = np.zeros((2, 4), np.int32)
+    seen = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            seen.extend([min(n, BLOCK).to(tl.int64).dtype, max(n, 3, BLOCK) + 0, min(7, 5), max([2, 9]), min(BLOCK, 9)])
+            at = tl.arange(0, 4)
+            tl.store(out_ptr + at, min(at, n - 3))
+            tl.store(out_ptr + 4 + at, max(tl.load(out_ptr + at), 1))
+
+        kernel[(1,)](out, 5, BLOCK=4)
+    assert seen == ["int64", 5, 5, 9, 4]
+    assert out.tolist() == [[0, 1, 2, 2], [1, 1, 2, 2]]
+
+
+@pytest.mark.parametrize("loop", [lambda tl, n: tl.range(n / 2), lambda tl, n: list(tl.range(0, 2.5))])
+def test_loops_are_bounded_by_integers(loop: Any) -> None:
+    """A float is not cut."""
+    with pytest.raises(kb.KernelError) as error:
+        inside(lambda tl, n: list(loop(tl, n)), 4)
+    assert "TypeError: " in str(error.value)
+    assert "object cannot be interpreted as an integer" in str(error.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class NumberLanguage(TLContext):
         self.ignore(f"{name} of tl.range" for name in hints)
         bounds = (0, start, step) if end is None else (start, end, step)
         wide = any(isinstance(each, TypedNumber) and each.dtype == "int64" for each in bounds)
-        return _counted(range(*(int(each) for each in bounds)), "int64" if wide else "int32")
+        return _counted(range(*map(index, bounds)), "int64" if wide else "int32")
 
     def ignore(self, hints: Iterable[str]) -> None:
         """Have the result tell of hints, each as `num_stages of tl.range`, that they change nothing."""
