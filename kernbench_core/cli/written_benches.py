@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_core.host.sources import file_and_function
 
@@ -52,10 +52,17 @@ def parameters_of(bench: str, registry: Registry[BenchEntry]) -> dict[str, Writt
     defaults = dict(zip(reversed([arg.arg for arg in taken]), reversed(function.args.defaults), strict=False))
     keywords = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     defaults |= {arg.arg: default for arg, default in keywords if default is not None}
-    return {
-        arg.arg: _written(module, arg.annotation, defaults.get(arg.arg))
-        for arg in (*taken[1:], *function.args.kwonlyargs)
-    }
+    asked = [*taken, *function.args.kwonlyargs]
+    if _is_kernel(function, [arg.arg for arg in asked]):  # any of whose arguments may be a file
+        parameters = {arg.arg: _written(module, arg.annotation, defaults.get(arg.arg)) for arg in asked}
+        return {name: evolve(each, is_file=True) for name, each in parameters.items() if name != "tl"}
+    return {arg.arg: _written(module, arg.annotation, defaults.get(arg.arg)) for arg in asked[1:]}
+
+
+def _is_kernel(function: ast.FunctionDef, names: Sequence[str]) -> bool:
+    """Tell whether a function is a kernel, to be run alone: `triton.jit` decorates it, or it has a parameter `tl`."""
+    jit = any(ast.unparse(each).partition("(")[0].rpartition(".")[2] == "jit" for each in function.decorator_list)
+    return jit or ("tl" in names and "rt" not in names)
 
 
 def _read(path: Path) -> ast.Module:
