@@ -7,7 +7,6 @@ and no result depends on the order in which plug-ins were found.
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,6 +22,7 @@ from kernbench_core.params import did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registration.chosen import WITHOUT, Chosen
 from kernbench_core.registration.entries import OFFERS, HookRaised
+from kernbench_core.registration.entry_points import distribution_of, import_named
 from kernbench_core.registration.hooks import collect
 from kernbench_core.registration.own_commands import CommandRegistry
 from kernbench_core.registration.plugin_file import import_file, vendor_of
@@ -55,7 +55,7 @@ class PluginSource:
 
     def load(self) -> ModuleType:
         """Import its module; whatever that raises is not caught."""
-        return import_file(self.file) if self.file else importlib.import_module(self.module)
+        return import_file(self.file) if self.file else import_named(self.module)
 
 
 @attrs.frozen
@@ -143,8 +143,7 @@ def load_plugins(
 
 def _installed() -> Iterable[PluginSource]:
     for point in importlib.metadata.entry_points(group=GROUP):
-        dist = point.dist
-        name, version = (dist.name, dist.version) if dist is not None else ("an unnamed distribution", "")
+        name, version = distribution_of(point)
         yield PluginSource(name, point.name, point.value, version)
 
 

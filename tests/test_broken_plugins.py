@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from kernbench_core import ComponentEntry
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.registration.entries import checked
+from kernbench_core.registry import Provider
 from tests.core.plugin_site import Site
 
 API = "kernbench_api = 1\n"
@@ -144,6 +147,51 @@ def test_an_entry_that_is_wrong_is_left_out_alone(
     assert str(caught.value) == f"{reason}."
     assert main(["--strict-plugins", "list"]) == 6
     assert capsys.readouterr().err == f"error: {reason}.\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "whose"),
+    [
+        ({"METADATA": "Metadata-Version: 2.1\n"}, "an unnamed distribution"),
+        ({"METADATA": "Metadata-Version: 2.1\nName: torn\n"}, "torn"),
+        ({}, "an unnamed distribution"),
+    ],
+)
+@pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)
+def test_an_install_that_was_cut_short_ends_no_command(
+    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], left: dict[str, str], whose: str
+) -> None:
+    """Its entry points may be all that there is: the plug-in is named by them, and others go on."""
+    info = tmp_path / "site" / "broken-0.3.dist-info"
+    (info / "METADATA").unlink()
+    for name, text in left.items():
+        (info / name).write_text(text)
+    assert main(["plugins", "list", "--json"]) == 0
+    assert capsys.readouterr().err == f"warning: plug-in 'broken' ({whose}) is left out: {broken}.\n"
+
+
+def test_an_entry_point_to_something_in_a_module_is_told_so() -> None:
+    """Whether or not it is there: hooks are functions of a module."""
+    (failure,) = load_plugins(["broken = broken_plugin:hooks"], installed=False).failures
+    assert str(failure) == (
+        "plug-in 'broken' (broken_plugin:hooks (source tree)) is left out: its entry point must name a module, not "
+        "'broken_plugin:hooks'; write 'broken_plugin'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "letters"),
+    [("two words", "two words.x", True), ("acme", "acme.ä", True), ("acme", "other.x", False)],
+)
+def test_a_name_with_other_letters_is_told_which_it_may_have(vendor: str, name: str, letters: bool) -> None:
+    """A vendor that no name may begin with, too: what it must be is never what it is."""
+    with pytest.raises(PluginError) as caught:
+        checked(Provider(vendor, "made", "1.0"), "components", ComponentEntry(name, "m:A", "", "A."))
+    may = ", in lower-case letters, digits, '-' and '_'" if letters else ""
+    assert str(caught.value) == (
+        f"plug-in {vendor!r} (made 1.0) must name its components '{vendor}.<thing>'{may}, not {name!r}; rename the "
+        "component or the entry point."
+    )
 
 
 @pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)

@@ -71,8 +71,9 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"and none of {', '.join(_SECTIONS)}, not {entry.name!r}; rename it."
         )
     if kind in _VENDOR_NAMED and not (entry.name.startswith(f"{provider.plugin}.") and _named(entry.name)):
+        letters = "" if _named(f"{provider.plugin}.{entry.name}") else ", in lower-case letters, digits, '-' and '_'"
         raise PluginError(
-            f"{where} must name its {kind} '{provider.plugin}.<thing>', not {entry.name!r}; "
+            f"{where} must name its {kind} '{provider.plugin}.<thing>'{letters}, not {entry.name!r}; "
             f"rename the {noun} or the entry point."
         )
     if kind == "ops" and is_own(entry.name):
