@@ -77,8 +77,11 @@ class Outcome:
         return () if self.sim is None or self.sim.result is None else self.sim.result.hazards
 
 
-def load(case: Case, fault: Fault | None = None) -> ModuleType:
-    """Run the file of a case as a module, with a fault in it; called where `triton` is kernbench's."""
+def load(case: Case, data_ptr: Callable[[Any], int], fault: Fault | None = None) -> ModuleType:
+    """Run the file of a case as a module, with a fault in it; called where `triton` is kernbench's.
+
+    `data_ptr`, which a file finds among its names, gives the address of an array.
+    """
     path = KERNELS / f"{case.file}.py"
     source = path.read_text(encoding="utf-8")
     if fault is not None:
@@ -87,6 +90,7 @@ def load(case: Case, fault: Fault | None = None) -> ModuleType:
         linecache.cache[str(path)] = len(source), None, source.splitlines(True), str(path)  # functions know their source
     module = ModuleType(case.file)
     module.__file__ = str(path)
+    vars(module)["data_ptr"] = data_ptr
     exec(compile(source, str(path), "exec"), module.__dict__)
     return module
 
@@ -98,7 +102,7 @@ def outcome(
     found = Outcome()
     try:
         with kb.triton(topology, max_events=20_000_000) as sim:
-            function = getattr(load(case, fault), case.call)
+            function = getattr(load(case, sim.data_ptr, fault), case.call)
             for number, (shape, dtype) in enumerate(trials or case.trials()):
                 rng = np.random.default_rng(number)
                 given = case.inputs(rng, DTYPES[dtype], *shape)

@@ -58,6 +58,11 @@ def _grouped(x: Any, w: Any, ends: Any) -> Any:
     return np.stack([row @ w[np.searchsorted(ends, i, "right")] for i, row in enumerate(x)])
 
 
+def _several(rng: Any, dtype: Any, *sizes: int) -> tuple[Any, ...]:
+    shapes = zip(sizes[::3], sizes[1::3], sizes[2::3], strict=True)
+    return tuple(rng.standard_normal(shape).astype(dtype) for m, n, k in shapes for shape in ((m, k), (k, n)))
+
+
 def _stacks(rng: Any, dtype: Any, b: int, m: int, n: int, k: int) -> tuple[Any, ...]:
     return *normal(1)(rng, dtype, b, m, k), *normal(1)(rng, dtype, b, k, n)
 
@@ -131,8 +136,14 @@ CASES = (
     ),
     Case(
         "products", "grouped_gemm", _groups, _grouped, ((50, 20, 30, 4), (33, 16, 16, 5), (7, 40, 9, 2)),
-        (Fault("        first_row = end_row\n", "        first_row = end_row + 1\n"), Fault("tile_idx += NUM_SM", "tile_idx += 2 * NUM_SM"),
+        (Fault("        first_row = end_row\n", "        first_row = end_row + 1\n"), Fault("            tile_idx += NUM_SM\n        last_problem_end = last_problem_end + num_tiles\n        first_row", "            tile_idx += 2 * NUM_SM\n        last_problem_end = last_problem_end + num_tiles\n        first_row"),
          Fault("w_ptr + g * K * N", "w_ptr + (g + 1) * K * N", "must stay inside tensor 'w_ptr'")), ALL, loose=3,
+    ),
+    Case(
+        "products", "group_pointers", _several, lambda *given: tuple(_product(a, b) for a, b in zip(given[::2], given[1::2], strict=True)),
+        ((20, 33, 17, 16, 16, 16, 5, 7, 40), (3, 4, 5)),
+        (Fault("gk = tl.load(group_gemm_sizes + g * 3 + 2)", "gk = tl.load(group_gemm_sizes + g * 3 + 1)", "must stay inside"),
+         Fault("c_ptr = tl.load(group_c_ptrs + g)", "c_ptr = tl.load(group_c_ptrs)"), Fault("    tile_idx += NUM_SM\n        last_problem_end = last_problem_end + num_tiles\n\n", "    tile_idx += NUM_SM + 1\n        last_problem_end = last_problem_end + num_tiles\n\n")), loose=3,
     ),
     Case(
         "products", "bmm", _stacks, lambda a, b: np.einsum("bmk,bkn->bmn", wide(a), wide(b)),

@@ -195,3 +195,50 @@ def causal_conv1d(x, w, bias, silu):
         x, w, bias, y, L, D, WIDTH=w.shape[1], SILU=silu, BLOCK_L=16, BLOCK_D=32
     )
     return y
+
+
+@triton.jit
+def group_pointers_kernel(
+    group_a_ptrs, group_b_ptrs, group_c_ptrs, group_gemm_sizes, g_lds, group_size,
+    NUM_SM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Products of matrices of several shapes, whose addresses and sizes are in memory."""
+    tile_idx = tl.program_id(0)
+    last_problem_end = 0
+    for g in range(group_size):
+        gm = tl.load(group_gemm_sizes + g * 3)
+        gn = tl.load(group_gemm_sizes + g * 3 + 1)
+        gk = tl.load(group_gemm_sizes + g * 3 + 2)
+        num_n_tiles = tl.cdiv(gn, BLOCK_N)
+        num_tiles = tl.cdiv(gm, BLOCK_M) * num_n_tiles
+        if tile_idx >= last_problem_end and tile_idx < last_problem_end + num_tiles:
+            lda, ldb, ldc = tl.load(g_lds + g * 3), tl.load(g_lds + g * 3 + 1), tl.load(g_lds + g * 3 + 2)
+            a_ptr = tl.load(group_a_ptrs + g).to(tl.pointer_type(tl.float32))
+            b_ptr = tl.load(group_b_ptrs + g).to(tl.pointer_type(tl.float32))
+            c_ptr = tl.load(group_c_ptrs + g).to(tl.pointer_type(tl.float32))
+            while tile_idx >= last_problem_end and tile_idx < last_problem_end + num_tiles:
+                tile = tile_idx - last_problem_end
+                offs_m = (tile // num_n_tiles) * BLOCK_M + tl.arange(0, BLOCK_M)
+                offs_n = (tile % num_n_tiles) * BLOCK_N + tl.arange(0, BLOCK_N)
+                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                for k in range(0, tl.cdiv(gk, BLOCK_K)):
+                    offs_k = k * BLOCK_K + tl.arange(0, BLOCK_K)
+                    a_mask = (offs_m < gm)[:, None] & (offs_k < gk)[None, :]
+                    b_mask = (offs_k < gk)[:, None] & (offs_n < gn)[None, :]
+                    a = tl.load(a_ptr + offs_m[:, None] * lda + offs_k[None, :], mask=a_mask, other=0.0)
+                    b = tl.load(b_ptr + offs_k[:, None] * ldb + offs_n[None, :], mask=b_mask, other=0.0)
+                    acc += tl.dot(a, b)
+                c_mask = (offs_m < gm)[:, None] & (offs_n < gn)[None, :]
+                tl.store(c_ptr + offs_m[:, None] * ldc + offs_n[None, :], acc, mask=c_mask)
+                tile_idx += NUM_SM
+        last_problem_end = last_problem_end + num_tiles
+
+
+def group_pointers(*matrices):
+    pairs = list(zip(matrices[::2], matrices[1::2], strict=True))
+    outs = [np.zeros((len(a), b.shape[1]), a.dtype) for a, b in pairs]
+    addresses = [np.array([data_ptr(x) for x in row], np.int64) for row in (*zip(*pairs, strict=True), outs)]  # noqa: F821
+    sizes = np.array([[len(a), b.shape[1], len(b)] for a, b in pairs], np.int32)
+    lds = np.array([[a.shape[1], b.shape[1], b.shape[1]] for a, b in pairs], np.int32)
+    group_pointers_kernel[(4,)](*addresses, sizes, lds, len(pairs), NUM_SM=4, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
+    return tuple(outs)
