@@ -35,7 +35,7 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
     "testing": _TESTING,
     "runtime": {**_JIT, **_AUTOTUNE},
     "runtime.jit": _JIT,
-    "runtime.autotuner": _AUTOTUNE,
+    "runtime.autotuner": {**_AUTOTUNE, **_ERRORS},
     "runtime.errors": _ERRORS,
     "compiler": {"CompiledKernel": CompiledKernel},
     "compiler.errors": _ERRORS,

@@ -17,7 +17,7 @@ import numpy as np
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.bridge import current_language
-from kernbench_core.kernel.index import IndexTensor, inserts_only, number_as
+from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.pointers import PointerType
 from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
@@ -132,7 +132,7 @@ class TypedNumber:
 
     def __getitem__(self, key: Any) -> Any:
         """`x[None, None]` gives a block of one element."""
-        if not inserts_only(key if isinstance(key, tuple) else (key,)):
+        if any(part is not None for part in (key if isinstance(key, tuple) else (key,))):
             raise ShapeError(f"a scalar must be indexed by None only, not by [{brief(key)}]; it has no elements.")
         shape = (1,) * (len(key) if isinstance(key, tuple) else 1)
         if is_float(self.dtype):

@@ -94,3 +94,22 @@ def test_a_function_without_its_source_stays() -> None:
 def told_nothing(a: int, b: int) -> int:
     """Add."""
     return a + b
+
+
+def test_methods_of_tiles_combine_truths() -> None:
+    """`x.logical_and(y)` and `x.logical_or(y)`, of integers, too."""
+    x = np.array([0, 1, 2, 0], np.int32)
+    both, either = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, both_ptr: Any, either_ptr: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+            at = tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + at)
+            tl.store(both_ptr + at, x.logical_and(x > 1).to(tl.int32))
+            tl.store(either_ptr + at, x.logical_or(at == 3).to(tl.int32))
+
+        kernel[(1,)](x, both, either, BLOCK=4)
+    assert (both.tolist(), either.tolist()) == ([0, 0, 1, 0], [0, 1, 1, 1])

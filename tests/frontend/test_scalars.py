@@ -214,6 +214,14 @@ def test_a_scalar_is_made_a_block_of_one_element() -> None:
                 tl.store(y_ptr, n[0])
 
             wrong[(1,)](y, 3)
+        with pytest.raises(kb.KernbenchError) as cut:
+
+            @triton.jit  # type: ignore[untyped-decorator]
+            def reach(y_ptr: Any) -> None:
+                tl.load(y_ptr)[:, None]
+
+            reach[(1,)](y)
+    assert "must name one element of shape () or insert dimensions with None" in str(cut.value)
     assert y.tolist() == [3.5, 4.5, 5.5, 6.5]
     assert "a scalar must be indexed by None only, not by [0]; it has no elements." in str(error.value)
 

@@ -265,7 +265,7 @@ class Tensor(Handle):
     def __getitem__(self, key: Any) -> Any:
         """`x[i, j]` gives an element as a Python number; `x[:, None]` inserts dimensions, free."""
         parts = key if isinstance(key, tuple) else (key,)
-        if inserts_only(parts):
+        if inserts_only(parts) and sum(part is not None for part in parts) <= len(self.shape):
             extents = iter(self.shape)
             shape = [1 if part is None else next(extents) for part in parts]
             return self.view((*shape, *extents))
@@ -354,5 +354,7 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
+for _name in ("logical_and", "logical_or"):
+    setattr(Tensor, _name, _operator(_name))
 for _name in (*METHODS, *METHODS_IN_TRITON):
     setattr(Tensor, _name, _method(_name))
