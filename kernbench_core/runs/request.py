@@ -171,6 +171,7 @@ def _check_outputs(call: RunCall, out: OutFolder | None, trace: Path | None) -> 
         place = os.path.realpath(path)
         if place in taken or (out is not None and out.holds(Path(place))):
             raise UsageError(
-                f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses; give another name."
+                f"--{what} must be a file of its own, not {str(getattr(call, what))!r}, which this run also uses; give "
+                "another name."
             )
         taken[place] = path
