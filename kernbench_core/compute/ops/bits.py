@@ -14,6 +14,8 @@ from kernbench_core.values.dtypes import numpy_dtype
 
 
 def _left_again(a: Array, b: Array) -> Array:
+    if a.dtype == np.uint64:  # numpy has no integers that it and int64 meet in
+        return np.asarray(np.vectorize(lambda x, n: (int(x) << min(int(n), 64)) % 2**64, otypes=[np.uint64])(a, b))
     return np.where((b >= 0) & (b < 64), a * 2 ** np.clip(b, 0, 62) * np.where(b == 63, 2, 1), 0)
 
 
@@ -59,7 +61,7 @@ OPS: Final = (
     _of_bits("and", np.bitwise_and, lambda a, b: a & b),
     _of_bits("or", np.bitwise_or, lambda a, b: a | b),
     _of_bits("xor", np.bitwise_xor, lambda a, b: a ^ b),
-    _of_bits("invert", np.invert, lambda x: -1 - x, 1, aliases=("not",)),
+    _of_bits("invert", np.invert, lambda x: np.array(-1).astype(x.dtype) - x, 1, aliases=("not",)),
     _of_bits("shl", np.left_shift, _left_again, aliases=("lshift",)),
     _of_bits("shr", np.right_shift, _right_again, aliases=("rshift",), keeps_sign=True),
     MathOp(
