@@ -7,6 +7,7 @@ has what is checked of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import Any, Final
@@ -130,7 +131,7 @@ def gives_numbers_of_the_promised_kind(subject: OpUnderTest) -> None:
     for given, params, operands in subject.trials():
         promised = _type_of(subject, given)
         with np.errstate(all="ignore"):
-            raw = np.asarray(op.function(params, *_widened(op, operands)))
+            raw = np.asarray(op.function(_record(op, params, operands), *_widened(op, operands)))
         floats = raw.dtype.kind == "f" or (dtypes.is_known(raw.dtype) and dtypes.is_float(_name(raw)))
         if dtypes.is_float(str(promised)) != floats:
             raise CheckFailed(f"of {_told(given)} it must give numbers of the kind of {promised}, not of {raw.dtype}")
@@ -164,7 +165,7 @@ def leaves_operands_alone(subject: OpUnderTest) -> None:
         wide = _widened(op, operands)
         kept = [x.copy() for x in wide]
         with np.errstate(all="ignore"):
-            op.function(params, *wide)
+            op.function(_record(op, params, operands), *wide)
         for number, (before, after) in enumerate(zip(kept, wide, strict=True), 1):
             if before.tobytes() != after.tobytes():
                 raise CheckFailed(f"it must leave operands alone, and writes into number {number}, {given[number - 1]}")
@@ -188,8 +189,9 @@ def agrees_with_its_second_way(subject: OpUnderTest) -> None:
         raise NotApplicable("its record has no `again`")
     for given, params, operands in subject.more_trials():
         found = _computed(subject, params, operands)
+        record = {**_record(op, params, operands), "dtype": _name(found)}
         with np.errstate(all="ignore"):
-            wanted = math_anew(op, {**params, "dtype": _name(found)}, [Anew(x) for x in operands])
+            wanted = math_anew(op, record, [Anew(x) for x in operands])
             wrong, expected = differs(found, wanted, _name(found))
         if wrong.any():
             at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
@@ -244,11 +246,26 @@ def _needed(op: MathOp) -> str:
 
 
 def _widened(op: MathOp, operands: Sequence[Array]) -> list[Array]:
-    """Return operands as an op's function gets them, by a way of its own: floats in f32, bools in bytes."""
+    """Return operands as an op's function gets them, by a way of its own: floats in f32 at least, bools in bytes."""
     if op.operands in (Operands.GIVEN, Operands.MET):
         return [x.copy() for x in operands]
     wide: dict[str, Any] = {"float": np.float32, "bool": np.uint8}
-    return [x.astype(wide.get(dtypes.info(_name(x)).kind, x.dtype)) for x in operands]
+    return [x.astype(x.dtype if x.itemsize == 8 else wide.get(dtypes.info(_name(x)).kind, x.dtype)) for x in operands]
+
+
+def _record(op: MathOp, params: Mapping[str, Any], operands: Sequence[Array]) -> dict[str, Any]:
+    """Return what a run gives a function as `params`: the record of the op, without places and values.
+
+    What a rule fails to say is not in it: that is told by a check of its own.
+    """
+    given, shapes = [_name(x) for x in operands], [x.shape for x in operands]
+    record = {"op": op.name, "input_shapes": shapes, "input_dtypes": given, "in_dtypes": given}
+    record |= {"axis": None, "keepdims": False, **params}
+    with suppress(Exception):
+        record["dtype"] = op.types(op, given, params)
+    with suppress(Exception):
+        record["shape_out"] = op.shapes(op, shapes, params)
+    return record
 
 
 def _computed(subject: OpUnderTest, params: Mapping[str, Any], operands: Sequence[Array]) -> Array:
@@ -258,7 +275,7 @@ def _computed(subject: OpUnderTest, params: Mapping[str, Any], operands: Sequenc
         op = with_rules_checked(op, lambda told: PluginError(f"it {told}"))
     try:
         with np.errstate(all="ignore"):
-            return compute(op, dict(params), [x.copy() for x in operands])
+            return compute(op, _record(op, params, operands), [x.copy() for x in operands])
     except PluginError as fault:
         raise CheckFailed(str(fault)) from None
 

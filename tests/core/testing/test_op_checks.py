@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+import kernbench_core as kb
 from kernbench_core.compute.ops import OPS, Again, Form, MathOp, Operands
 from kernbench_core.compute.ops.record import both, plain
 from kernbench_core.compute.ops.shape_rules import elementwise, reduced
 from kernbench_core.compute.ops.type_rules import always, floats, same
 from kernbench_core.errors import ShapeError
 from kernbench_core.testing import CheckFailed, CheckOutcome
-from kernbench_core.testing.op_checks import KIT, subject_of
+from kernbench_core.testing.op_checks import KIT, _record, subject_of
 
 #: Those whose params say what they are, the number of bins, the dtype, the word; and those whose floats are cut later.
 ASKED_OTHERWISE = ("histogram", "cast", "philox", "llrint", "llround", "pow")
@@ -227,6 +228,41 @@ def test_a_sum_that_is_wrong_for_long_lines_or_nan_is_found() -> None:
     assert failed(evolve(TOTAL, again=way)) == {}
     assert "agrees_with_its_second_way" in failed(evolve(TOTAL, function=deaf, again=way))
     assert set(failed(evolve(TOTAL, function=short, again=way))) == {"agrees_with_its_second_way"}
+
+
+def scribbling_on_doubles(params: Any, x: Any) -> Any:
+    cubed = x**3
+    if x.dtype == np.float64:
+        x[0] = 0
+    return cubed
+
+
+def test_what_is_wrong_of_one_dtype_alone_is_found() -> None:
+    """Doubles come as doubles, and a function may ask the record what the dtype is."""
+    assert failed(evolve(CUBE, function=scribbling_on_doubles)) == {
+        "leaves_operands_alone": "it must leave operands alone, and writes into number 1, f64"
+    }
+    twice = evolve(CUBE, function=lambda params, x: x**3 * (2 if params["dtype"] == "bf16" else 1))
+    assert set(failed(twice)) == {"agrees_with_its_second_way"}
+    for key in ("dtype", "in_dtypes", "input_dtypes", "input_shapes", "shape_out", "op", "axis", "keepdims"):
+        assert failed(evolve(CUBE, function=lambda params, x, key=key: (params[key], x**3)[1])) == {}
+
+
+def test_functions_are_given_what_a_run_gives_them() -> None:
+    """The record of the op in the log, but for places and values."""
+
+    def kernel(x_ptr: Any, tl: Any) -> None:
+        x = tl.load(x_ptr, shape=(6, 5))
+        tl.store(x_ptr, tl.exp(x) + tl.sum(x, axis=1, keepdims=True))
+
+    x = np.ones((6, 5), np.float16)
+    ran = kb.launch(kernel, x, topology="tiny").op_log
+    for name, params in (("exp", {}), ("sum", {"axis": 1, "keepdims": True})):
+        record = next(each.params for each in ran if each.params.get("op") == name)
+        made = _record(OPS[name], params, [x])
+        assert made == {key: record[key] for key in made}
+        places = {"input_addrs", "input_spaces", "input_snapshots", "dst_addr", "dst_space", "addr_space", "mask"}
+        assert set(record) - set(made) <= places
 
 
 def test_what_is_given_by_name_is_not_made_up() -> None:
