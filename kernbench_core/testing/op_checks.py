@@ -259,7 +259,7 @@ def _record(op: MathOp, params: Mapping[str, Any], operands: Sequence[Array]) ->
     What a rule fails to say is not in it: that is told by a check of its own.
     """
     given, shapes = [_name(x) for x in operands], [x.shape for x in operands]
-    record = {"op": op.name, "input_shapes": shapes, "input_dtypes": given, "in_dtypes": given}
+    record: dict[str, Any] = {"op": op.name, "input_shapes": shapes, "input_dtypes": given, "in_dtypes": given}
     record |= {"axis": None, "keepdims": False, **params}
     with suppress(Exception):
         record["dtype"] = op.types(op, given, params)
