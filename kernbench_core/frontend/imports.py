@@ -37,6 +37,7 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
     "runtime.jit": _JIT,
     "runtime.autotuner": {**_AUTOTUNE, **_ERRORS},
     "runtime.errors": _ERRORS,
+    "runtime.cache": {"triton_key": lambda: "kernbench"},
     "compiler": {"CompiledKernel": CompiledKernel},
     "compiler.errors": _ERRORS,
     "tools": {},

@@ -26,6 +26,16 @@ class ElementType(str):
         return 1 if record.kind == "bool" else 8 * record.itemsize
 
     @property
+    def int_bitwidth(self) -> int:
+        """Bits of an integer."""
+        return self.primitive_bitwidth
+
+    @property
+    def value(self) -> ElementType:
+        """The dtype itself: as a constant of a kernel has its own."""
+        return self
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return info(str(self)).itemsize
@@ -85,7 +95,7 @@ def _is(name: str) -> object:
 
 
 for _record in DTYPES.values():
-    for _alias in {_record.triton, *_record.aliases}:
+    for _alias in {_record.name, _record.triton, *_record.aliases}:
         setattr(ElementType, f"is_{_alias}", _is(_record.name))
 
 

@@ -87,3 +87,6 @@ def test_modules_below_the_language() -> None:
         assert tl.core.get_int_dtype(64) == tl.int64
         assert [tl.standard._log2(tl.constexpr(size)).value for size in (1, 8, 1024)] == [0, 3, 10]
         assert tl.core.int32 is tl.int32
+        assert tl.bfloat16.is_bf16()
+        assert not tl.float16.is_bf16()
+        assert (tl.uint16.value, tl.uint16.int_bitwidth) == (tl.uint16, 16)
