@@ -12,7 +12,7 @@ from kernbench_core.frontend.language.atomics import AtomicLanguage
 from kernbench_core.frontend.language.blocks import BlockLanguage
 from kernbench_core.frontend.language.combine import CombineLanguage
 from kernbench_core.frontend.language.extremes import WideningLanguage
-from kernbench_core.frontend.language.libdevice import REFUSED, SPELLINGS
+from kernbench_core.frontend.language.libdevice import BITCASTS, REFUSED, SPELLINGS
 from kernbench_core.frontend.language.products import ProductLanguage
 from kernbench_core.frontend.language.random import RandomLanguage
 from kernbench_core.frontend.language.sorting import SortLanguage
@@ -27,6 +27,8 @@ class TritonLanguage(
         op = SPELLINGS.get(name)
         if op is not None:
             return partial(self.unary if OPS[op].arity == 1 else self.binary, op)
+        if name in BITCASTS:
+            return partial(self.cast, dtype=BITCASTS[name], bitcast=True)
         if name in REFUSED:
             here = f"tl.math.{name} at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")

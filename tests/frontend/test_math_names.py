@@ -151,3 +151,25 @@ def test_extremes_of_two_operands() -> None:
 
         kernel[(1,)](x, out)
     np.testing.assert_array_equal(out, [np.maximum(x, 1) + x.max(), -np.abs(x)])
+
+
+def test_bits_are_kept_where_that_is_asked_for() -> None:
+    """From floats and back, of tiles and of scalars."""
+    x, out = WIDE, np.zeros((3, 8), np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+        from triton.language.extra import libdevice
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any, one: Any) -> None:
+            at = tl.arange(0, 8)
+            bits = libdevice.float_as_int(tl.load(x_ptr + at))
+            tl.store(out_ptr + at, bits)
+            tl.store(out_ptr + 8 + at, libdevice.int_as_float(bits) * 2)
+            assert libdevice.float_as_uint(one).dtype == tl.uint32
+            again = libdevice.uint_as_float(libdevice.float_as_uint(one))
+            tl.store(out_ptr + 16 + at, at * 0 + libdevice.float_as_uint(again))
+
+        kernel[(1,)](x, out, 1.0)
+    np.testing.assert_array_equal(out, [x.view(np.int32), (x * 2).astype(np.int32), [0x3F800000] * 8])

@@ -27,6 +27,11 @@ SPELLINGS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 """Names that `tl` of kernbench's own kernels lacks, and the op that each is."""
 
+BITCASTS: Mapping[str, str] = MappingProxyType(
+    {"float_as_int": "int32", "float_as_uint": "uint32", "int_as_float": "f32", "uint_as_float": "f32"}
+)
+"""Names that keep the bits of an operand, and the dtype that each gives."""
+
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
         **{

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kernbench_core.compute.ops.atomics import HOWS
-from kernbench_core.frontend.language.libdevice import SPELLINGS
+from kernbench_core.frontend.language.libdevice import BITCASTS, SPELLINGS
 
 _TREE = "A function that is one op (`+`, `*`, `maximum`, …) is that reduction; any other is a tree of timed commands, "
 _TREE += "along an axis whose extent is a power of two."
@@ -63,7 +63,7 @@ def table() -> str:
     """Give the Markdown table "name | here | what differs"."""
     lines = ["| `triton.language` | here | what differs |", "|---|---|---|"]
     lines += [f"| `{name}` | {'differs' if note else 'same'} | {note} |" for name, note in sorted(HERE.items())]
-    names = ", ".join(f"`{name}`" for name in sorted(SPELLINGS))
+    names = ", ".join(f"`{name}`" for name in sorted({*SPELLINGS, *BITCASTS}))
     note = f"The names of `tl`, and {names}; all round to nearest."
     lines.append(f"| `math`, `extra.libdevice`, `extra.cuda.libdevice` | differs | {note} |")
     return "\n".join(lines) + "\n"
