@@ -212,6 +212,7 @@ def _answers(torch: Any) -> dict[str, object]:
             shared_memory_per_multiprocessor=machine.scratchpad_bytes, regs_per_multiprocessor=65536,
         )  # fmt: skip
 
+    states = SeedAndOffset(torch)
     tensors = {name: getattr(torch, name) for name in dir(torch) if name.endswith("Tensor") and name != "Tensor"}
     return {
         **tensors, "is_available": _number(True), "is_initialized": _number(True), "init": _number(None),
@@ -222,8 +223,9 @@ def _answers(torch: Any) -> dict[str, object]:
         "is_bf16_supported": _number(True), "device": DeviceGuard,
         "device_of": DeviceGuard, "_DeviceGuard": DeviceGuard,
         "stream": lambda *_: contextlib.nullcontext(),
-        "manual_seed": torch.default_generator.manual_seed,
-        "manual_seed_all": _number(None),  # torch.manual_seed calls it
+        "manual_seed": lambda seed: (states.manual_seed(seed), torch.default_generator.manual_seed(seed))[1],
+        "manual_seed_all": states.manual_seed,  # torch.manual_seed calls it
+        "default_generators": (states,),
         "get_rng_state": lambda *_: torch.default_generator.get_state(),
         "set_rng_state": lambda state, *_: torch.default_generator.set_state(state),
         "Event": TimeMark, "Stream": Stream, "current_stream": _number(Stream()), "default_stream": _number(Stream()),
@@ -257,6 +259,31 @@ class TimeMark:
 
     def wait(self, stream: object = None) -> None:
         """Have a stream wait for it."""
+
+
+class SeedAndOffset:
+    """The device's source of random numbers, as libraries take its state to give kernels: a seed and an offset."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._pair = [0, 0]
+
+    def manual_seed(self, seed: int) -> SeedAndOffset:
+        """Begin anew."""
+        self._pair = [int(seed), 0]
+        return self
+
+    def initial_seed(self) -> int:
+        """Return the seed."""
+        return self._pair[0]
+
+    def get_state(self) -> Any:
+        """Return both as the bytes of a tensor."""
+        return self._torch.tensor(self._pair, dtype=self._torch.int64).view(self._torch.uint8)
+
+    def set_state(self, state: Any) -> None:
+        """Go to a state."""
+        self._pair = state.view(self._torch.int64).tolist()
 
 
 class DeviceGuard:

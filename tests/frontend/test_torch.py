@@ -76,6 +76,10 @@ def test_the_device_is_the_simulated_one() -> None:
         assert torch.equal(x, torch.rand(4, device="cuda:0"))
         generator = torch.Generator(device="cuda").manual_seed(3)
         assert torch.equal(x, torch.rand(4, generator=generator, device="cuda"))
+        (states,) = torch.cuda.default_generators
+        assert states.get_state().view(torch.int64).tolist() == [3, 0]
+        states.set_state(torch.tensor([3, 8]).view(torch.uint8))
+        assert (states.initial_seed(), states.get_state().view(torch.int64)[1]) == (3, 8)
         with torch.device("cuda"):
             assert torch.zeros(3).device == device == torch.cuda.FloatTensor([1.0]).device
         assert torch.nn.Linear(2, 2).to("cuda").half().weight.is_cuda
