@@ -90,3 +90,29 @@ def test_modules_below_the_language() -> None:
         assert tl.bfloat16.is_bf16()
         assert not tl.float16.is_bf16()
         assert (tl.uint16.value, tl.uint16.int_bitwidth) == (tl.uint16, 16)
+
+
+def test_a_hook_of_a_configuration_sets_blocks_of_descriptors() -> None:
+    """Each configuration has its own, and the array is copied whole with the one that is chosen."""
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with kb.triton("tiny") as sim:
+        import triton
+        import triton.language as tl
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        def fit(given: Any) -> None:
+            given["x"].block_shape = given["y"].block_shape = [given["BLOCK"]]
+
+        configs = [triton.Config({"BLOCK": block}, pre_hook=fit) for block in (16, 64)]
+
+        @triton.autotune(configs, key=[])  # type: ignore[untyped-decorator]
+        @triton.jit  # type: ignore[untyped-decorator]
+        def copy_kernel(x: Any, y: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+            at = tl.program_id(0) * BLOCK
+            y.store([at], x.load([at]))
+
+        given = [TensorDescriptor.from_tensor(array, [1]) for array in (x, y)]
+        copy_kernel[lambda meta: (64 // meta["BLOCK"],)](*given)
+    assert np.array_equal(x, y)
+    assert len(sim.tunings[0].trials) == 2
+    assert list(given[0].block_shape) == [copy_kernel.best_config.kwargs["BLOCK"]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
@@ -65,9 +65,12 @@ class BlockPointer:
         return None if whole else IndexTensor.of(np.broadcast_to(inside, self.block))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class TensorDescriptor:
-    """A tensor of `shape` and `strides` (elements), of which blocks are loaded and stored; outside of it are zeros."""
+    """A tensor of `shape` and `strides` (elements), of which blocks are loaded and stored; outside of it are zeros.
+
+    The host may set `block_shape`: hooks of configurations do.
+    """
 
     base: Any
     shape: Sequence[int]
