@@ -81,7 +81,7 @@ class Mirror:
     def _of(self, view: StorageView, name: str) -> MirroredStorage:
         """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it."""
         address, nbytes = view.address, len(view.storage)
-        same = (each for each in self._held if each.address == address and each.nbytes == nbytes)
+        same = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes) and _fits(each, view))
         held = next(same, None) or next((each for each in self._held if _free_for(each, view, name)), None)
         self._held = [each for each in self._held if each is held or not _meets(each, view)]
         if held is None:
@@ -108,7 +108,7 @@ class Mirror:
             held, view = each.held, each.view
             if not held.nbytes or held in changed or len(view.storage) < held.nbytes:
                 continue
-            now = held.tensor.numpy().reshape(-1).view(np.uint8)
+            now = np.ascontiguousarray(held.tensor.numpy()).reshape(-1).view(np.uint8)  # one number may be all of it
             if held.alike is not None and np.array_equal(now, held.alike[: len(now)]):
                 continue
             if not view.storage.flags.writeable:
@@ -133,6 +133,11 @@ def _pointer(view: StorageView, held: MirroredStorage, name: str, kernel: str) -
             "behind one; give a copy."
         )
     return Pointer(held.tensor.allocation, first, view.dtype)
+
+
+def _fits(held: MirroredStorage, view: StorageView) -> bool:
+    """Whether each element of a view is in one piece, wherever the tensor's placement cuts it."""
+    return itemsize(view.dtype) <= itemsize(held.tensor.dtype)
 
 
 def _holds(held: MirroredStorage, view: StorageView) -> bool:

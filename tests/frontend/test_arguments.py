@@ -156,6 +156,37 @@ def test_memory_of_arrays_that_are_gone_is_used_again() -> None:
     assert len(sim.launches) > 4
 
 
+def test_an_array_that_one_store_fills() -> None:
+    """Of a number in every element, which nothing needs to hold more than once; and where it is one of more stores."""
+    x, y = np.zeros(8, np.float32), np.zeros(8, np.int16)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def fill_kernel(x_ptr: Any, value: tl.constexpr, BLOCK: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            tl.store(x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), value)
+
+        fill_kernel[(1,)](x, 3.5, BLOCK=8)
+        fill_kernel[(1,)](y, 7, BLOCK=8)
+        assert (x.tolist(), y.tolist()) == ([3.5] * 8, [7] * 8)
+        fill_kernel[(2,)](x, 2.0, BLOCK=4)
+    assert x.tolist() == [2.0] * 8
+
+
+def test_the_same_bytes_as_a_wider_dtype() -> None:
+    """A launch reads what one before it wrote as half as many elements, whose halves lay in several memories there."""
+    halves = np.zeros(12, np.int16)
+    words = halves.view(np.int32)
+    with kb.triton("tiny"):
+        kernel = scaling()
+        for factor in (2, 4):
+            kernel[(1,)](np.arange(12, dtype=np.int16) * np.int16(factor // 2), halves, 12, BLOCK=16)
+            assert halves.tolist() == [factor * each for each in range(12)]
+            kernel[(1,)](words, words, 6, BLOCK=8)
+            assert words.tolist() == [2 * factor * (low + (low + 1 << 16)) for low in range(0, 12, 2)]
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
