@@ -26,7 +26,7 @@ from kernbench_core.kernel.tl.tensor import Tensor
 #: The flags of `from __future__` imports among those of a code object.
 _FUTURES = 0xFFF0000
 #: Instructions of calls, which are others where a file's own imports are known: beginnings of their names.
-_CALLING = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "CALL", "PUSH_NULL", "PRECALL", "KW_NAMES")
+_CALLING = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "CALL", "PUSH_NULL", "PRECALL", "KW_NAMES", "EXTENDED_ARG")
 
 
 def _is_block(x: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,15 @@ def test_methods_of_tiles_combine_truths() -> None:
 
         kernel[(1,)](x, both, either, BLOCK=4)
     assert (both.tolist(), either.tolist()) == ([0, 0, 1, 0], [0, 1, 1, 1])
+
+
+def test_loops_of_any_length_that_call_imported_modules(tmp_path: Path) -> None:
+    """Calls of a file's own imports are other instructions, over which jumps are longer."""
+    for count in range(1, 30):
+        steps = "\n".join("        at = np.abs(at) + np.abs(n)" for _ in range(count))
+        path = tmp_path / f"long{count}.py"
+        head = "import numpy as np\ndef given(at, n):\n    for _ in range(1):\n"
+        path.write_text(f"{head}{steps}\n    return at and n\n")
+        names: dict[str, Any] = {}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        assert with_logic_of_blocks(names["given"]) is not names["given"], count
