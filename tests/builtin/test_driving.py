@@ -18,8 +18,8 @@ ENTRY_POINTS = ["builtin = kernbench_builtin.plugin"]
 PLUGINS = load_plugins(ENTRY_POINTS, installed=False)
 #: The checks that start processes, and the one that drives a model with parameters at their ends.
 LONG = {
-    "logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "reads_nothing_outside",
-    "refuses_wrong_parameters",
+    "logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "keeps_nothing_between_runs",
+    "reads_nothing_outside", "refuses_wrong_parameters",
 }  # fmt: skip
 #: What neither answers reads and writes nor serves what is logged.
 UNTIMED = {

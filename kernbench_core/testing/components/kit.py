@@ -12,6 +12,7 @@ from kernbench_core.testing.components.declared_checks import (
 )
 from kernbench_core.testing.components.elsewhere import Elsewhere
 from kernbench_core.testing.components.process_checks import (
+    keeps_nothing_between_runs,
     logs_the_same_in_another_process,
     logs_the_same_under_every_hash_seed,
     reads_nothing_outside,
@@ -52,6 +53,6 @@ KIT = kit_of(
     never_undercuts_its_bound, never_exceeds_its_peak,
     takes_time, counts_what_it_served, leaves_messages_and_parameters_alone, has_a_short_repr,
     agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
-    reads_nothing_outside,
+    keeps_nothing_between_runs, reads_nothing_outside,
     together=subjects_of,
 )  # fmt: skip

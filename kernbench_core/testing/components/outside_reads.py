@@ -36,7 +36,7 @@ class OutsideReads:
     """
 
     def __init__(self, packages: Iterable[str]) -> None:
-        self._packages = frozenset(packages)
+        self.packages = frozenset(packages)
         self.found: dict[tuple[str, str, str], None] = {}
 
     def of(self, package: str) -> list[str]:
@@ -46,7 +46,7 @@ class OutsideReads:
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Look on while the block runs, at all that this thread does."""
-        if not self._packages:
+        if not self.packages:
             yield
             return
         before = sys.getprofile()
@@ -73,7 +73,7 @@ class OutsideReads:
         if frame is None:
             return
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package in self._packages:
+        if package in self.packages:
             self.found.setdefault((package, what, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
 
 

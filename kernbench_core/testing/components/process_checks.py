@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -12,7 +12,8 @@ from kernbench_core.plugins import Plugins, PluginSource, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import Provider
 from kernbench_core.testing.chosen_kits import with_kits
-from kernbench_core.testing.components.elsewhere import SEEDS
+from kernbench_core.testing.components.elsewhere import GIVEN, MOVED, SEEDS
+from kernbench_core.testing.components.other_parameters import moved
 from kernbench_core.testing.components.outside_reads import OutsideReads
 from kernbench_core.testing.components.subject import ComponentUnderTest, first_difference, log_of
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
@@ -36,10 +37,32 @@ def logs_the_same_in_another_process(subject: ComponentUnderTest) -> None:
     first, *others = subject.elsewhere.logs(subject.name)
     if any(each != first for each in others):
         raise NotApplicable("its log depends on the seed of hashes, as logs_the_same_under_every_hash_seed tells")
-    if told := first_difference(log, log_of(subject.driven())):
+    if told := first_difference(log, log_of(subject.again)):
         raise CheckFailed(f"in this process, and when it is built anew there, {told}")
     if told := first_difference(log, first):
         raise CheckFailed(f"in this process and in another {told}")
+
+
+def keeps_nothing_between_runs(subject: ComponentUnderTest) -> None:
+    """Driven before or after it is driven with other parameters, it gives one log: no module or class keeps any."""
+    log = log_of(subject.courses_for("keeps_nothing_between_runs"))
+    first, *others = subject.elsewhere.logs(subject.name)
+    if any(each != first for each in others):
+        raise NotApplicable("its log depends on the seed of hashes, as logs_the_same_under_every_hash_seed tells")
+    if not log == log_of(subject.again) == first:
+        raise NotApplicable("it differs without other parameters, too, as logs_the_same_in_another_process tells")
+    (params, alone), (_, late) = subject.elsewhere.moved(subject.name)
+    if alone == first == late:
+        raise NotApplicable(f"nothing differs with {params}, as it would if times followed parameters")
+    for what, one, other in (
+        (params, alone, late),
+        ("the parameters it is given", first, subject.elsewhere.log_after_others(subject.name)),
+    ):
+        if told := first_difference(one, other):
+            raise CheckFailed(
+                f"with {what}, in a process that drove nothing else and in one that drove it with other parameters "
+                f"before, {told}; keep what depends on parameters in the component, not in its module or class"
+            )
 
 
 def reads_nothing_outside(subject: ComponentUnderTest) -> None:
@@ -52,10 +75,17 @@ def reads_nothing_outside(subject: ComponentUnderTest) -> None:
         )
 
 
-def tell(names: Sequence[str], sources: Sequence[dict[str, str]], kits: Sequence[str], looks: bool) -> None:
+def tell(
+    names: Sequence[str],
+    sources: Sequence[dict[str, str]],
+    kits: Sequence[str],
+    looks: bool,
+    order: Sequence[str],
+) -> None:
     """Drive registered models, and print the log of each as JSON, or why there is none; in a process of its own.
 
-    Where it `looks`, it prints what else their packages read: while they are imported, and while the model is driven.
+    `order` is `GIVEN`, `MOVED` or both: all are driven with the first before any is with the second. Where it `looks`,
+    it prints what else their packages read: while they are imported, and while the model is driven as given.
     """
     given = [PluginSource(**source) for source in sources]
     packages = {source.module.partition(".")[0] for source in given} if looks else set()
@@ -65,17 +95,42 @@ def tell(names: Sequence[str], sources: Sequence[dict[str, str]], kits: Sequence
         for name in names:
             with suppress(PluginError):
                 plugins.components.load(name)
-    for name in names:
-        own = OutsideReads(packages)
-        with own.looking():
-            log = _log(name, plugins)
-        package = plugins.components[name].target.partition(":")[0].partition(".")[0]
-        print(json.dumps({name: {"log": log, "reads": [*early.of(package), *own.of(package)]}}), flush=True)
+    for what in order:
+        for name in names:
+            found = _told_of(name, plugins, early) if what == GIVEN else {MOVED: _moved_log(name, plugins)}
+            print(json.dumps({name: found}), flush=True)
 
 
-def _log(name: str, plugins: Plugins) -> list[str] | str:
+def _told_of(name: str, plugins: Plugins, early: OutsideReads) -> dict[str, list[str] | str]:
+    """Return the log of a model as given, and what it read besides."""
+    own = OutsideReads(early.packages)
+    with own.looking():
+        log = _log(name, plugins)
+    package = plugins.components[name].target.partition(":")[0].partition(".")[0]
+    return {GIVEN: log, "reads": [*early.of(package), *own.of(package)]}
+
+
+def _moved_log(name: str, plugins: Plugins) -> list[str] | str:
+    """Return with which other parameters it can be driven, and its log then; in words why there is none."""
     try:
-        courses = ComponentUnderTest(name, plugins).driven()
+        subject = ComponentUnderTest(name, plugins)
+        sets = list(moved(subject.cls.PARAMS, subject.given))
+    except (*INTERRUPTS, MemoryError):
+        raise
+    except BaseException as error:
+        return f"it raised {in_words(error)}"
+    why = "it has no parameter that could be another"
+    for params in sets:
+        log = _log(name, plugins, params)
+        if isinstance(log, list):
+            return [", ".join(f"{param}={value}" for param, value in params.items()), *log]
+        why = f"with other parameters {log}"
+    return why
+
+
+def _log(name: str, plugins: Plugins, params: Mapping[str, object] | None = None) -> list[str] | str:
+    try:
+        courses = ComponentUnderTest(name, plugins).driven(params)
         failed = [in_words(course.error) for course in courses if course.error is not None]
         return f"it raised {failed[0]}" if failed else log_of(courses)
     except (*INTERRUPTS, MemoryError):

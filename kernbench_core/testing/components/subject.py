@@ -111,11 +111,16 @@ class ComponentUnderTest:
         given = {**self.given, **(params or {})}
         return Stand(Placed(self.name, given, self.kind or "under_test"), self.plugins).drive(driver)
 
-    def driven(self) -> tuple[Course, ...]:
+    def driven(self, params: Mapping[str, object] | None = None) -> tuple[Course, ...]:
         """Build and drive it anew, with each of its drivers; NotApplicable where there is none."""
         if not self.drivers:
             raise NotApplicable(self.why)
-        return tuple(map(self.drive, self.drivers))
+        return tuple(self.drive(driver, params) for driver in self.drivers)
+
+    @cached_property
+    def again(self) -> tuple[Course, ...]:
+        """What came of driving it a second time, built anew."""
+        return self.driven()
 
     @cached_property
     def courses(self) -> tuple[Course, ...]:

@@ -19,6 +19,7 @@ from kernbench_core.reporting import Stat
 from kernbench_core.units import grid_ceil
 
 MADE = itertools.count()
+TIMES: dict[int, float] = {}
 
 
 class Hop(ComponentBase):
@@ -551,6 +552,23 @@ class CountsInItsClass(Hop):
         return float(self.params["overhead"]) + self.number
 
 
+class RemembersTimes(Hop):
+    __doc__ = Hop.__doc__
+
+    def overhead(self, msg: Any) -> float:
+        return TIMES.setdefault(msg.nbytes, float(self.params["overhead"]))
+
+
+class KeepsTheLongestInItsClass(Hop):
+    __doc__ = Hop.__doc__
+    longest = 0.0
+
+    def overhead(self, msg: Any) -> float:
+        cls = type(self)
+        cls.longest = max(cls.longest, float(self.params["overhead"]))
+        return cls.longest
+
+
 class LastComeFirstServed(SerialEvents):
     __doc__ = SerialEvents.__doc__
 
@@ -661,6 +679,8 @@ FAULTS = {
     OtherStyle: "agrees_with_its_other_style",
     OrderOfASet: "logs_the_same_under_every_hash_seed",
     CountsInItsClass: "logs_the_same_in_another_process",
+    RemembersTimes: "keeps_nothing_between_runs",
+    KeepsTheLongestInItsClass: "keeps_nothing_between_runs",
     ReadsTheEnvironment: "reads_nothing_outside",
     ReadsTheClock: "reads_nothing_outside",
     AsksWhichDayItIs: "reads_nothing_outside",
