@@ -67,13 +67,13 @@ def access_memory(stand: Stand) -> None:
             at += stand.random.choice((0.0, 0.0, 5.0, 400.0))
 
 
+#: The kinds of node that messages pass, and those that answer reads and writes.
+PASSED: Final = ("", "router", "ucie", "io_ucie", "io_noc", "link", "switch", "interface", "pcie_ep")
+ACCESSED: Final = ("hbm_ctrl", "sram")
 #: The drivers by kind of node; "" is a model for any kind. Plug-ins bring those of other kinds: core has no kernels.
-BY_KIND: Final[Mapping[str, Driver]] = MappingProxyType({
-    **dict.fromkeys(
-        ("", "router", "ucie", "io_ucie", "io_noc", "link", "switch", "interface", "pcie_ep"), pass_messages
-    ),
-    **dict.fromkeys(("hbm_ctrl", "sram"), access_memory),
-})  # fmt: skip
+BY_KIND: Final[Mapping[str, Driver]] = MappingProxyType(
+    {**dict.fromkeys(PASSED, pass_messages), **dict.fromkeys(ACCESSED, access_memory)}
+)
 
 
 def _change(stand: Stand, path: tuple[str, str]) -> AtomicTransaction:

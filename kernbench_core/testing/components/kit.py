@@ -32,6 +32,7 @@ from kernbench_core.testing.components.served_checks import (
     takes_time,
     uses_declared_parameters_only,
 )
+from kernbench_core.testing.components.statistics_checks import sums_what_it_counts
 from kernbench_core.testing.components.subject import ComponentUnderTest
 from kernbench_core.testing.kit import kit_of
 
@@ -51,7 +52,7 @@ KIT = kit_of(
     subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
     takes_finite_times, conserves_messages_and_bytes, keeps_messages_in_order, drains, answers_alike_when_asked_again,
     never_undercuts_its_bound, never_exceeds_its_peak,
-    takes_time, counts_what_it_served, leaves_messages_and_parameters_alone, has_a_short_repr,
+    takes_time, counts_what_it_served, sums_what_it_counts, leaves_messages_and_parameters_alone, has_a_short_repr,
     agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
     keeps_nothing_between_runs, reads_nothing_outside,
     together=subjects_of,

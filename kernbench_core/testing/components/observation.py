@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from copy import copy
 from types import MappingProxyType, MethodType
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +52,7 @@ class Observation:
     `no_times` are sentences on what was given as a time and is none, `twice` on messages that were sent while they were
     still on their way, `changed` on times that differ, or change what is counted, when they are asked for again.
     `overtaken` are on messages that went on before others that had come before them, from and to the same neighbours.
+    `not_nought` are on statistics that are sums and begin with something.
     `lines` is the log: what passed on the wires of the components, and what they served. `accesses` is
     how many reads and writes ended at them, `in_no_time` those of which the answer left when the request had come.
     """
@@ -61,6 +63,7 @@ class Observation:
         self.twice: list[str] = []
         self.changed: list[str] = []
         self.overtaken: list[str] = []
+        self.not_nought: list[str] = []
         self.lines: list[str] = []
         self.services: list[Service] = []
         self.params: dict[str, NotingParams] = {}
@@ -90,10 +93,21 @@ class Observation:
         """Look on from now at what the components answer, and at what they serve."""
         self.components = tuple(hardware.components[node] for node in self.params)
         for component in self.components:
+            self._note_beginning(component)
             for name in _TIMES:
                 setattr(component, name, self._asked(component, name, getattr(component, name)))
             logger: Any = NotingLogger(self, component, component._op_logger)
             component._op_logger = logger
+
+    def _note_beginning(self, component: ComponentBase) -> None:
+        """Note a statistic that is not 0 before anything is served, though it is a sum."""
+        for stat in component.STATS:
+            value = 0
+            with suppress(Exception):  # one that is made of others may be none yet
+                value = getattr(component, stat.name, 0)
+            if stat.combine == "sum" and isinstance(value, int | float) and value != 0:
+                told = f"{stat.name!r} of {component.id} must be 0 before anything is served, as a sum, not {value!r}"
+                self.not_nought.append(told)
 
     def submitted(self, request: HostRequest) -> None:
         """Nothing is to be noted of requests."""

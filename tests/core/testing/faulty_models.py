@@ -480,6 +480,54 @@ class CountsNothing(Hop):
         return math.nan
 
 
+class CountsFromOne(Hop):
+    __doc__ = Hop.__doc__
+    STATS = (Stat("messages", "", "sum", "Messages that were passed on."),)
+
+    @property
+    def messages(self) -> int:
+        return self.seen + 1
+
+
+class SumsBytes(Hop):
+    __doc__ = Hop.__doc__
+    STATS = (Stat("payload", "B", "sum", "Bytes that were passed on."),)
+    payload = 0
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        self.payload += msg.nbytes
+        super().emit(msg, head, tail)
+
+
+class LeavesOutTheFirst(SumsBytes):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head, tail)
+        if self.seen == 1:
+            self.payload = 0
+
+
+class SumsReads(Memory):
+    __doc__ = Memory.__doc__
+    STATS = (Stat("answered", "B", "sum", "Bytes that were read."),)
+    answered = 0
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        self.answered += msg.total if msg.op == "read" else 0
+        super().emit(msg, head, tail)
+
+
+class SumsTheLongest(SumsReads):
+    __doc__ = Memory.__doc__
+    longest = 0
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head, tail)
+        self.longest = max(self.longest, msg.total)
+        self.answered = min(self.answered, self.longest)
+
+
 class WritesParameters(Hop):
     __doc__ = Hop.__doc__
 
@@ -629,7 +677,7 @@ class DrawsLots(Hop):
 
 
 #: The models that keep their word.
-HONEST = (Hop, Serial, SerialProcess, SerialEvents, Picks, Memory, AtomicPort)
+HONEST = (Hop, Serial, SerialProcess, SerialEvents, Picks, SumsBytes, Memory, AtomicPort, SumsReads)
 #: The check that must find each of the others, and no other check may.
 FAULTS = {
     Undocumented: "documents_itself",
@@ -670,6 +718,9 @@ FAULTS = {
     MiscountsTime: "counts_what_it_served",
     MiscountsWaits: "counts_what_it_served",
     CountsNothing: "counts_what_it_served",
+    CountsFromOne: "sums_what_it_counts",
+    LeavesOutTheFirst: "sums_what_it_counts",
+    SumsTheLongest: "sums_what_it_counts",
     WritesParameters: "leaves_messages_and_parameters_alone",
     WritesATable: "leaves_messages_and_parameters_alone",
     WritesPaths: "leaves_messages_and_parameters_alone",

@@ -154,6 +154,16 @@ def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins) -> N
          "emit, say"),
         ("slowereachtime", "answers_alike_when_asked_again",
          "overhead of Ping2 must be the same when it is asked for again, not 5.0 and 6.0"),
+        ("countsfromone", "sums_what_it_counts",
+         "'messages' of sip0.cube0.router0 must be 0 before anything is served, as a sum, not 1"),
+        ("leavesoutthefirst", "sums_what_it_counts",
+         "'payload' must grow by as much with each of 3 messages of 256 B that never meet, not by 0, 256 and 256 B; "
+         "count each of them"),
+        ("sumsthelongest", "sums_what_it_counts",
+         "'answered' must grow by as much with each of 3 messages of 256 B that never meet, not by 256, 0 and 0 B; "
+         "count each of them"),
+        ("serialprocess", "sums_what_it_counts", "none of its STATS is a sum"),
+        ("sumsreads", "sums_what_it_counts", ""),
         ("notime", "takes_time",
          "sip0.cube0.sram0 answered Transaction1, a read of 96 B, in 0 ns; memory must take time"),
         ("undeclared", "uses_declared_parameters_only", "it reads 'penalty', which its PARAMS do not declare"),
@@ -176,7 +186,7 @@ def test_a_stranger_brings_the_driver_of_a_kind_of_its_own(site: Site) -> None:
     plugins = load_plugins(["acme = acme_driven"], installed=False)
     found = {each.check: each.outcome for each in Conformance.of("acme", plugins).results()}
     assert [check for check, outcome in found.items() if outcome is CheckOutcome.NOT_APPLICABLE] == [
-        "takes_time", "agrees_with_its_other_style",
+        "takes_time", "sums_what_it_counts", "agrees_with_its_other_style",
     ]  # fmt: skip
     assert set(found.values()) == {CheckOutcome.PASSED, CheckOutcome.NOT_APPLICABLE}
 
