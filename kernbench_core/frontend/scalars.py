@@ -16,8 +16,9 @@ import numpy as np
 
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
+from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.bridge import current_language
-from kernbench_core.kernel.index import IndexTensor, number_as
+from kernbench_core.kernel.index import number_as
 from kernbench_core.kernel.pointers import PointerType
 from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
@@ -137,7 +138,7 @@ class TypedNumber:
         shape = (1,) * (len(key) if isinstance(key, tuple) else 1)
         if is_float(self.dtype):
             return current_language().full(shape, self.item(), self.dtype)
-        return IndexTensor.of(np.full(shape, int(self.item()), numpy_dtype(self.dtype)), kind=str.__str__(self.dtype))
+        return WrappingIndex.of(np.full(shape, int(self.item()), numpy_dtype(self.dtype)), kind=str.__str__(self.dtype))
 
     def item(self) -> Any:
         """Give the Python number."""

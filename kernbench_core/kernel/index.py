@@ -138,27 +138,31 @@ class IndexTensor:
             self._array = np.asarray(total)
         return self._array
 
+    def offsets(self) -> IndexTensor:
+        """The same elements as offsets of a pointer, which are of 64 bits."""
+        return self
+
     # Shape ------------------------------------------------------------------------------------------
 
     def reshape(self, *shape: int | Sequence[int]) -> IndexTensor:
         """Give the same elements in row-major order under another shape."""
-        return IndexTensor.of(self.numpy().reshape(*shape), self.kind)
+        return self.of(self.numpy().reshape(*shape), self.kind)
 
     def broadcast_to(self, shape: Sequence[int]) -> IndexTensor:
         """Repeat along dimensions of extent 1, or new leading ones."""
         wanted = tuple(shape)
         broadcast_shapes(self.shape, wanted, "broadcast_to")
         if self._strides is None:
-            return IndexTensor.of(np.broadcast_to(self.numpy(), wanted), self.kind)
-        return IndexTensor(wanted, self._base, _spread(self.shape, self._strides, len(wanted)), kind=self.kind)
+            return self.of(np.broadcast_to(self.numpy(), wanted), self.kind)
+        return type(self)(wanted, self._base, _spread(self.shape, self._strides, len(wanted)), kind=self.kind)
 
     def permute(self, order: Sequence[int]) -> IndexTensor:
         """Reorder the dimensions."""
         if self._strides is None:
-            return IndexTensor.of(self.numpy().transpose(order), self.kind)
+            return self.of(self.numpy().transpose(order), self.kind)
         shape, strides = self.shape, self._strides
         turned = tuple(shape[i] for i in order), self._base, tuple(strides[i] for i in order)
-        return IndexTensor(*turned, kind=self.kind)
+        return type(self)(*turned, kind=self.kind)
 
     def expand_dims(self, axis: int) -> IndexTensor:
         """Insert a dimension of extent 1."""
@@ -177,8 +181,8 @@ class IndexTensor:
         if name == self.kind and (name != "int32" or self.bounds_fit(name)):
             return self
         if name == "int64" and self._strides is not None:
-            return IndexTensor(self.shape, self._base, self._strides, kind=name)
-        return IndexTensor.of(cast(self.numpy(), name), name)
+            return type(self)(self.shape, self._base, self._strides, kind=name)
+        return self.of(cast(self.numpy(), name), name)
 
     def cast(self, dtype: Any) -> Any:
         """As `to`: Triton's other name for it."""
@@ -197,7 +201,7 @@ class IndexTensor:
         parts = key if isinstance(key, tuple) else (key,)
         if self._strides is None or not inserts_only(parts):
             found = self.numpy()[tuple(int(p) if isinstance(p, IndexTensor) else p for p in parts)]
-            return found.item() if np.ndim(found) == 0 else IndexTensor.of(found, self.kind)
+            return found.item() if np.ndim(found) == 0 else self.of(found, self.kind)
         shape, strides = [], []
         old = iter(zip(self.shape, self._strides, strict=True))
         for part in parts:
@@ -207,7 +211,7 @@ class IndexTensor:
         for extent, stride in old:
             shape.append(extent)
             strides.append(stride)
-        return IndexTensor(tuple(shape), self._base, tuple(strides), kind=self.kind)
+        return type(self)(tuple(shape), self._base, tuple(strides), kind=self.kind)
 
     # Reading ----------------------------------------------------------------------------------------
 
@@ -239,14 +243,14 @@ class IndexTensor:
 
     def _add(self, other: Any, sign: int) -> Any:
         if isinstance(other, int | np.integer) and self._strides is not None:
-            return IndexTensor(self.shape, self._base + sign * int(other), self._strides, kind=self.kind)
+            return type(self)(self.shape, self._base + sign * int(other), self._strides, kind=self.kind)
         if isinstance(other, IndexTensor) and self._strides is not None and other._strides is not None:
             shape = broadcast_shapes(self.shape, other.shape, "index arithmetic")
             left = _spread(self.shape, self._strides, len(shape))
             right = _spread(other.shape, other._strides, len(shape))
             strides = tuple(a + sign * b for a, b in zip(left, right, strict=True))
             kind = self.kind if self.kind == other.kind else "int64"
-            return IndexTensor(shape, self._base + sign * other._base, strides, kind=kind)
+            return type(self)(shape, self._base + sign * other._base, strides, kind=kind)
         return self._dense("add" if sign == 1 else "sub", other)
 
     def __add__(self, other: Any) -> Any:
@@ -267,7 +271,7 @@ class IndexTensor:
         if isinstance(other, int | np.integer) and self._strides is not None:
             factor = int(other)
             strides = tuple(factor * stride for stride in self._strides)
-            return IndexTensor(self.shape, self._base * factor, strides, kind=self.kind)
+            return type(self)(self.shape, self._base * factor, strides, kind=self.kind)
         return self._dense("mul", other)
 
     __rmul__ = __mul__
@@ -341,7 +345,8 @@ def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index ar
         raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
     arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
     found = np.asarray(evaluate(record, {**params, "dtype": _held(out)}, arrays))
-    return IndexTensor.of(found, out) if found.ndim else found.item()
+    made = next((type(thing) for thing in things if isinstance(thing, IndexTensor)), IndexTensor)
+    return made.of(found, out) if found.ndim else found.item()
 
 
 def _array(thing: Any, met: str | None) -> NDArray[Any]:

@@ -184,7 +184,7 @@ class PerPe:
 def _as_offset(other: Any) -> int | IndexTensor:
     """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read; others a ShapeError."""
     if isinstance(other, IndexTensor):
-        return other if is_int(other.kind) else _integers(other)
+        return (other if is_int(other.kind) else _integers(other)).offsets()
     if isinstance(other, int | np.integer):
         return int(other)
     read = None if isinstance(other, Placeholder) else getattr(other, "as_offsets", None)

@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     ),
     "a number for a pointer": (
         lambda k, x: k["sized"][(1,)](3, 8, BLOCK=8),
-        "tl.load at {sized3} must be given a pointer, not IndexTensor; pass a tensor to the launch and use the "
+        "tl.load at {sized3} must be given a pointer, not index arithmetic; pass a tensor to the launch and use the "
         "argument.",
     ),
     "a view that reaches over itself": (

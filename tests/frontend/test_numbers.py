@@ -52,6 +52,76 @@ def test_constants_scalars_and_types() -> None:
     assert seen["loops"] == [["int32", "int32"], ["int64"], 3, [0, 1, 2]]
 
 
+@pytest.mark.parametrize("n", [65536, 2**40 + 3])
+def test_index_arithmetic_is_that_of_int32(n: int) -> None:
+    """It wraps, whatever comes of it, until an operand of 64 bits is met; numpy's int32 and int64 say the same."""
+    out = np.zeros((10, 8), np.int64)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any, factor: tl.constexpr) -> None:
+            at = tl.arange(0, 8)
+            mixed = at * factor + 12345
+            results = (
+                mixed, -mixed >> 3, mixed % 100, mixed < 0, tl.where(mixed > 0, mixed, at), (at * at + 65536) * 65536,
+                tl.program_id(0)[None] + 2147483647 + at, (at + 65536) * n, n - at * factor,
+                at.to(tl.int64) * factor,
+            )  # fmt: skip
+            for row in tl.static_range(10):
+                tl.store(out_ptr + row * 8 + at, results[row])
+
+        kernel[(1,)](out, n, 1103515245)
+    at, wide = np.arange(8, dtype=np.int32), n > 2**31
+    mixed = at * np.int32(1103515245) + np.int32(12345)
+    given = np.int64(n) if wide else np.int32(n)
+    with np.errstate(over="ignore"):
+        wanted = [
+            mixed, -mixed >> 3, np.fmod(mixed, 100), mixed < 0, np.where(mixed > 0, mixed, at),
+            (at * at + np.int32(65536)) * np.int32(65536), at + np.int32(2147483647), (at + np.int32(65536)) * given,
+            given - at * np.int32(1103515245), at.astype(np.int64) * 1103515245,
+        ]  # fmt: skip
+    assert out.tolist() == [row.astype(np.int64).tolist() for row in wanted]
+
+
+def test_pointers_add_what_int32_does_not_hold() -> None:
+    """A pointer's offset is of 64 bits, and an integer of Python's that int32 lacks is refused beside one of int32."""
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, factor: tl.constexpr) -> None:
+            at = tl.arange(0, 2)
+            tl.store(x_ptr + at + 2147483647 + (at * factor + 1), 1)
+
+        x = np.zeros(4, np.int32)
+        with pytest.raises(kb.KernbenchError, match=r"and reaches element \[2147483650\];"):
+            kernel[(1,)](x, 1)
+        with pytest.raises(kb.KernbenchError, match=r"must be one that int32 holds, from .*, not 2654435761;"):
+            kernel[(1,)](x, 2654435761)
+
+
+def test_what_is_divided_rounding_up_is_cut_towards_zero() -> None:
+    """As Triton's `(x + y - 1) // y` of integers below 0 is, of scalars as of blocks; of constants it is Python's."""
+    out = np.zeros(5, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, n: Any) -> None:
+            at = tl.arange(0, 1)
+            given = tl.cdiv(n, 7), tl.cdiv(tl.load(out_ptr) + n, 7), tl.cdiv(7 - n, 7), tl.cdiv(-100, 7)
+            for place in tl.static_range(4):
+                tl.store(out_ptr + 1 + place, given[place])
+            tl.store(out_ptr + at, tl.cdiv(at + n, 7))
+
+        kernel[(1,)](out, -100)
+    assert out.tolist() == [-13, -13, -13, 16, -14]
+
+
 def test_groups_of_rows_are_walked_by_columns() -> None:
     """`swizzle2d` meets every place of the grid once, groups of two rows first, as it is documented."""
     order = np.zeros((3, 4), np.int32)

@@ -12,6 +12,7 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
 from kernbench_core.frontend.scalars import TypedNumber, argument, scalar
+from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.language import TLContext
@@ -42,6 +43,11 @@ class NumberLanguage(TLContext):
     def num_programs(self, axis: int = 0) -> Any:
         """Give the number of programs along `axis` of the grid, an int32 scalar."""
         return scalar(self._grid[axis], "int32")
+
+    def arange(self, start: int, end: int) -> IndexTensor:
+        """Give the int32 integers from `start` to `end`, `end` not included; free. ShapeError when there are none."""
+        found = super().arange(start, end)
+        return WrappingIndex(found.shape, int(start), (1,))
 
     def range(self, start: Any, end: Any = None, step: Any = 1, **hints: Any) -> Any:
         """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing."""
@@ -76,9 +82,9 @@ class NumberLanguage(TLContext):
 
     def cdiv(self, x: Any, div: Any) -> Any:
         """Divide integers, rounding up: of numbers free, of tiles by timed commands."""
-        if isinstance(x, Tensor | IndexTensor) and x.shape:
+        if any(isinstance(each, Tensor | IndexTensor | TypedNumber) for each in (x, div)):
             return (x + (div - 1)) // div
-        return as_scalar(-(-int(x) // int(div)), kind_of(x) if isinstance(x, TypedNumber) else "int32")
+        return as_scalar(-(-int(x) // int(div)), "int32")
 
     def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Convert to `dtype`, or keep the bits with `bitcast`; a number becomes a scalar."""

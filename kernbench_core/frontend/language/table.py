@@ -20,6 +20,7 @@ HERE: Mapping[str, str] = MappingProxyType(
     {
         **{f"atomic_{how}": _ATOMIC for how in HOWS},
         "advance": "",
+        "arange": "Extents need not be powers of two, nor constants. Of int32, and so is what follows from it, free.",
         "associative_scan": _TREE,
         "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",
         "cdiv": "Of tiles two timed commands.",

@@ -175,7 +175,7 @@ class Dispatcher(Family):
                 thing.settle()
             thing.check_live(use)
             return Operand(thing.value, thing.block.region)
-        if kind is IndexTensor:
+        if isinstance(thing, IndexTensor):
             return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)
         return Operand(self._immediate(thing, dtype), None)
 

@@ -79,8 +79,9 @@ class MemoryLanguage(Family):
         if isinstance(pointer, Ref):
             ref = pointer
         elif not isinstance(pointer, Pointer):
+            given = "index arithmetic" if isinstance(pointer, IndexTensor) else type(pointer).__name__
             raise ShapeError(
-                f"{op} at {describe_site(call_site())} must be given a pointer, not {type(pointer).__name__}; pass a "
+                f"{op} at {describe_site(call_site())} must be given a pointer, not {given}; pass a "
                 "tensor to the launch and use the argument."
             )
         elif shape is None:
