@@ -83,6 +83,11 @@ class KernelAlone:
         """The machine that the kernel runs on."""
         return facts_of(self.rt)
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether loops load ahead, as deep as `num_stages` says."""
+        return self.rt.pipelines_loops
+
     def launch(self, asked: JitLaunch) -> Any:
         """Note the launch; run a trial beside the run, and return its figures."""
         if self._trying:

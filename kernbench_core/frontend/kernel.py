@@ -17,6 +17,7 @@ from attrs import frozen
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
+from kernbench_core.frontend.language.pipeline import DEFAULT_STAGES
 from kernbench_core.frontend.logic import with_logic_of_blocks
 from kernbench_core.frontend.names import constexpr
 from kernbench_core.frontend.scalars import argument, constant
@@ -151,9 +152,12 @@ class JitFunction(Launchable):
         whole = tuple(extents) if isinstance(extents, tuple | list) else (extents,)
         shape = full_grid(tuple(int(n) if hasattr(n, "__index__") else n for n in whole), f"kernel {self.__name__!r}")
         site = site_of_frame(sys._getframe())
-        hints = [name for name in named if name in HINTS and name not in self.arg_names]
-        asked = JitLaunch(JitKernel(self, hints), self.__name__, arguments, shape, site)
-        return CompiledKernel(self, current(f"kernel {self.__name__!r}").launch(asked))
+        hints = {name: value for name, value in named.items() if name in HINTS and name not in self.arg_names}
+        simulation = current(f"kernel {self.__name__!r}")
+        kernel = JitKernel(self, hints)
+        stages = kernel.stages if simulation.pipelines else None
+        asked = JitLaunch(kernel, self.__name__, arguments, shape, site, stages=stages)
+        return CompiledKernel(self, simulation.launch(asked))
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Match arguments to parameters, hints left out; UsageError where they do not fit."""
@@ -212,15 +216,16 @@ class CompiledKernel:
 class JitKernel:
     """A jit function as `rt.launch` takes it: with a parameter `tl`, written in Triton's language.
 
-    `hints` are the names of those that the launch gives to a compiler.
+    `hints` are those that the launch gives to a compiler: of these, loops that are pipelined take `num_stages`.
     """
 
     language = TritonLanguage
 
-    def __init__(self, function: JitFunction, hints: Sequence[str] = ()) -> None:
+    def __init__(self, function: JitFunction, hints: Mapping[str, Any] | None = None) -> None:
         functools.update_wrapper(self, function.fn)
         self.function = function
-        self.hints = hints
+        self.hints = hints or {}
+        self.stages = int(self.hints.get("num_stages") or DEFAULT_STAGES)
         parameters = [
             each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty)
             for each in function.signature.parameters.values()
@@ -230,8 +235,9 @@ class JitKernel:
 
     def __call__(self, *, tl: TritonLanguage, **arguments: Any) -> None:
         """Run one program."""
+        tl.stages = self.stages
         if self.hints and not any(tl.program_id(axis) for axis in range(3)):
-            tl.ignore(f"{name} of a launch" for name in self.hints)
+            tl.ignore(f"{name} of a launch" for name in self.hints if not tl.takes(name))
         constexprs = self.function.constexprs
         given = {name: constant(value) if name in constexprs else argument(value) for name, value in arguments.items()}
         self.function.fn(**given)

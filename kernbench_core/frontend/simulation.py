@@ -22,7 +22,8 @@ class JitLaunch:
     """A launch that the host's code asks for; arrays among `arguments` are the host's own.
 
     `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks. `reachable`
-    are arrays whose addresses may be among the elements of the arguments.
+    are arrays whose addresses may be among the elements of the arguments; `stages` are those of its loops where the
+    run pipelines them.
     """
 
     kernel: Callable[..., Any]
@@ -31,11 +32,13 @@ class JitLaunch:
     grid: tuple[int, int, int]
     site: CallSite | None = None
     reachable: Sequence[object] = ()
+    stages: int | None = None
 
     @property
     def likeness(self) -> object:
         """What two launches have in common of which one is like the other."""
-        return self.grid, *((name, type(value), _known_by(value)) for name, value in self.arguments.items())
+        given = ((name, type(value), _known_by(value)) for name, value in self.arguments.items())
+        return self.grid, self.stages, *given
 
 
 @frozen
@@ -63,6 +66,10 @@ class Simulation(Protocol):
     @property
     def machine(self) -> MachineFacts:
         """The machine that kernels run on."""
+
+    @property
+    def pipelines(self) -> bool:
+        """Whether loops load ahead, as deep as `num_stages` says."""
 
     @property
     def launches(self) -> Sequence[LaunchFigures]:

@@ -59,6 +59,7 @@ class Device:
         race_by: str = "pe",
         materialize: str = "determined",
         oob: str = "error",
+        pipeline_loops: bool = False,
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
@@ -85,6 +86,7 @@ class Device:
             meter=meter,
             materializes=materialize == "on_demand",
             outside=OutsideAccesses() if oob == "poison" else None,
+            pipelines=pipeline_loops,
             cut=cut,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)

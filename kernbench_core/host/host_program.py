@@ -207,6 +207,11 @@ class HostProgram:
         return self._session.device.design
 
     @property
+    def pipelines_loops(self) -> bool:
+        """Whether loops of kernels written in Triton load ahead (`pipeline_loops` of the run)."""
+        return self._session.device.kernels.pipelines
+
+    @property
     def graph(self) -> Graph:
         """The nodes and wires of that machine."""
         return self._session.hardware.graph

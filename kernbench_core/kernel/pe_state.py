@@ -102,6 +102,7 @@ class Kernels:
         meter: MeasuresLaunches | None = None,
         materializes: bool = False,
         outside: OutsideAccesses | None = None,
+        pipelines: bool = False,
         cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
     ) -> None:
         self.memory = memory
@@ -114,6 +115,7 @@ class Kernels:
         self.meter = meter
         self.materializes = materializes
         self.outside = outside
+        self.pipelines = pipelines
         self.states: dict[int, PeState] = {}
         #: The commands that are not complete, by op, where kernels may wait for what they make.
         self.flying: dict[OpId, Command] | None = {} if materializes else None

@@ -12,7 +12,7 @@ from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
 
 #: Options of a manifest that stand on the command line by their names.
-_FLAGS: Final = ("verify_data", "verify_ops")
+_FLAGS: Final = ("verify_data", "verify_ops", "pipeline_loops")
 
 
 def _html(page: RunPage) -> str:

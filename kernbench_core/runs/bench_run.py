@@ -45,7 +45,10 @@ if TYPE_CHECKING:
 
 
 #: Options of a run that trials of a kernel's configurations have, too.
-OF_TRIALS = ("device", "seed", "data", "race_by", "materialize", "oob", "max_events", "max_sim_ns", "timeout_s")
+OF_TRIALS = (
+    "device", "seed", "data", "race_by", "materialize", "oob", "pipeline_loops", "max_events",
+    "max_sim_ns", "timeout_s",
+)  # fmt: skip
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -259,6 +262,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             race_by=options.race_by,
             materialize=options.materialize,
             oob=options.oob,
+            pipeline_loops=options.pipeline_loops,
             plugins=plugins,
             wall=wall,
             inputs=request.inputs,

@@ -148,6 +148,13 @@ class RunOptions:
             choices=("error", "poison"),
         ),
     ] = "error"
+    pipeline_loops: Annotated[
+        bool,
+        Option(
+            "In kernels written in Triton, load ahead of loops, as deep as num_stages says.",
+            kept=True,
+        ),
+    ] = False
     out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
     report: Annotated[
         str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")

@@ -10,7 +10,7 @@ from attrs import define, evolve, frozen
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
-from kernbench_core.frontend.language.numbers import NumberLanguage
+from kernbench_core.frontend.language.pipeline import PipelineLanguage
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
@@ -130,7 +130,7 @@ def _strides(array: Any) -> tuple[int, ...]:
     return tuple(step // array.itemsize for step in array.strides)
 
 
-class BlockLanguage(NumberLanguage):
+class BlockLanguage(PipelineLanguage):
     """Block pointers, tensor descriptors, and accesses through them."""
 
     def make_block_ptr(

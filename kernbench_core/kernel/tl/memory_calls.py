@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
@@ -47,19 +47,24 @@ class MemoryLanguage(Family):
         hints are accepted and change nothing.
         """
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
-        fill = self._fill(other, transfer)
-        site = call_site()
+        source = pointer.pointer if isinstance(pointer, Ref) else pointer
+        loaded = self.bring(transfer, source.tensor, self._fill(other, transfer), call_site(), wait)
+        if isinstance(other, Tensor | IndexTensor) and mask is not None:
+            return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
+        return loaded
+
+    def bring(
+        self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
+    ) -> Tensor:
+        """Load what a transfer moves, with `fill` elsewhere; with `wait`, come back when the tile is there."""
         state = self._state
         count = itemsize(transfer.dtype)
         for extent in transfer.shape:
             count *= extent
         block = state.tcm.allocate("tl.load", transfer.shape, transfer.dtype, count, site)
-        source = pointer.pointer if isinstance(pointer, Ref) else pointer
-        command = DmaReadCmd(self.op_id(), "tl.load", site, transfer, source.tensor, state.memory, block, fill)
+        command = DmaReadCmd(self.op_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
         loaded = Tensor(self, command.value, block, "tl.load", site, None if wait else command)
         self.issue(command, wait)
-        if isinstance(other, Tensor | IndexTensor) and mask is not None:
-            return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
         return loaded
 
     def _fill(self, other: Any, transfer: Transfer) -> FillValue | None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 #: Options of the run that a trial has, too: those that say what the machine is, and when to stop.
 _OF_TRIALS = (
-    "components", "set", "device", "seed", "data", "race_by", "oob", "max_events", "max_sim_ns", "timeout_s", "plugins",
+    "components", "set", "device", "seed", "data", "race_by", "oob", "pipeline_loops", "max_events", "max_sim_ns",
+    "timeout_s", "plugins",
 )  # fmt: skip
 
 
@@ -56,6 +57,7 @@ class TritonRun:
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
         self._facts: MachineFacts | None = None
         self._trying = False
+        self._pipelines = bool(options.get("pipeline_loops"))
         self._addresses = AskedAddresses()
 
     def data_ptr(self, array: Any) -> int:
@@ -68,6 +70,11 @@ class TritonRun:
     def took_address(self, address: int, array: object) -> None:
         """Keep in mind at which address a script knows an array to begin."""
         self._addresses.note(address, array)
+
+    @property
+    def pipelines(self) -> bool:
+        """Whether loops load ahead, as deep as `num_stages` says."""
+        return self._pipelines
 
     @property
     def verified(self) -> bool | None:

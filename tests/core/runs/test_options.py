@@ -39,6 +39,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "race_by": (("--race-by", "program"), "program"),
     "materialize": (("--materialize", "on_demand"), "on_demand"),
     "oob": (("--oob", "poison"), "poison"),
+    "pipeline_loops": (("--pipeline-loops",), True),
     "out": (("--out", "o"), "o"),
     "report": (("--report", "r.html"), "r.html"),
     "links": (("--links", "all", "--json"), "all"),
@@ -53,8 +54,8 @@ BY_CALL = ("on_progress", "plugins", "timeline", "watcher")
 #: What a manifest keeps, the grid of kernels aside, which benches do not have: what may change the op log or the
 #: verdict, and when a run is stopped.
 KEPT = (
-    "device", "seed", "data", "verify_data", "verify_ops", "race_by", "materialize", "oob", "max_events", "max_sim_ns",
-    "timeout_s",
+    "device", "seed", "data", "verify_data", "verify_ops", "race_by", "materialize", "oob", "pipeline_loops",
+    "max_events", "max_sim_ns", "timeout_s",
 )  # fmt: skip
 
 
