@@ -35,10 +35,11 @@ _CONSERVES, _BOUND, _PEAK, _TIME = (
 LIES = {
     "atpeak": set(), "atpeakmath": set(), "busy": {_PEAK}, "busyscratchpad": {_PEAK}, "deaf": {"drains"},
     "halves": {_CONSERVES, _BOUND},  # half of the bytes are there sooner
-    "hasty": {_BOUND, _PEAK}, "hastybanks": {_BOUND, _PEAK},  # what answers at once is above any bandwidth, too
+    # What answers at once is above any bandwidth, too, and has no time to change elements.
+    "hasty": {_BOUND, _PEAK, _CONSERVES}, "hastybanks": {_BOUND, _PEAK, _CONSERVES},
     "hurried": {"serves_without_errors"}, "impatient": {"serves_without_errors"},
     "instant": {_TIME}, "lossy": {_CONSERVES}, "lossyanswers": {_CONSERVES}, "lossycredits": {_CONSERVES},
-    "lossypayload": {_CONSERVES}, "nought": {_BOUND, _PEAK, _TIME}, "noughtsram": {_BOUND, _PEAK, _TIME},
+    "lossypayload": {_CONSERVES}, **{each: {_BOUND, _PEAK, _TIME, _CONSERVES} for each in ("nought", "noughtsram")},
     "prophet": {"counts_what_it_served"}, "racing": {_PEAK}, "racingmath": {_PEAK}, "swallow": {_CONSERVES},
     "twicememory": {_CONSERVES}, "twicemmu": {_CONSERVES},
 }  # fmt: skip
