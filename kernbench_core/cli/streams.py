@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
 import attrs
@@ -115,6 +115,35 @@ def own_streams() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
+
+
+@contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """Have what is printed in the block go to standard error: by Python, a library in C, a program that is started."""
+    with suppress(AttributeError, ValueError):  # there may be none, or it is closed
+        sys.stdout.flush()
+    kept = _put_in_place_of_stdout(_STDERR)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            os.dup2(kept, _STDOUT)
+            os.close(kept)
+
+
+def _put_in_place_of_stdout(descriptor: int) -> int | None:
+    """Have standard output be another one; return a copy of what it was, None where it stays for want of either."""
+    try:
+        kept = os.dup(_STDOUT)
+    except OSError:
+        return None
+    try:
+        os.dup2(descriptor, _STDOUT)
+    except OSError:
+        os.close(kept)
+        return None
+    return kept
 
 
 def _lasting(stream: TextIO) -> tuple[TextIO, _Sink | None]:
