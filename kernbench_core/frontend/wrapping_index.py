@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernbench_core.compute.promotion import meet
+from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor, number_as
+from kernbench_core.kernel.tl.tensor import METHODS, METHODS_IN_TRITON
 from kernbench_core.values.dtypes import is_int
 
 _LEAST, _BEHIND = -(2**31), 2**31
@@ -24,6 +28,7 @@ class WrappingIndex(IndexTensor):
     """What `arange` leads to in a kernel of Triton's: elements of kind int32 are held in 64 bits, and are in 32."""
 
     __slots__ = ()
+    computed = "int32"
     __hash__ = None
 
     def __init__(
@@ -40,6 +45,20 @@ class WrappingIndex(IndexTensor):
                 self._base, self._strides = _wrapped(base), tuple(_wrapped(each) for each in self._strides)
             self._array = self.numpy().astype(np.int32).astype(np.int64)
             self._strides = None
+
+    @classmethod
+    def single(cls, element: NDArray[Any], dtype: str) -> Any:
+        """Give what an op made of all elements: one, as a scalar of its dtype."""
+        return current_language().cast(element.item(), dtype)
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
+        """Convert the elements, exactly or cut towards zero; keeping the bits is `tl.cast`'s."""
+        return current_language().cast(self, dtype, bitcast=True) if bitcast else super().to(dtype)
 
     def offsets(self) -> IndexTensor:
         """The same elements, which a pointer adds in 64 bits."""
@@ -63,6 +82,19 @@ class WrappingIndex(IndexTensor):
     __add__, __radd__ = _operator("__add__"), _operator("__radd__")
     __sub__, __rsub__ = _operator("__sub__"), _operator("__rsub__")
     __mul__, __rmul__ = _operator("__mul__"), _operator("__rmul__")
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def call(self: WrappingIndex, *args: Any, **named: Any) -> Any:
+        return getattr(current_language(), name)(self, *args, **named)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"WrappingIndex.{name}", f"Give `tl.{name}` of this block."
+    return call
+
+
+for _name in (*METHODS, *METHODS_IN_TRITON, "trans", "view"):
+    if not hasattr(IndexTensor, _name):
+        setattr(WrappingIndex, _name, _method(_name))
 
 
 def _wrapped(number: int) -> int:

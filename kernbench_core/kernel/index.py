@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,7 @@ class IndexTensor:
     """
 
     __slots__ = ("_array", "_base", "_strides", "kind", "shape")
+    computed: ClassVar[str] = "int64"  # what int32 is computed in
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
@@ -98,6 +99,11 @@ class IndexTensor:
         own = kind or dtype_name(found.dtype)
         own = "int32" if kind is None and own == "int64" else own
         return cls(found.shape, array=found.astype(np.int64) if own == "int32" else found, kind=own)
+
+    @classmethod
+    def single(cls, element: NDArray[Any], dtype: str) -> Any:
+        """Give what an op made of all elements: one, as a number."""
+        return element.item()
 
     @property
     def affine(self) -> tuple[int, tuple[int, ...]] | None:
@@ -331,7 +337,7 @@ def kind_of_number(number: Any) -> WeakType | str:
 
 
 def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index arithmetic", **params: object) -> Any:
-    """Compute an op on index tensors and numbers at once, in 64 bits what Triton computes in int32.
+    """Compute an op on index tensors and numbers at once, int32 in what the first of them is `computed` in.
 
     ShapeError that names `call` and the kernel line where the op does not exist for the operands.
     """
@@ -343,22 +349,24 @@ def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index ar
         met = None if record.operands is Operands.GIVEN else record.meet(kinds[first:])
     except ShapeError as error:
         raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
-    arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
-    found = np.asarray(evaluate(record, {**params, "dtype": _held(out)}, arrays))
     made = next((type(thing) for thing in things if isinstance(thing, IndexTensor)), IndexTensor)
-    return made.of(found, out) if found.ndim else found.item()
+    wide = made.computed
+    arrays = [_array(thing, met if number >= first else None, wide) for number, thing in enumerate(things)]
+    found = np.asarray(evaluate(record, {**params, "dtype": _held(out, wide)}, arrays))
+    return made.of(found, out) if found.ndim else made.single(found, out)
 
 
-def _array(thing: Any, met: str | None) -> NDArray[Any]:
-    """Give an index tensor or number as an array that meets others in the dtype `met`, with int32 held in 64 bits."""
+def _array(thing: Any, met: str | None, wide: str) -> NDArray[Any]:
+    """Give an index tensor or number as an array that meets others in the dtype `met`, with int32 held in `wide`."""
     if not isinstance(thing, IndexTensor):
-        return number_as(thing, _held(met or meet_all((kind_of_number(thing),))))
-    narrow = met is not None and is_int(met) and met != "int32" and thing.kind == "int32"
-    return cast(thing.numpy(), _held(met)) if narrow and met is not None else thing.numpy()
+        return number_as(thing, _held(met or meet_all((kind_of_number(thing),)), wide))
+    if thing.kind != "int32":
+        return thing.numpy()
+    return cast(thing.numpy(), _held(met if met is not None and is_int(met) else "int32", wide))
 
 
-def _held(dtype: str) -> str:
-    return "int64" if dtype == "int32" else dtype
+def _held(dtype: str, wide: str) -> str:
+    return wide if dtype == "int32" else dtype
 
 
 def _spread(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tuple[int, ...]:

@@ -85,6 +85,34 @@ def test_index_arithmetic_is_that_of_int32(n: int) -> None:
     assert out.tolist() == [row.astype(np.int64).tolist() for row in wanted]
 
 
+def test_blocks_of_index_arithmetic_are_tensors() -> None:
+    """They have the methods of these; one of all elements is a scalar, and high halves of products are of 32 bits."""
+    out, high = np.zeros(9, np.int64), np.zeros(8, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def largest(a: Any, b: Any) -> Any:
+            return tl.maximum(a, b)
+
+        @triton.jit
+        def kernel(out_ptr: Any, high_ptr: Any) -> None:
+            at = tl.arange(0, 8)
+            total = (at + 2147483640).sum(0)
+            assert (total.dtype, at.numel, at.to(tl.int64).sum().dtype) == (tl.int32, 8, tl.int64)
+            tl.store(out_ptr, total * 3)
+            tl.store(out_ptr + 1 + at, at.view(2, 4).trans().reshape(8).flip() * at.max(axis=0) + at.reduce(0, largest))
+            tl.store(high_ptr + at, tl.umulhi(at * 536870911, at + 2147483640))
+
+        kernel[(1,)](out, high)
+    at = np.arange(8, dtype=np.int32)
+    total = (at + np.int32(2147483640)).sum(dtype=np.int32)
+    unsigned = [(at * np.int32(536870911)).view(np.uint32), at.astype(np.uint32) + np.uint32(2147483640)]
+    assert out.tolist() == [int(total * np.int32(3)), *(at.reshape(2, 4).T.ravel()[::-1] * 7 + 7).tolist()]
+    assert high.tolist() == [int(a) * int(b) >> 32 for a, b in zip(*unsigned, strict=True)]
+
+
 def test_pointers_add_what_int32_does_not_hold() -> None:
     """A pointer's offset is of 64 bits, and an integer of Python's that int32 lacks is refused beside one of int32."""
     with kb.triton("tiny"):
