@@ -108,6 +108,32 @@ def test_what_does_not_fit_is_told(site: Site, sort: str, target: str, told: str
     assert found == told if told == "passed" else found.startswith(told)
 
 
+def test_a_preset_of_a_module_of_one_file_is_beside_it(site: Site) -> None:
+    """As that of a package is in it."""
+    beside = site.folder / "beside.yaml"
+    beside.write_text("machine: {}")
+    told = verdict(site, "topologies", "opening_things:beside.yaml")
+    assert told.startswith(f"failed it raised ConfigError: {beside}: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("opening_things:gone.yaml", ", and '{folder}/gone.yaml' is not there"),
+        ("sys:gone.yaml", " beside a module that can be imported, not at 'sys:gone.yaml', which raised "
+         "AttributeError: module 'sys' has no attribute '__file__'"),
+        ("no_such:gone.yaml", " beside a module that can be imported, not at 'no_such:gone.yaml', which raised "
+         "ModuleNotFoundError: No module named 'no_such'"),
+    ],
+)  # fmt: skip
+def test_a_preset_without_its_file_is_told_in_a_sentence(site: Site, target: str, told: str) -> None:
+    """Without the frames of what was raised."""
+    assert verdict(site, "topologies", target) == (
+        "failed it raised PluginError: topology preset 'thing' of opening_things (source tree) must have its file"
+        f"{told.format(folder=site.folder)}; repair or reinstall opening_things (source tree)."
+    )
+
+
 def test_what_would_never_run_is_refused_where_it_is_used(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
