@@ -2,7 +2,7 @@
 
 `and`, `or`, `not` and chained comparisons of blocks are computed for each element, where Python asks a block for its
 truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`; `min` and
-`max` are Triton's. So a jit function that has any of these is compiled anew, from its source, with calls in their
+`max` are Triton's; `assert` of a block asks of each element. So a jit function that has any of these is compiled anew, from its source, with calls in their
 places; its lines, names and closure stay. Single values keep Python's rule: what is behind is not evaluated where the
 first decides.
 """
@@ -60,6 +60,15 @@ def _not(x: Any) -> Any:
     return _truths(x) == 0 if _is_block(x) else not x
 
 
+def _asserted(x: Any, message: Callable[[], Any] = str) -> Any:
+    """Give what `assert x` asks of one value; of a block each element is checked, as by `tl.device_assert`."""
+    if not _is_block(x):
+        return x
+    language: Any = current_language()
+    language.device_assert(_truths(x), str(message()))
+    return True
+
+
 def _counted(*bounds: Any) -> Any:
     """Give the numbers of a loop: scalars of int32, or of int64 where a bound is; outside of kernels Python's."""
     language: Any = current_language()
@@ -86,7 +95,7 @@ def _folded(name: str, values: Sequence[Any]) -> Any:
 
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
-    "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
+    "__asserted": _asserted, "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
 }  # fmt: skip
 
 
@@ -104,6 +113,15 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="range"), args=bounds) if "range" not in self.own:
                 self.count += 1
                 node.iter = ast.copy_location(_call("__range", *bounds), node.iter)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """Rewrite what is behind `assert`."""
+        self.generic_visit(node)
+        self.count += 1
+        none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        told = [] if node.msg is None else [ast.Lambda(none, node.msg)]
+        node.test = ast.copy_location(_call("__asserted", node.test, *told), node.test)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -64,7 +64,7 @@ class WrappingIndex(IndexTensor):
         """The same elements, which a pointer adds in 64 bits."""
         if self._strides is not None:
             return IndexTensor(self.shape, self._base, self._strides, kind=self.kind)
-        return IndexTensor(self.shape, array=self._array, kind=self.kind)
+        return IndexTensor(self.shape, array=self._array, kind=self.kind).offsets()
 
     def _meeting(self, other: Any) -> WrappingIndex:
         """Convert to the integer dtype in which this meets a number; ShapeError for one that int32 lacks."""

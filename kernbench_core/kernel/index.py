@@ -146,7 +146,9 @@ class IndexTensor:
 
     def offsets(self) -> IndexTensor:
         """The same elements as offsets of a pointer, which are of 64 bits."""
-        return self
+        if self._array is None or self._array.dtype == np.int64:
+            return self
+        return IndexTensor.of(self._array.astype(np.int64), "int64")
 
     # Shape ------------------------------------------------------------------------------------------
 

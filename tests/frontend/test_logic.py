@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,47 @@ def test_loops_of_any_length_that_call_imported_modules(tmp_path: Path) -> None:
         names: dict[str, Any] = {}
         exec(compile(path.read_text(), str(path), "exec"), names)
         assert with_logic_of_blocks(names["given"]) is not names["given"], count
+
+
+ASSERTING = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, least):
+    at = tl.arange(0, 4)
+    assert tl.program_id(0) == 0
+    assert (at >= least) and at < 4, f"above {least - 1}"
+    tl.store(x_ptr + at, at)
+"""
+
+
+def test_assert_asks_of_each_element_of_a_block(tmp_path: Path) -> None:
+    """And of a single value as Python does; what it says is told with its line. pytest compiles its own of a test's."""
+    file = tmp_path / "asserting.py"
+    file.write_text(ASSERTING)
+    with kb.triton("tiny"):
+        kernel = runpy.run_path(str(file))["kernel"]
+        x = np.zeros(4, np.int32)
+        kernel[(1,)](x, 0)
+        assert x.tolist() == [0, 1, 2, 3]
+        with pytest.raises(kb.KernbenchError) as error:
+            kernel[(1,)](x, 1)
+    assert str(error.value).startswith(f"tl.device_assert at {file}:9 must hold, and does not. above 0\n")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_offsets_of_any_integers_are_of_64_bits(dtype: str) -> None:
+    """Addresses beyond what the dtype of an index holds are reached."""
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any, KIND: tl.constexpr) -> None:  # noqa: N803
+            at = (tl.arange(0, 8) * 15 + 1).to(KIND)
+            tl.store(out_ptr + tl.arange(0, 8), tl.load(x_ptr + at))
+
+        x, out = np.arange(128, dtype=np.int64), np.zeros(8, np.int64)
+        kernel[(1,)](x, out, KIND=getattr(tl, dtype))
+    assert out.tolist() == [1 + 15 * i for i in range(8)]
