@@ -2,9 +2,9 @@
 
 `and`, `or`, `not` and chained comparisons of blocks are computed for each element, where Python asks a block for its
 truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`; `min` and
-`max` are Triton's; `assert` of a block asks of each element. So a jit function that has any of these is compiled anew, from its source, with calls in their
-places; its lines, names and closure stay. Single values keep Python's rule: what is behind is not evaluated where the
-first decides.
+`max` are Triton's; `assert` of a block asks of each element. So a jit function that has any of these is compiled
+anew, from its source, with calls in their places; its lines, names and closure stay. Single values keep Python's rule:
+what is behind is not evaluated where the first decides.
 """
 
 from __future__ import annotations

@@ -137,17 +137,17 @@ class PipelineLanguage(NumberLanguage):
         finally:
             self._loops = outer
 
-    def bring(
+    def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
     ) -> Tensor:
         """Bring a tile, or take one that was asked for before; ask for those of the iterations to come."""
         loop = self._loops[-1] if self._loops else None
         if loop is None or loop.stages < 2 or not loop.may_read_ahead(tensor):
-            return super().bring(transfer, tensor, fill, site, wait)
+            return super()._bring(transfer, tensor, fill, site, wait)
         stream, filled = loop.stream(site), b"" if fill is None else fill.array().tobytes()
         tile = stream.take(transfer, filled)
         if tile is None:
-            tile = super().bring(transfer, tensor, fill, site, wait)
+            tile = super()._bring(transfer, tensor, fill, site, wait)
         step = stream.step_to(transfer)
         if step is not None:
             self._read_ahead(loop, stream, step, transfer, tensor, fill, filled, site)
@@ -163,7 +163,7 @@ class PipelineLanguage(NumberLanguage):
             if not inside or 2 * transfer.nbytes > self._state.tcm.fit.largest_hole:
                 return
             following = evolve(transfer, regions=regions)
-            tile = super().bring(following, tensor, fill, site, wait=False)
+            tile = super()._bring(following, tensor, fill, site, wait=False)
             stream.ahead.append(_Ahead(following, filled, tile))
 
     def issue(self, command: Command, wait: bool = True) -> None:

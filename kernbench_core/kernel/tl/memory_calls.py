@@ -48,12 +48,12 @@ class MemoryLanguage(Family):
         """
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
         source = pointer.pointer if isinstance(pointer, Ref) else pointer
-        loaded = self.bring(transfer, source.tensor, self._fill(other, transfer), call_site(), wait)
+        loaded = self._bring(transfer, source.tensor, self._fill(other, transfer), call_site(), wait)
         if isinstance(other, Tensor | IndexTensor) and mask is not None:
             return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
         return loaded
 
-    def bring(
+    def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
     ) -> Tensor:
         """Load what a transfer moves, with `fill` elsewhere; with `wait`, come back when the tile is there."""
