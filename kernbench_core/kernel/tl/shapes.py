@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
+from operator import index
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
@@ -23,6 +24,16 @@ from kernbench_core.wording import brief
 
 _result_type = cache(result_type)
 _operand_type = cache(operand_type)
+
+
+def _whole(number: Any) -> int | None:
+    """Return a whole number as Python's; None for what is none, or has a shape."""
+    if getattr(number, "shape", ()):
+        return None
+    try:
+        return index(number)
+    except TypeError:
+        return None
 
 
 def free_of_memory(*things: Any) -> bool:
@@ -70,12 +81,15 @@ class ShapeLanguage(Family):
                 f"tl.{op} at {describe_site(call_site())} must be given a tensor of at least one dimension, not a "
                 "scalar; reshape it."
             )
-        if not -len(shape) <= axis < len(shape):
+        place = _whole(axis)
+        if place is None or not -len(shape) <= place < len(shape):
+            given = f"a tensor of shape {of}" if (of := getattr(axis, "shape", ())) else brief(axis)
+            other = f", or tl.{op}imum of two operands" if op in ("max", "min") and place is None else ""
             raise ShapeError(
-                f"tl.{op} at {describe_site(call_site())} must have an axis of shape {shape}, not {axis}; "
-                f"use one from {-len(shape)} to {len(shape) - 1}."
+                f"tl.{op} at {describe_site(call_site())} must have an axis of shape {shape}, not {given}; "
+                f"use one from {-len(shape)} to {len(shape) - 1}{other}."
             )
-        return axis % len(shape)
+        return place % len(shape)
 
     def _tensor(self, x: Any, op: str) -> Any:
         """Return `x`, a tensor of data or of indices; raise a sentence for anything else."""
@@ -149,7 +163,7 @@ class ShapeLanguage(Family):
         axes = [axis] if isinstance(axis, int) else list(axis)
         shape = list(shape_of(x))
         room = (1,) * (len(shape) + len(axes))
-        for at in sorted(self._axis(int(each), room, "expand_dims") for each in axes):
+        for at in sorted(self._axis(each, room, "expand_dims") for each in axes):
             shape.insert(at, 1)
         return self.reshape(x, tuple(shape))
 

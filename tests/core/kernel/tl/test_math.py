@@ -174,6 +174,28 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
         ShapeError,
         "tl.sum at LINE must have an axis of shape (6, 8), not 2; use one from -2 to 1.",
     ),
+    "axis of a fraction": (
+        lambda f, tl: tl.max(f, 1.0),
+        ShapeError,
+        "tl.max at LINE must have an axis of shape (6, 8), not 1.0; use one from -2 to 1, or tl.maximum of two "
+        "operands.",
+    ),
+    "axis of a tensor": (
+        lambda f, tl: tl.min(f, f),
+        ShapeError,
+        "tl.min at LINE must have an axis of shape (6, 8), not a tensor of shape (6, 8); use one from -2 to 1, or "
+        "tl.minimum of two operands.",
+    ),
+    "axes": (
+        lambda f, tl: tl.sum(f, (0, 1)),
+        ShapeError,
+        "tl.sum at LINE must have an axis of shape (6, 8), not (0, 1); use one from -2 to 1.",
+    ),
+    "axis by name": (
+        lambda f, tl: tl.cumsum(f, "x"),
+        ShapeError,
+        "tl.cumsum at LINE must have an axis of shape (6, 8), not 'x'; use one from -2 to 1.",
+    ),
     "reshape of a number": (
         lambda f, tl: tl.reshape(3, (1,)),
         ShapeError,
