@@ -262,6 +262,13 @@ def argument(value: Any) -> Any:
     return value
 
 
+def to_memory(value: Any) -> Any:
+    """Give an integer of Python's that goes to memory as a scalar, which is cast to the pointer's dtype."""
+    if isinstance(value, int) and not isinstance(value, bool | TypedNumber):
+        return argument(int(value))
+    return value
+
+
 class Constant:
     """What constants of compile time have in common."""
 

@@ -133,6 +133,28 @@ def test_numbers_that_a_dtype_lacks_are_refused(body: Any) -> None:
     assert str(error.value).startswith(f"a number at {here} must be one that {holds}; cast the tensor first.")
 
 
+def test_numbers_that_go_to_memory_are_cast() -> None:
+    """An integer of Python's is one of int32 that a pointer's dtype cuts: stored, exchanged, under a mask."""
+    out, small = np.zeros(6, np.uint32), np.zeros(3, np.uint8)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, small_ptr: Any, LESS: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            at = tl.arange(0, 4)
+            tl.store(out_ptr + at, tl.load(out_ptr + at, mask=at < 2, other=-1))
+            tl.store(out_ptr + 4, LESS)
+            tl.store(small_ptr, 300)
+            block = tl.make_block_ptr(small_ptr, (3,), (1,), (1,), (2,), (0,))
+            tl.store(block, -2, boundary_check=(0,))
+            tl.atomic_xchg(out_ptr + 5, -7)
+
+        kernel[(1,)](out, small, LESS=-3)
+    assert out.tolist() == [0, 0, 2**32 - 1, 2**32 - 1, 2**32 - 3, 2**32 - 7]
+    assert small.tolist() == [44, 254, 254]
+
+
 def test_numbers_of_numpy_are_given_as_pythons_are() -> None:
     """As scales that a host computes."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.frontend.language.numbers import NumberLanguage
+from kernbench_core.frontend.scalars import to_memory
 from kernbench_core.kernel.atomic_commands import (
     ORDERS,
     AtomicAnswer,
@@ -93,7 +94,7 @@ class AtomicLanguage(NumberLanguage):
         if order not in ORDERS:
             raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")
         shape = pointer.shape
-        tiles = [self._as_tensor(each, pointer.element, shape) for each in operands]
+        tiles = [self._as_tensor(to_memory(each), pointer.element, shape) for each in operands]
         known, noted = self._known_mask(mask, f"tl.{op}"), self._state.kernels.outside
         if noted is not None:
             known, _ = noted_mask(pointer, known, f"tl.{op}", self._state, noted)

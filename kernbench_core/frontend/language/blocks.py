@@ -11,6 +11,7 @@ from attrs import define, evolve, frozen
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.frontend.language.pipeline import PipelineLanguage
+from kernbench_core.frontend.scalars import to_memory
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
@@ -187,7 +188,7 @@ class BlockLanguage(PipelineLanguage):
             mask = _block_mask(pointer, mask, other, boundary_check, "tl.load")
             return super().load(pointer.pointers(), mask, padding)
         named = {name: value for name, value in named.items() if name not in _HINTS}
-        return super().load(pointer, mask, other, **named)
+        return super().load(pointer, mask, to_memory(other), **named)
 
     def store(
         self, pointer: Any, value: Any, mask: Any = None, boundary_check: Sequence[int] = (), *args: Any, **named: Any
@@ -195,10 +196,10 @@ class BlockLanguage(PipelineLanguage):
         """Store through pointers or a block pointer; hints of caches change nothing."""
         if isinstance(pointer, BlockPointer):
             mask = _block_mask(pointer, mask, None, boundary_check, "tl.store")
-            super().store(pointer.pointers(), value, mask)
+            super().store(pointer.pointers(), to_memory(value), mask)
             return
         named = {name: kept for name, kept in named.items() if name not in _HINTS}
-        super().store(pointer, value, mask, **named)
+        super().store(pointer, to_memory(value), mask, **named)
 
     def _check_base(self, base: Any, call: str) -> None:
         if not isinstance(base, Pointer) or base.shape:
