@@ -89,7 +89,7 @@ PLACES = {
     "overhead": (("run", "good", *ON, MODEL), "sip0.cube0.pe0.pe_gemm: acme_plugin.Model raised "),
     "run": (("run", "good", *ON, PROCESS), "sip0.cube0.pe0.pe_gemm: acme_plugin.Process raised "),
     "exporter": ((*SMALL, "--trace", "t.acme"), "exporter 'acme' of acme 1.5 raised "),
-    "preset": (("run", "gemm", "--topology", "acme"), "topology preset 'acme' of acme 1.5 raised "),
+    "preset": (("run", "gemm", "--topology", "acme"), "topology preset 'acme' of acme 1.5 must have its file beside "),
     "command": (("acme",), "command 'acme' of acme 1.5 raised "),
     "kernel": (("run", "good", "--topology", "tiny"), "{folder}/acme_plugin.py:12: "),
     "bench": (("run", "good", "--topology", "tiny"), "bench 'good' raised "),

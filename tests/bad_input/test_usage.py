@@ -155,7 +155,7 @@ ARRAYS = {
     "f64": (
         npy(np.ones((512, 512))),
         "parameter 'a' of bench 'gemm' must be an array of dtype f16 or bf16 or f32 or int8, not that in 'a.npy' of "
-        "float64; cast it.",
+        "f64; cast it.",
     ),
     "complex": (
         npy(np.ones((512, 512), "c8")),

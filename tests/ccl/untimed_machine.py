@@ -56,7 +56,8 @@ class Tile:
         return self._with(lambda a, b: np.multiply(a, b, dtype=a.dtype), other)
 
     def __truediv__(self, other: Any) -> Tile:
-        return self._with(lambda a, b: a.astype(np.float32) / np.float32(b), other)
+        wide = np.float64 if self.values.dtype == np.float64 else np.float32
+        return self._with(lambda a, b: a.astype(wide) / wide(b), other)
 
 
 class Send:
