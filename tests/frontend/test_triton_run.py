@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,19 @@ def test_an_error_comes_up_at_the_launch_and_a_script_goes_on_after_it() -> None
         assert x.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
         kernel[(1,)](x, x, x, 8, BLOCK=16)
         assert x.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
-    assert len(sim.launches) == 1
+    assert len(sim.launches) == 1 and sim.verified and not sim.notes
+
+
+def test_what_was_launched_before_an_error_is_not_confirmed() -> None:
+    """The error ended its run; that of the launches behind it says nothing of it."""
+    x = np.arange(8, dtype=np.float32)
+    with kb.triton("tiny") as sim:
+        kernel = add_of_vectors()
+        for n in (8, 8, 9, 8):
+            with suppress(kb.KernbenchError):
+                kernel[(1,)](x, x, x, n, BLOCK=16)
+    assert len(sim.launches) == 3 and sim.verified is False
+    assert sim.notes == ["What 2 launches before an error wrote was not confirmed, as the error ended their run."]
 
 
 def test_outside_of_runs_and_kernels_it_is_said_what_is_missing() -> None:

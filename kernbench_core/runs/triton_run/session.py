@@ -59,6 +59,7 @@ class TritonRun:
         self._trying = False
         self._pipelines = bool(options.get("pipeline_loops"))
         self._addresses = AskedAddresses()
+        self._unconfirmed = 0
 
     def data_ptr(self, array: Any) -> int:
         """Return the address of an array's first element, for kernels that find it in memory, as of `tl.pointer_type`.
@@ -82,7 +83,8 @@ class TritonRun:
         if self.result is None or self.result.branch_values.confirmed is None:
             return None
         reads = self.result.branch_values, self.result.host_reads
-        return self.result.right and all(each.confirmed == each.read for each in reads)
+        confirmed = not self._unconfirmed and all(each.confirmed == each.read for each in reads)
+        return self.result.right and confirmed
 
     def __enter__(self) -> TritonRun:
         simulation.enter(self)
@@ -144,6 +146,10 @@ class TritonRun:
     def _open_machine(self) -> HeldMachine:
         """Return the machine; an error ends a run, and a script may go on after it on a new one."""
         if not self._machine.open:
+            if before := self._machine.launched:
+                self._unconfirmed += before
+                launches = "1 launch" if before == 1 else f"{before} launches"
+                self.note(f"What {launches} before an error wrote was not confirmed, as the error ended their run.")
             self._machine = self._new()
             self._machine.begin()
         return self._machine
