@@ -23,7 +23,7 @@ from kernbench_ccl.algorithms._tiles import (
     Tile,
     TilePiece,
     ahead,
-    due_after,
+    beats_due,
     exchange,
     read,
     rounds,
@@ -216,7 +216,7 @@ def stepped_halve(
         leaving = _messages(cube, segments, range(2 * step - 1, step - 1, -1), every, step, reading=True)
         coming = _messages(cube, segments, range(step - 1, -1, -1), every, step, reading=True)
         own, done = kept.take(memory, coming), iter(finished)
-        due = due_after(call.window(call.tile), leaving, coming)
+        due = _due(tl, step, every)
         for message, x in exchange(tl, memory, leaving, coming, due, kept.tiles):
             x = call.combine(tl, x, next(own))
             if step > 1:
@@ -238,12 +238,17 @@ def stepped_double(
     while step < cube.size:
         leaving = _messages(cube, segments, range(step), every, step, reading=False)
         coming = _messages(cube, segments, range(step, 2 * step), every, step, reading=False)
-        due = due_after(tl.collective.window(tl.collective.tile), leaving, coming)
+        due = _due(tl, step, every)
         for message, x in exchange(tl, target, leaving, coming, due, kept.tiles, kept.settle):
             tl.wait(x)
             kept.result(target, message.place, message.length, x)
         step *= 2
         end_step()
+
+
+def _due(tl: Any, segments: int, every: Sequence[Tile]) -> list[int]:
+    """Return after which of the messages of so many segments each is due, so that links are filled."""
+    return beats_due([high - low for _ in range(segments) for _, low, high in every], tl.collective.window_elements)
 
 
 def _messages(
