@@ -108,7 +108,7 @@ def _values(
     errors: dict[int, float] = {}
     if free and left > 0:
         part = (search.matrix * search.at / measured[:, None])[:, free]
-        spread = np.linalg.pinv(part.T @ part) * search.badness / left
+        spread = np.linalg.pinv(part.T @ part) * search.doubt / left
         errors = {index: float(np.sqrt(max(0.0, spread[n, n]))) for n, index in enumerate(free)}
     found = zip(unknowns, values_of(unknowns, search.at), limits, strict=True)
     return tuple(FittedValue(u, v, errors.get(index), limit) for index, (u, v, limit) in enumerate(found))

@@ -75,6 +75,11 @@ class FitSearch:
         alike = np.array([at for at, badness in self.tried if badness - self.badness < NOISE**2])
         return [bool(one) for one in np.any(np.abs(alike - self.at) >= _FAR * self._sizes() * (1 - 1e-9), axis=0)]
 
+    @property
+    def doubt(self) -> float:
+        """The sum of squared errors that other terms may have as well: simulated times have steps, and are no lines."""
+        return self.badness if self._exact() else max(self.badness, len(self._measured) * _FINE**2)
+
     def run(self, at: Vector, matrix: Matrix) -> None:
         """Search from terms with the slopes of closed forms; in the end slopes are the simulation's."""
         self.matrix = matrix
