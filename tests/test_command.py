@@ -106,7 +106,7 @@ def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run) -> No
     first = (tmp_path / "a.json.gz").read_bytes()
     assert first == (tmp_path / "b.json.gz").read_bytes()
     events = json.loads(gzip.decompress(first))["traceEvents"]
-    assert {event["ph"] for event in events} == {"M", "X"}
+    assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
 
 
 def test_out_can_be_run_again(tmp_path: Path, inside: Run) -> None:
