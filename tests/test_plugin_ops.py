@@ -9,12 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import kernbench_core as kb
 from kernbench_core.cli import main as kernbench
+from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
+from kernbench_core.testing.op_checks import _record
 
 REPO = Path(__file__).parents[1]
 ACME = '''
@@ -330,3 +335,20 @@ def test_extents_of_a_shape_rule_may_be_whole_numbers_of_numpy(
     file.write_text(kernel_that("assert [*map(type, tl.whole(x).shape)] == [int]; tl.store(x_ptr, tl.whole(x))"))
     assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 0, capsys.readouterr()
     sys.modules.pop("acme_whole", None)
+
+
+def test_the_kit_gives_functions_what_a_run_gives_them() -> None:
+    """The record of the op in the log, but for places and values."""
+
+    def kernel(x_ptr: Any, tl: Any) -> None:
+        x = tl.load(x_ptr, shape=(6, 5))
+        tl.store(x_ptr, tl.exp(x) + tl.sum(x, axis=1, keepdims=True))
+
+    x = np.ones((6, 5), np.float16)
+    ran = kb.launch(kernel, x, topology="tiny").op_log
+    for name, params in (("exp", {}), ("sum", {"axis": 1, "keepdims": True})):
+        record = next(each.params for each in ran if each.params.get("op") == name)
+        made = _record(OPS[name], params, [x])
+        assert made == {key: record[key] for key in made}
+        places = {"input_addrs", "input_spaces", "input_snapshots", "dst_addr", "dst_space", "addr_space", "mask"}
+        assert set(record) - set(made) <= places
