@@ -53,7 +53,7 @@ def test_what_others_send_early_holds_up_no_step(tool: ModuleType, world: int, s
 
 
 @pytest.mark.parametrize("world", [14, 15])
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_small_messages_behind_large_ones_leave_no_link_idle(tool: ModuleType, world: int) -> None:
     """A full message to each of the others, then one of a fifteenth or a seventh of that."""
     row = tool.check(tool.Case("ccl.direct_all_gather", "switch", world, 262144, False))

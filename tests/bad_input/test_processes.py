@@ -127,7 +127,9 @@ def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("how", "line", "where"),
     [
-        ("C", "        3 ** (10**9)", "in {}, in code that never returned to Python"),
+        pytest.param(
+            "C", "        3 ** (10**9)", "in {}, in code that never returned to Python", marks=pytest.mark.slow
+        ),
         ("Python", '        while how == "Python": pass', " events in {}, which never returned to the simulator"),
     ],
     ids=["C", "Python"],
