@@ -54,7 +54,7 @@ class KernelAlone:
     launches: tuple[LaunchFigures, ...] = ()
     points: int | None = None
     _held: dict[int, HeldArray] = field(factory=dict)
-    _copies: dict[int, Array] = field(factory=dict)
+    _copies: dict[int, tuple[object, Array]] = field(factory=dict)
     _asked: list[JitLaunch] = field(factory=list)
     _trying: bool = False
     _seen: dict[object, LaunchFigures] = field(factory=dict)
@@ -66,7 +66,7 @@ class KernelAlone:
         """
         again = self._copies.get(id(value))
         if again is not None:
-            return again
+            return again[1]
         if isinstance(value, NewArray):
             array: Any = np.zeros(value.shape, value.numpy_dtype)
         elif isinstance(value, np.ndarray):
@@ -74,7 +74,7 @@ class KernelAlone:
         else:
             return value
         tensor = placed(self.rt, name, value)
-        self._copies[id(value)] = array
+        self._copies[id(value)] = value, array  # which keeps it, and so its id
         self._held[id(array)] = HeldArray(array, tensor, array.copy() if hooked else None)
         return array
 

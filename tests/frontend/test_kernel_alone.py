@@ -12,6 +12,8 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.cli import main
+from kernbench_core.frontend import alone
+from kernbench_core.host.parameters.kernel_argument import NewArray
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.dtypes import NAMES
 from tests.frontend.kernels import scaling
@@ -216,3 +218,11 @@ def test_kb_launch_takes_a_jit_function() -> None:
         "kb.launch: kernel 'scale_kernel' must be given how many programs it has; add grid=(x,), grid=(x, y) or "
         "grid=(x, y, z)."
     )
+
+
+def test_new_arrays_are_tensors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is another one, whatever object of it lives where that of an earlier one did."""
+    monkeypatch.setattr(alone, "placed", lambda *_: None)
+    kernel = alone.KernelAlone(None, None)  # type: ignore[arg-type]
+    held = [kernel.hold(f"x{i}", NewArray("f32", (4,), False), False) for i in range(20)]
+    assert len({id(each) for each in held}) == 20
