@@ -225,7 +225,9 @@ class KernelRunner:
         if isinstance(error, KernelError):
             at = "" if line in str(error) or ".py:" in str(error) else f"at {line}, "
             return type(error)(f"{error}\n  {at}in {place}")
-        told = "".join(traceback.format_exception_only(error)).strip()
+        told = f"{type(error).__qualname__}: {error}"  # the error's own words: newer Pythons add names to some
+        if not isinstance(error, AttributeError | NameError | ImportError):
+            told = "".join(traceback.format_exception_only(error)).strip()
         frames = traceback.walk_tb(error.__traceback__)
         own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]
         stack = traceback.StackSummary.extract(iter(own))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
@@ -14,11 +15,18 @@ def distribution_of(point: EntryPoint) -> tuple[str, str]:
 
     An install that was cut short may leave entry points behind without the metadata.
     """
+    dist = point.dist
+    if dist is None:
+        return "an unnamed distribution", ""
+    return _said(lambda: dist.name) or "an unnamed distribution", _said(lambda: dist.version)
+
+
+def _said(read: Callable[[], str | None]) -> str:
+    """Return what metadata say, nothing where they do not: each Python raises, or warns of, another thing then."""
     try:
-        said = (point.dist.name, point.dist.version) if point.dist is not None else (None, None)
-    except (KeyError, TypeError, AttributeError, OSError):  # what is not there raises another one in each Python
-        said = (None, None)
-    return said[0] or "an unnamed distribution", said[1] or ""
+        return read() or ""
+    except (KeyError, TypeError, AttributeError, OSError, DeprecationWarning):
+        return ""
 
 
 def import_named(module: str) -> ModuleType:
