@@ -40,6 +40,8 @@ class PeCpu(ComponentBase):
         self.dispatch_overhead_ns: float = self.params["dispatch_overhead"]
         self.prefix = node.id.rpartition(".")[0]
         self._runner: KernelRunner | None = None
+        #: By what commands name as their unit.
+        self._paths: dict[str, tuple[str, str]] = {}
 
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Run the programs that the launch gives this PE."""
@@ -52,6 +54,17 @@ class PeCpu(ComponentBase):
 
     def send_command(self, cmd: Command) -> None:
         """Put `cmd` on the wire to the unit that serves it; raise ComponentError when this PE has none that can."""
+        path = self._paths.get(cmd.serves)
+        if path is None:
+            path = self._paths[cmd.serves] = (self.id, self._unit_of(cmd))
+        cmd.path = path
+        cmd.hop = 0
+        now = self.env.now
+        cmd.born = cmd.head = cmd.tail = now
+        self.emit(cmd, now, now)
+
+    def _unit_of(self, cmd: Command) -> str:
+        """Return the unit that serves a command and its like; ComponentError where none can."""
         unit = f"{self.prefix}.{cmd.serves}"
         if unit not in self.out_ports:
             raise ComponentError(
@@ -60,11 +73,7 @@ class PeCpu(ComponentBase):
             )
         if isinstance(self.fabric.components[unit], ChannelledMemory):
             raise self._no_unit(cmd, unit)
-        cmd.path = (self.id, unit)
-        cmd.hop = 0
-        now = self.env.now
-        cmd.born = cmd.head = cmd.tail = now
-        self.emit(cmd, now, now)
+        return unit
 
     def _no_unit(self, cmd: Command, memory: str) -> ComponentError:
         """Return the error for a command that names a memory, which would take it for an access."""
