@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -18,6 +18,7 @@ from tests.conftest import examples
 
 SIPS, PES = 3, 2  # of each SIP
 SET = [f"system.sips={SIPS}", f"cube.pes={PES}"]
+LONGEST_OVERHEAD = 100.0  # ns: how far ahead components of tiny book, that of a switch
 #: A launch by the kernel's name, on PEs that no other launch has.
 Wanted = list[tuple[str, list[int]]]
 
@@ -92,6 +93,7 @@ def test_units_are_those_that_the_op_log_names_for_its_pes(launches: Wanted) -> 
 
 
 @given(owned.map(spread_out).filter(bool))
+@example([("light", [0, 1, 3, 5]), ("light", [2])])
 @examples(6)
 def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -> None:
     """A second count: of the bookings between its start and end, those that names say may be its, and no others."""
@@ -112,7 +114,10 @@ def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -
         result = run(launches)
     for launch, (_, pes) in zip(result.launches, launches, strict=True):
         found = set(launch.links["name"])
-        used = {name for name, at, took in booked if took and launch.started_ns <= at < launch.ended_ns}
+        end = launch.ended_ns
+        # What is booked by then for soon after counts as taking the gap before it, too (`Wire.busy_by`).
+        ahead = {name for name, at, _ in booked if end <= at < end + LONGEST_OVERHEAD}
+        used = {name for name, at, took in booked if took and launch.started_ns <= at < end} - ahead
         assert all(may_be_of(name, pes) for name in found)
         assert {name for name in used if may_be_of(name, pes)} <= found
         assert {use.name for use in launch.busiest if "->" in use.name} <= found
