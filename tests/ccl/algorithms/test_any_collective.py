@@ -34,6 +34,7 @@ def test_whatever_is_asked_for_is_right_and_not_below_its_bound(method, network,
     assert all(found.time_ns >= row.bound_ns > 0 for found in row.measured)
 
 
+@pytest.mark.slow
 @given(st.integers(3, 5), st.integers(1, 60), st.integers(10, 400), st.integers(1, 40))
 @settings(max_examples=4, deadline=None)
 def test_links_of_any_kind_are_filled(world, tens_of_ns, bandwidth, tiles):

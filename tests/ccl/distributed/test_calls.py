@@ -14,7 +14,7 @@ from kernbench_core.memory.placement import Shard
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.values.dtypes import NAMES, numpy_dtype
 from tests.ccl.ranks import PLUGINS, Array, data, run, started
-from tests.conftest import slow_but
+from tests.conftest import examples, slow_but
 
 SHIPPED = load_plugins()
 
@@ -132,7 +132,7 @@ def test_every_reduction(op: str, numpy: Any) -> None:
     run(program, 4)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(8, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(2, 4).flatmap(lambda n: st.lists(st.lists(st.integers(0, 5), min_size=n, max_size=n),
                                                     min_size=n, max_size=n)), st.integers(1, 3))  # fmt: skip
 def test_uneven_splits(sizes: list[list[int]], row: int) -> None:
@@ -154,6 +154,7 @@ def test_uneven_splits(sizes: list[list[int]], row: int) -> None:
     run(program, world)
 
 
+@pytest.mark.slow
 def test_a_tensor_of_rows_is_summed_where_it_lies() -> None:
     """Shapes and placements do not matter: a tensor is its elements in row-major order."""
     each = [data(rank, 64).reshape(4, 16) for rank in range(2)]

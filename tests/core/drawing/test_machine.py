@@ -119,6 +119,7 @@ def test_every_wire_is_drawn_or_told(sets: tuple[str, ...]) -> None:
             assert (edge.src, edge.dst) in drawn[part]
 
 
+@pytest.mark.slow
 def test_parts_that_are_alike_share_a_view() -> None:
     """512 PEs are not 512 pictures; ids are spelled out for each."""
     graph = machine(sets=("system.sips=4", "sip.mesh.width=4", "sip.mesh.height=4", "cube.pes=4"))
