@@ -6,10 +6,10 @@ import base64
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,6 +27,10 @@ from kernbench_core.report.section import Section
 if TYPE_CHECKING:
     from kernbench_core.registry import Registry, ReportSectionEntry
     from kernbench_core.report.run_page import RunPage
+
+
+#: Scripts of any page, before its own.
+SHARED: Final = ("core", "kept", "format", "colour")
 
 
 @attrs.frozen
@@ -64,20 +68,34 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
     scale = max(page.total_ns for page in pages) if len(pages) > 1 else None
     pages = [attrs.evolve(page, scale_ns=scale) for page in pages]
     parts = [part for part in _parts(pages, sections, strict) if part.runs]
-    texts = [asset(f"{name}.js") for name in ("core", "kept", "format", "colour")]
+    texts = [asset(f"{name}.js") for name in SHARED]
     texts += dict.fromkeys(text for part in parts for text in part.scripts())
-    scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("start.js"))]
-    style = "\n".join([page_style(), SHAPES, *(part.section.style for part in parts)])
-    return environment().get_template("page.html").render(
+    return whole_page(
+        "page.html",
+        texts,
+        "\n".join([SHAPES, *(part.section.style for part in parts)]),
         title=", ".join(dict.fromkeys(page.name for page in pages)),
         pages=list(enumerate(pages)),
         parts=parts,
         scale=scale,
         compared=compared(pages) if len(pages) > 1 else (),
+    )
+
+
+def whole_page(template: str, texts: Iterable[str], own_style: str, **values: Any) -> str:
+    """Return a page that a template of this room makes of `values`, with all of its scripts and CSS in it.
+
+    Each of `texts` is a script in a scope of its own; behind them the page starts. `own_style` adds to what any page
+    has.
+    """
+    scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("start.js"))]
+    style = "\n".join([page_style(), own_style])
+    return environment().get_template(template).render(
         scripts=[Markup(script) for script in scripts],
         style=Markup(style),
         policy=_policy(scripts, style),
         version=__version__,
+        **values,
     )  # fmt: skip
 
 
@@ -158,9 +176,9 @@ def environment(package: str = "kernbench_core.report") -> Environment:
     return made
 
 
-def asset(name: str) -> str:
-    """Return the text of a script or of CSS that comes with the page."""
-    return (resources.files("kernbench_core.report") / "static" / name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "kernbench_core.report") -> str:
+    """Return the text of a script or of CSS that comes with the pages of a package."""
+    return (resources.files(package) / "static" / name).read_text(encoding="utf-8")
 
 
 def page_style() -> str:
