@@ -29,6 +29,7 @@ from kernbench_core.cli.report import report
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
+from kernbench_core.cli.sweep.command import sweep
 from kernbench_core.cli.topology import topology
 from kernbench_core.cli.trace import trace
 from kernbench_core.cli.triton.command import triton
@@ -133,11 +134,11 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, triton, rerun, report, trace, web, list_benches, components, topology, plugin_group):
+for _command in (run, triton, rerun, sweep, report, trace, web, list_benches, components, topology, plugin_group):
     kernbench.add_command(_command)
 kernbench.params += OPTIONS
 for _title, _commands in (
-    ("Run, and look at runs", ["run", "triton", "rerun", "report", "trace", "web"]),
+    ("Run, and look at runs", ["run", "triton", "rerun", "sweep", "report", "trace", "web"]),
     ("See what there is", ["list", "components", "topology", "plugins"]),
 ):
     kernbench.add_panel(click.RichCommandPanel(_title, commands=_commands))

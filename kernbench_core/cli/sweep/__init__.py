@@ -1,0 +1,1 @@
+"""`kernbench sweep`: what it is asked for, and the rows that it prints."""

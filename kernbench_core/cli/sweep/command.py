@@ -1,0 +1,51 @@
+"""`kernbench sweep`: many runs of one bench, over machines and parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.run import run_options
+from kernbench_core.cli.shell import Shell
+from kernbench_core.process.interrupt import doing
+from kernbench_core.runs.options import RunCall, command_options
+
+#: Options of a run that no point of a sweep has: those that write files, and those that say what is varied.
+_NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items() if not option.kept)
+
+
+@click.command()
+@click.argument("bench", metavar="BENCH|PLAN.yaml|DIR", shell_complete=completed_by("benches"))
+@click.argument("arguments", metavar="[-- ARGS]", nargs=-1, type=click.UNPROCESSED)
+@click.option("--set", "sets", metavar="KEY=VALUES", multiple=True, help="Vary, or set, one configuration key.")
+@click.option(
+    "-p", "params", metavar="NAME=VALUES", multiple=True, help="Vary, or set, a parameter of the bench.",
+    shell_complete=completed_by("parameters"),
+)
+@click.option("--topology", metavar="NAMES", help="The machines to simulate.", shell_complete=completed_by("presets"))
+@click.option("--components", metavar="FILE", help="A YAML file merged over every machine, to replace components.")
+@click.option("--where", metavar="EXPR", multiple=True, help="Skip the points where this does not hold.")
+@click.option("--objective", "objectives", metavar="EXPR[,EXPR]", help="What is looked for: figures of a run.")
+@click.option("--figures", metavar="FILE.py", help="Functions (config, figures) that objectives may name.")
+@click.option("--sample", metavar="HOW", help="grid, random:N or lhs:N points; grid without it.")
+@click.option("--sample-seed", "seed", type=Whole(0), metavar="N", help="Seed of --sample.")
+@click.option("-j", "processes", type=Whole(1), metavar="N", help="Processes; one for each core without it.")
+@click.option("-o", "folder", metavar="DIR", help="Keep each point as it ends, and the tables, in this folder.")
+@click.option("--resume", is_flag=True, help="Go on with the sweep that DIR holds.")
+@click.option("--retry-failed", is_flag=True, help="Try the points again that failed.")
+@run_options(but=_NOT_OF_POINTS)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of rows.")
+@click.pass_obj
+def sweep(
+    shell: Shell, /, bench: str, folder: str | None, processes: int | None, resume: bool, retry_failed: bool,
+    as_json: bool, **asked: Any,
+) -> int:  # fmt: skip
+    """Run BENCH over machines and parameters: VALUES are lists (16,32) and ranges (100..800GB/s:log:4, 1..64:pow2)."""
+    with doing("loading kernbench"):
+        from kernbench_core.cli.sweep.session import SweepSession
+
+    with doing("planning the sweep"):
+        session = SweepSession.of(shell, bench, folder, resume or retry_failed, as_json, asked)
+    return session.run(processes, retry_failed)

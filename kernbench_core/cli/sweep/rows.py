@@ -1,0 +1,81 @@
+"""The rows of a sweep in a terminal: columns that are known before the first point has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from kernbench_core.process.terminal import shown_in_line
+from kernbench_core.sweep.axes import value_text
+from kernbench_core.sweep.plan import SweepPlan
+from kernbench_core.sweep.points import SweepPoint
+from kernbench_core.units import format_count, format_time
+
+_GAP = 2
+_STATUS, _NUMBER = 8, 10
+
+
+@define
+class Rows:
+    """Lays out the head and one row after another; columns that find no room go on in a line below."""
+
+    plan: SweepPlan
+    points: Sequence[SweepPoint]
+    width: int
+    names: list[str] = field(init=False)
+    widths: list[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        axes = [axis.name for axis in self.plan.axes]
+        head = ["#", *short_names(axes), "status", "time", *self.plan.objectives]
+        values = [max((len(_cell(p.values[name])) for p in self.points), default=0) for name in axes]
+        least = [len(str(len(self.points))), *values, _STATUS, _NUMBER, *(_NUMBER for _ in self.plan.objectives)]
+        self.names, self.widths = head, [max(pair) for pair in zip(map(len, head), least, strict=True)]
+
+    def head(self) -> str:
+        """Return the head."""
+        return self._lines(self.names)
+
+    def row(self, record: Mapping[str, Any]) -> str:
+        """Return the row of a record, with its error below it."""
+        time_ns = record["figures"].get("time_ns")
+        cells = [str(record["index"]), *(_cell(record["values"][axis.name]) for axis in self.plan.axes)]
+        cells += [record["status"], "-" if time_ns is None else format_time(time_ns)]
+        cells += ["-" if found is None else _number(found) for found in record["objectives"].values()]
+        text = self._lines(cells)
+        if record["error"] is not None:
+            sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])
+            text += f"\n    {sentence}"
+        return text
+
+    def _lines(self, cells: Sequence[str]) -> str:
+        lines, line = [], ""
+        for cell, wide in zip(cells, self.widths, strict=True):
+            if line and len(line) + _GAP + wide > self.width:
+                lines.append(line.rstrip())
+                line = "   "
+            line += f"{'' if not line else ' ' * _GAP}{shown_in_line(cell):<{wide}}"
+        return "\n".join([*lines, line.rstrip()])
+
+
+def short_names(names: Iterable[str]) -> list[str]:
+    """Return the shortest ends of dotted names that tell them apart."""
+    parts = [name.split(".") for name in names]
+    found = []
+    for own in parts:
+        for count in range(1, len(own) + 1):
+            end = own[-count:]
+            if sum(other[-count:] == end for other in parts) == 1 or count == len(own):
+                found.append(".".join(end))
+                break
+    return found
+
+
+def _cell(value: object) -> str:
+    return shown_in_line(value_text(value))
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1e4 else format_count(value)

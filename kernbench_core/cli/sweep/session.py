@@ -1,0 +1,139 @@
+"""One call of `kernbench sweep`: the plan that it asks for, its rows as they come, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from attrs import define
+
+from kernbench_core.cli.columns import width
+from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.sweep.progress import SweepProgress
+from kernbench_core.cli.sweep.rows import Rows
+from kernbench_core.errors import UsageError
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.result import json_text
+from kernbench_core.sweep.asked import plan_of
+from kernbench_core.sweep.folder import SweepFolder, SweepResult, is_sweep, read_sweep
+from kernbench_core.sweep.plan import OPTIONS, SweepPlan
+from kernbench_core.sweep.sweeping import PlannedSweep, planned, run_planned
+from kernbench_core.sweep.table import rows_of
+
+_FAILED = 1
+
+
+@define
+class SweepSession:
+    """A sweep that can begin, or one to look at: `planned` is None for that."""
+
+    shell: Shell
+    folder: str | None
+    as_json: bool
+    planned: PlannedSweep | None
+    rows: Rows | None = None
+    progress: SweepProgress | None = None
+
+    @classmethod
+    def of(
+        cls, shell: Shell, bench: str, folder: str | None, goes_on: bool, as_json: bool, asked: dict[str, Any]
+    ) -> SweepSession:
+        """Plan a sweep of what the command line asks for; raise the KernbenchError that says all that is wrong."""
+        if is_sweep(bench):
+            _require_alone(bench, folder, asked)
+            if not goes_on:
+                return cls(shell, bench, as_json, None)
+            return cls(shell, bench, as_json, planned(read_sweep(bench).plan, shell.plugins))
+        if goes_on and (folder is None or not is_sweep(folder)):
+            raise UsageError(
+                "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in place of BENCH; "
+                "drop them to begin one."
+            )
+        return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
+
+    def run(self, processes: int | None, retry_failed: bool) -> int:
+        """Carry the sweep out and print it; return the exit code."""
+        if self.planned is None:
+            assert self.folder is not None, "it is what is looked at"
+            return self._shown(read_sweep(self.folder))
+        self.rows = Rows(self.planned.plan, self.planned.points, width())
+        self.progress = SweepProgress(self.planned.plan.bench, len(self.planned.points), enabled=not self.as_json)
+        with self.progress:
+            done = run_planned(
+                self.planned, self.shell.plugins, folder=self.folder, processes=processes, retry_failed=retry_failed,
+                begin=self._begin, tell=self._tell,
+            )  # fmt: skip
+        return self._end(done)
+
+    def _begin(self, folder: SweepFolder) -> None:
+        """Print the head, and the rows of what is recorded already."""
+        assert self.planned is not None and self.progress is not None and self.rows is not None
+        known = [folder.records[point.key] for point in self.planned.points if point.key in folder.records]
+        self.progress.began(len(known))
+        if not self.as_json:
+            click.secho(self.rows.head(), bold=True)
+            for record in known:
+                click.echo(self.rows.row(record))
+
+    def _tell(self, record: Mapping[str, Any]) -> None:
+        assert self.progress is not None and self.rows is not None
+        self.progress.told(record)
+        if not self.as_json:
+            click.echo(self.rows.row(record))
+
+    def _shown(self, sweep: SweepResult) -> int:
+        from kernbench_core.sweep.points import point_of
+
+        if not self.as_json:
+            rows = Rows(sweep.plan, [point_of(sweep.plan, each["values"], 0) for each in sweep.records], width())
+            click.secho(rows.head(), bold=True)
+            for record in sweep.records:
+                click.echo(rows.row(record))
+        return self._end(sweep)
+
+    def _end(self, sweep: SweepResult) -> int:
+        """Sum up; return 1 where a point failed or is wrong."""
+        counts: dict[str, int] = {}
+        for record in sweep.records:
+            counts[record["status"]] = counts.get(record["status"], 0) + 1
+        if self.as_json:
+            told = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
+            click.echo(json_text({**told, "counts": counts, "points": rows_of(sweep)}))
+        else:
+            total = sum(counts.values())
+            parts = ", ".join(f"{count} {status}" for status, count in counts.items())
+            where = "" if self.folder is None else f"; kept in {self.folder}"
+            click.echo(shown(f"{total} {'point' if total == 1 else 'points'}: {parts}{where}"))
+        return _FAILED if set(counts) - {"ok"} else 0
+
+
+def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
+    options = {name: asked.pop(name) for name in OPTIONS if name in asked}
+    plan = SweepPlan(bench=bench, options=_changed(options))
+    arguments = asked.pop("arguments")
+    asked["where"] = asked["where"] or None
+    return plan_of(plan, arguments=arguments or None, **asked)
+
+
+def _changed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that are not as they are by default."""
+    import attrs
+
+    from kernbench_core.runs.options import RunOptions
+
+    fields = attrs.fields_dict(RunOptions)
+    return {name: value for name, value in options.items() if value != fields[name].default}
+
+
+def _require_alone(bench: str, folder: str | None, asked: Mapping[str, Any]) -> None:
+    """Raise UsageError where a sweep that is there is given another folder, or other points."""
+    if folder is not None and Path(folder) != Path(bench):
+        raise UsageError(f"-o must be left out with the folder of a sweep, {bench!r}, which it goes on in.")
+    for name in ("sets", "params", "topology", "components", "where", "objectives", "figures", "sample", "seed"):
+        if asked.get(name):
+            raise UsageError(
+                f"the folder of a sweep, {bench!r}, must be given alone, as it holds its plan; begin another sweep in "
+                "another folder to change it."
+            )

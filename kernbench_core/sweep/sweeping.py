@@ -1,0 +1,86 @@
+"""A whole sweep, as notebooks and the command line call it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from kernbench_core.errors import UsageError
+from kernbench_core.sweep.check import check_plan
+from kernbench_core.sweep.drive import carry_out, digests_of
+from kernbench_core.sweep.evaluate import evaluate
+from kernbench_core.sweep.executors.base import Executor
+from kernbench_core.sweep.executors.local import LocalExecutor
+from kernbench_core.sweep.folder import SweepFolder, SweepResult, open_sweep
+from kernbench_core.sweep.plan import SweepPlan
+from kernbench_core.sweep.points import SweepPoint, points_of
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+
+
+@frozen
+class PlannedSweep:
+    """A plan that was checked, with its points, and how many its constraints left out."""
+
+    plan: SweepPlan
+    points: tuple[SweepPoint, ...]
+    skipped: int = 0
+
+
+def planned(plan: SweepPlan, plugins: Plugins) -> PlannedSweep:
+    """Lay out the points of a plan, and check it; raise the KernbenchError that says all that is wrong with it."""
+    points = tuple(points_of(plan))
+    check_plan(plan, plugins, [point.values for point in points])
+    if not points:
+        raise UsageError("a sweep must have a point, and has none; give it other values, or drop a --where.")
+    return PlannedSweep(plan, points)
+
+
+def run_planned(
+    sweep: PlannedSweep,
+    plugins: Plugins,
+    *,
+    folder: str | Path | None = None,
+    processes: int | None = None,
+    retry_failed: bool = False,
+    begin: Callable[[SweepFolder], None] = lambda _: None,
+    tell: Callable[[Mapping[str, Any]], None] = lambda _: None,
+) -> SweepResult:
+    """Carry out a checked sweep, in a folder that is removed where none is given; go on with one that is there.
+
+    `begin` is called with the folder before the first point, and `tell` with each record once it is kept.
+    """
+    with _folder(folder) as path, open_sweep(path, sweep.plan, digests_of(sweep.plan)) as opened:
+        begin(opened)
+        with _executor(plugins, min(processes or cores(), len(sweep.points))) as executor:
+            return carry_out(opened, sweep.points, executor, tell, retry_failed=retry_failed)
+
+
+@contextmanager
+def _executor(plugins: Plugins, processes: int) -> Iterator[Executor]:
+    """Give the executor of this machine; its processes end with the block."""
+    with LocalExecutor(processes, work=partial(evaluate, plugins=plugins)) as executor:
+        yield executor
+
+
+@contextmanager
+def _folder(folder: str | Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield Path(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="kernbench-sweep-") as path:
+        yield Path(path)
+
+
+def cores() -> int:
+    """Return how many processes this machine carries out at once."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
