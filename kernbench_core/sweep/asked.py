@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 
 from kernbench_core.errors import ConfigError, KernbenchError
-from kernbench_core.sweep.axes import PARAM, SET, TOPOLOGY, Axis, read_axis, split_values
+from kernbench_core.sweep.axes import PARAM, SET, TOPOLOGY, Axis, read_axis
+from kernbench_core.sweep.objectives import split_commas
 from kernbench_core.sweep.plan import SweepPlan
 from kernbench_core.wording import brief, in_a_line
 
@@ -54,7 +55,7 @@ def plan_of(
     if problems:
         raise ConfigError(*problems)
     if objectives is not None:
-        changes["objectives"] = tuple(split_values(objectives))
+        changes["objectives"] = tuple(text.strip() for text in split_commas(objectives))
     changes = {name: value for name, value in changes.items() if value is not None}
     return attrs.evolve(plan, axes=tuple(axes.values()), set=fixed[SET], params=fixed[PARAM], **changes)
 

@@ -128,6 +128,19 @@ def setting_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def short_names(names: Iterable[str]) -> list[str]:
+    """Return the shortest ends of dotted names that tell them apart."""
+    parts = [name.split(".") for name in names]
+    found = []
+    for own in parts:
+        for count in range(1, len(own) + 1):
+            end = own[-count:]
+            if sum(other[-count:] == end for other in parts) == 1 or count == len(own):
+                found.append(".".join(end))
+                break
+    return found
+
+
 def split_values(text: str) -> list[str]:
     """Divide a text at the commas that stand in no bracket and no quotes; `empty:f32:8,4` is one value."""
     found: list[str] = []

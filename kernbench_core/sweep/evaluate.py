@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.sweep.constraints import short_values
+from kernbench_core.sweep.figure_functions import read_figures
+from kernbench_core.sweep.objectives import measure, parse_objective
 from kernbench_core.sweep.plan import SweepPlan, params_of, settings_of
 from kernbench_core.sweep.points import SweepPoint
 
@@ -52,8 +55,8 @@ def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str
             warnings.simplefilter("ignore", KernbenchWarning)  # whoever planned the sweep was told
             result = _result(job, warm() if plugins is None else plugins)
             record["op_log_sha256"] = result.op_log_sha256
+            record["figures"], record["objectives"] = _measured(job, result)
             record["status"] = "ok" if result.right else "wrong"
-            record["figures"] = _figures(result)
     except INTERRUPTS:
         raise
     except BaseException as error:
@@ -68,7 +71,7 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
         **{name: job[name] for name in ("key", "index", "values")},
         "status": "error",
         "figures": {},
-        "objectives": dict.fromkeys(job["objectives"]),
+        "objectives": {objective_of(text).name: None for text in job["objectives"]},
         "error": None,
         "cache_key": None,
         "op_log_sha256": None,
@@ -90,6 +93,12 @@ def failure(error: BaseException) -> dict[str, Any]:
         status, sentence = "limit", "the memory of this process is exhausted; give it more, or a smaller problem."
     code = error.exit_code if isinstance(error, KernbenchError) else _OWN_FAULT
     return {"status": status, "error": {"kind": type(error).__name__, "exit_code": code, "sentence": sentence}}
+
+
+objective_of = functools.cache(parse_objective)
+"""Read an objective, each text once in a process."""
+functions_in = functools.cache(read_figures)
+"""Read a file of functions, once in a process."""
 
 
 @functools.cache
@@ -116,5 +125,8 @@ def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
     )
 
 
-def _figures(result: RunResult) -> dict[str, Any]:
-    return {"time_ns": result.total_ns, **{f"{name}_ns": ns for name, ns in result.phases.items()}}
+def _measured(job: Mapping[str, Any], result: RunResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures and the objectives of a run."""
+    functions = None if job["figures_file"] is None else functions_in(job["figures_file"])
+    values = short_values(job["values"], job["values"])
+    return measure(result, [objective_of(text) for text in job["objectives"]], functions, values)

@@ -84,7 +84,7 @@ def _ends(axis: Axis) -> str:
 
 
 def _latin(axes: tuple[Axis, ...], count: int, draw: random.Random) -> Iterator[tuple[object, ...]]:
-    """Yield a Latin hypercube: of `count` equal parts of each axis, each has one point; values are had equally often."""
+    """Yield a Latin hypercube: of `count` equal parts of each axis, each has one point; a list is had evenly."""
     columns = []
     for axis in axes:
         parts = [number for _, number in sorted((draw.random(), number) for number in range(count))]

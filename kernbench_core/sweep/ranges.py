@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from kernbench_core.params import did_you_mean
-from kernbench_core.units import DIMENSIONS, Dimension, format_bytes, parse_quantity
+from kernbench_core.units import DIMENSIONS, Dimension
 from kernbench_core.wording import brief
 
 #: How many values one range may have.
@@ -81,12 +81,12 @@ class ValueRange:
         if not self.units[0]:
             return math.floor(number + Fraction(1, 2)) if self.whole else float(f"{float(number):.{_DIGITS}g}")
         kind = _dimension(self.units[0])
-        if kind.integral:
-            count = math.floor(number + Fraction(1, 2))
-            text = format_bytes(count)
-            return text if parse_quantity(text, kind.name) == count else f"{count} B"
+        number = Fraction(math.floor(number + Fraction(1, 2))) if kind.integral else number
         unit = self.units[1] if number >= kind.units[self.units[1]] else self.units[0]
-        return f"{float(number / kind.units[unit]):.{_DIGITS}g} {unit}"
+        text = f"{float(number / kind.units[unit]):.{_DIGITS}g} {unit}"
+        if kind.integral and Fraction(text.split()[0]) * kind.units[unit] != number:
+            return f"{number} B"
+        return text
 
     @property
     def _least(self) -> Fraction:

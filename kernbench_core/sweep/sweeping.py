@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from kernbench_core.errors import UsageError
-from kernbench_core.sweep.check import check_plan
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.sweep.check import PlanCheck
+from kernbench_core.sweep.constraints import kept_points
 from kernbench_core.sweep.drive import carry_out, digests_of
 from kernbench_core.sweep.evaluate import evaluate
 from kernbench_core.sweep.executors.base import Executor
@@ -37,11 +38,18 @@ class PlannedSweep:
 
 def planned(plan: SweepPlan, plugins: Plugins) -> PlannedSweep:
     """Lay out the points of a plan, and check it; raise the KernbenchError that says all that is wrong with it."""
-    points = tuple(points_of(plan))
-    check_plan(plan, plugins, [point.values for point in points])
+    check = PlanCheck(plan, plugins)
+    where, problems = check.expressions()
+    laid = tuple(points_of(plan))
+    points = laid if problems else tuple(kept_points(laid, where, check.names))
+    problems += check.values([point.values for point in points or laid])
+    if problems:
+        raise ConfigError(*problems)
     if not points:
-        raise UsageError("a sweep must have a point, and has none; give it other values, or drop a --where.")
-    return PlannedSweep(plan, points)
+        raise UsageError(
+            f"a sweep must have a point, and --where leaves out all {len(laid):,}; give other values, or drop one."
+        )
+    return PlannedSweep(plan, points, len(laid) - len(points))
 
 
 def run_planned(

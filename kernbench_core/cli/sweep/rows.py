@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
 
 from kernbench_core.process.terminal import shown_in_line
-from kernbench_core.sweep.axes import value_text
+from kernbench_core.sweep.axes import short_names, value_text
+from kernbench_core.sweep.objectives import parse_objective
 from kernbench_core.sweep.plan import SweepPlan
 from kernbench_core.sweep.points import SweepPoint
 from kernbench_core.units import format_count, format_time
@@ -24,14 +25,17 @@ class Rows:
     plan: SweepPlan
     points: Sequence[SweepPoint]
     width: int
+    timed: list[str] = field(init=False)
     names: list[str] = field(init=False)
     widths: list[int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         axes = [axis.name for axis in self.plan.axes]
-        head = ["#", *short_names(axes), "status", "time", *self.plan.objectives]
+        objectives = [parse_objective(text).name for text in self.plan.objectives]
+        self.timed = [] if {"time", "time_ns"} & set(objectives) else ["time"]
+        head = ["#", *short_names(axes), "status", *self.timed, *objectives]
         values = [max((len(_cell(p.values[name])) for p in self.points), default=0) for name in axes]
-        least = [len(str(len(self.points))), *values, _STATUS, _NUMBER, *(_NUMBER for _ in self.plan.objectives)]
+        least = [len(str(len(self.points))), *values, _STATUS, *(_NUMBER for _ in (*self.timed, *objectives))]
         self.names, self.widths = head, [max(pair) for pair in zip(map(len, head), least, strict=True)]
 
     def head(self) -> str:
@@ -40,10 +44,9 @@ class Rows:
 
     def row(self, record: Mapping[str, Any]) -> str:
         """Return the row of a record, with its error below it."""
-        time_ns = record["figures"].get("time_ns")
+        numbers = {**{name: record["figures"].get("time_ns") for name in self.timed}, **record["objectives"]}
         cells = [str(record["index"]), *(_cell(record["values"][axis.name]) for axis in self.plan.axes)]
-        cells += [record["status"], "-" if time_ns is None else format_time(time_ns)]
-        cells += ["-" if found is None else _number(found) for found in record["objectives"].values()]
+        cells += [record["status"], *(_number(name, found) for name, found in numbers.items())]
         text = self._lines(cells)
         if record["error"] is not None:
             sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])
@@ -60,22 +63,14 @@ class Rows:
         return "\n".join([*lines, line.rstrip()])
 
 
-def short_names(names: Iterable[str]) -> list[str]:
-    """Return the shortest ends of dotted names that tell them apart."""
-    parts = [name.split(".") for name in names]
-    found = []
-    for own in parts:
-        for count in range(1, len(own) + 1):
-            end = own[-count:]
-            if sum(other[-count:] == end for other in parts) == 1 or count == len(own):
-                found.append(".".join(end))
-                break
-    return found
-
-
 def _cell(value: object) -> str:
     return shown_in_line(value_text(value))
 
 
-def _number(value: float) -> str:
+def _number(name: str, value: float | None) -> str:
+    """Write a figure; of a time that is one, with its unit."""
+    if value is None:
+        return "-"
+    if name in ("time", "time_ns"):
+        return format_time(value)
     return f"{value:.4g}" if abs(value) < 1e4 else format_count(value)
