@@ -58,25 +58,28 @@ def run_planned(
     *,
     folder: str | Path | None = None,
     processes: int | None = None,
+    scheduler: str | None = None,
+    patience_s: float | None = None,
     retry_failed: bool = False,
     begin: Callable[[SweepFolder], None] = lambda _: None,
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> SweepResult:
     """Carry out a checked sweep, in a folder that is removed where none is given; go on with one that is there.
 
-    `begin` is called with the folder before the first point, and `tell` with each record once it is kept.
+    `begin` is called with the folder before the first point, and `tell` with each record once it is kept. Points are
+    carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that goes
+    away, or has no workers, it is waited for at most `patience_s`, by default a minute.
     """
+    if scheduler is None:
+        count = min(processes or cores(), len(sweep.points))
+        executor: Executor = LocalExecutor(count, work=partial(evaluate, plugins=plugins))
+    else:
+        from kernbench_core.sweep.executors.cluster import ClusterExecutor
+
+        executor = ClusterExecutor.for_plan(sweep.plan, plugins, scheduler, patience_s)
     with _folder(folder) as path, open_sweep(path, sweep.plan, digests_of(sweep.plan)) as opened:
         begin(opened)
-        with _executor(plugins, min(processes or cores(), len(sweep.points))) as executor:
-            return carry_out(opened, sweep.points, executor, tell, retry_failed=retry_failed)
-
-
-@contextmanager
-def _executor(plugins: Plugins, processes: int) -> Iterator[Executor]:
-    """Give the executor of this machine; its processes end with the block."""
-    with LocalExecutor(processes, work=partial(evaluate, plugins=plugins)) as executor:
-        yield executor
+        return carry_out(opened, sweep.points, executor, tell, retry_failed=retry_failed)
 
 
 @contextmanager

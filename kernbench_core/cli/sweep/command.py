@@ -6,9 +6,10 @@ from typing import Any
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.option_types import Time, Whole, completed_by
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.runs.options import RunCall, command_options
 
@@ -32,6 +33,11 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.option("--sample", metavar="HOW", help="grid, random:N or lhs:N points; grid without it.")
 @click.option("--sample-seed", "seed", type=Whole(0), metavar="N", help="Seed of --sample.")
 @click.option("-j", "processes", type=Whole(1), metavar="N", help="Processes; one for each core without it.")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Have the workers of this Dask scheduler run the points.")
+@click.option(
+    "--patience", "patience_s", type=Time("5 min", 1e-9), metavar="T",
+    help="Wait so long for a scheduler that goes away, or has no workers; 60 s without it.",
+)
 @click.option("-o", "folder", metavar="DIR", help="Keep each point as it ends, and the tables, in this folder.")
 @click.option("--resume", is_flag=True, help="Go on with the sweep that DIR holds.")
 @click.option("--retry-failed", is_flag=True, help="Try the points again that failed.")
@@ -39,13 +45,22 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of rows.")
 @click.pass_obj
 def sweep(
-    shell: Shell, /, bench: str, folder: str | None, processes: int | None, resume: bool, retry_failed: bool,
-    as_json: bool, **asked: Any,
+    shell: Shell, /, bench: str, folder: str | None, processes: int | None, scheduler: str | None,
+    patience_s: float | None, resume: bool, retry_failed: bool, as_json: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Run BENCH over machines and parameters: VALUES are lists (16,32) and ranges (100..800GB/s:log:4, 1..64:pow2)."""
+    _check_where(processes, scheduler, patience_s)
     with doing("loading kernbench"):
         from kernbench_core.cli.sweep.session import SweepSession
 
     with doing("planning the sweep"):
         session = SweepSession.of(shell, bench, folder, resume or retry_failed, as_json, asked)
-    return session.run(processes, retry_failed)
+    return session.run(processes=processes, scheduler=scheduler, patience_s=patience_s, retry_failed=retry_failed)
+
+
+def _check_where(processes: int | None, scheduler: str | None, patience_s: float | None) -> None:
+    """Raise UsageError for what says in two ways where points are carried out."""
+    if scheduler is not None and processes is not None:
+        raise UsageError("-j must be left out with --scheduler, whose workers say how many points run at once.")
+    if scheduler is None and patience_s is not None:
+        raise UsageError("--patience must be given with --scheduler, which it is for.")

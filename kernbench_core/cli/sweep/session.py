@@ -53,8 +53,8 @@ class SweepSession:
             )
         return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
 
-    def run(self, processes: int | None, retry_failed: bool) -> int:
-        """Carry the sweep out and print it; return the exit code."""
+    def run(self, **how: Any) -> int:
+        """Carry the sweep out and print it; return the exit code. `how` is what `run_planned` takes."""
         if self.planned is None:
             assert self.folder is not None, "it is what is looked at"
             return self._shown(read_sweep(self.folder))
@@ -62,9 +62,8 @@ class SweepSession:
         self.progress = SweepProgress(self.planned.plan.bench, len(self.planned.points), enabled=not self.as_json)
         with self.progress:
             done = run_planned(
-                self.planned, self.shell.plugins, folder=self.folder, processes=processes, retry_failed=retry_failed,
-                begin=self._begin, tell=self._tell,
-            )  # fmt: skip
+                self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, tell=self._tell, **how
+            )
         return self._end(done)
 
     def _begin(self, folder: SweepFolder) -> None:
