@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from kernbench_core.sweep.points import SweepPoint
 
 
-def short_values(plan_names: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the names of axes, and by their shortest ends that tell them apart, but for names of figures."""
-    names = list(plan_names)
-    shorts = zip(short_names(names), names, strict=True)
+def with_short_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by name, and by the shortest ends of names that tell them apart, but for names of figures."""
+    shorts = zip(short_names(values), values, strict=True)
     return {**{short: values[name] for short, name in shorts if not may_be_figure(short)}, **values}
 
 
@@ -39,8 +38,8 @@ class NamedValues:
     def of(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return all names at a point, with their values."""
         run = self.plan.run_of(values)
-        axes = short_values([axis.name for axis in self.plan.axes], values)
-        return {**self._machine(run["topology"]), **self._params(run), **run["set"], **run["params"], **axes}
+        given = with_short_names({**run["set"], **run["params"], **values})
+        return {**self._machine(run["topology"]), **self._params(run), **given}
 
     def _machine(self, topology: str) -> dict[str, Any]:
         """Return the configuration without what is varied; empty where it cannot be read, which is told elsewhere."""

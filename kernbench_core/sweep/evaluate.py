@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.sweep.constraints import short_values
+from kernbench_core.sweep.constraints import with_short_names
 from kernbench_core.sweep.figure_functions import read_figures
 from kernbench_core.sweep.objectives import measure, parse_objective
 from kernbench_core.sweep.plan import SweepPlan, params_of, settings_of
@@ -128,5 +128,5 @@ def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
 def _measured(job: Mapping[str, Any], result: RunResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures and the objectives of a run."""
     functions = None if job["figures_file"] is None else functions_in(job["figures_file"])
-    values = short_values(job["values"], job["values"])
+    values = with_short_names({**job["run"]["set"], **job["run"]["params"], **job["values"]})
     return measure(result, [objective_of(text) for text in job["objectives"]], functions, values)

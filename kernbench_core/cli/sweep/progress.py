@@ -27,9 +27,14 @@ class SweepProgress(ProgressDisplay):
         self._done += 1
         self._failed += record["status"] != "ok"
 
+    @property
+    def over(self) -> int:
+        """How many points are over."""
+        return self._before + self._done
+
     def forms(self) -> tuple[str, ...]:
         """Return what stands behind the title, the longest form first."""
-        over = self._before + self._done
+        over = self.over
         took_s = time.monotonic() - self._since
         count = f"{over} of {self._of} points"
         left_s = took_s / self._done * (self._of - over) if self._done else None

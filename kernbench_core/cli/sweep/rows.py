@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import rich_click as click
 from attrs import define, field
 
 from kernbench_core.process.terminal import shown_in_line
@@ -61,6 +64,38 @@ class Rows:
                 line = "   "
             line += f"{'' if not line else ' ' * _GAP}{shown_in_line(cell):<{wide}}"
         return "\n".join([*lines, line.rstrip()])
+
+
+@define
+class RowPrinter:
+    """Prints rows as they come: in a terminal at once, elsewhere in the order of the points, so that it is one text."""
+
+    rows: Rows
+    waiting: dict[int, Mapping[str, Any]] = field(factory=dict)
+    order: deque[int] = field(init=False)
+    at_once: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.order = deque(point.index for point in self.rows.points)
+        self.at_once = sys.stdout.isatty()
+
+    def head(self) -> None:
+        """Print the head."""
+        click.secho(self.rows.head(), bold=True)
+
+    def row(self, record: Mapping[str, Any]) -> None:
+        """Print the row of a record, or keep it until those before it have come."""
+        if self.at_once or record["index"] not in self.order:
+            click.echo(self.rows.row(record))
+            return
+        self.waiting[record["index"]] = record
+        while self.order and self.order[0] in self.waiting:
+            click.echo(self.rows.row(self.waiting.pop(self.order.popleft())))
+
+    def rest(self) -> None:
+        """Print the rows that wait for others which do not come any more."""
+        for index in sorted(self.waiting):
+            click.echo(self.rows.row(self.waiting.pop(index)))
 
 
 def _cell(value: object) -> str:

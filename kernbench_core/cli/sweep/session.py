@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,15 @@ from attrs import define
 from kernbench_core.cli.columns import width
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.sweep.progress import SweepProgress
-from kernbench_core.cli.sweep.rows import Rows
+from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
 from kernbench_core.sweep.asked import plan_of
 from kernbench_core.sweep.folder import SweepFolder, SweepResult, is_sweep, read_sweep
 from kernbench_core.sweep.plan import OPTIONS, SweepPlan
+from kernbench_core.sweep.plan_file import read_plan
+from kernbench_core.sweep.points import SweepPoint
 from kernbench_core.sweep.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.sweep.table import rows_of
 
@@ -33,7 +35,7 @@ class SweepSession:
     folder: str | None
     as_json: bool
     planned: PlannedSweep | None
-    rows: Rows | None = None
+    rows: RowPrinter | None = None
     progress: SweepProgress | None = None
 
     @classmethod
@@ -58,42 +60,63 @@ class SweepSession:
         if self.planned is None:
             assert self.folder is not None, "it is what is looked at"
             return self._shown(read_sweep(self.folder))
-        self.rows = Rows(self.planned.plan, self.planned.points, width())
-        self.progress = SweepProgress(self.planned.plan.bench, len(self.planned.points), enabled=not self.as_json)
-        with self.progress:
-            done = run_planned(
-                self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, tell=self._tell, **how
-            )
+        self._plan_rows(self.planned.plan, self.planned.points)
+        title, of = Path(self.planned.plan.bench).name, len(self.planned.points)
+        self.progress = SweepProgress(title, of, enabled=not self.as_json)
+        try:
+            with self.progress:
+                done = run_planned(
+                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, tell=self._tell, **how
+                )
+        except BaseException as error:
+            self._rest()
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note(self._interrupted(of))
+            raise
         return self._end(done)
+
+    def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint]) -> None:
+        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width()))
 
     def _begin(self, folder: SweepFolder) -> None:
         """Print the head, and the rows of what is recorded already."""
-        assert self.planned is not None and self.progress is not None and self.rows is not None
+        assert self.planned is not None and self.progress is not None, "a sweep begins when it is planned"
         known = [folder.records[point.key] for point in self.planned.points if point.key in folder.records]
         self.progress.began(len(known))
-        if not self.as_json:
-            click.secho(self.rows.head(), bold=True)
+        if self.rows is not None:
+            self.rows.head()
             for record in known:
-                click.echo(self.rows.row(record))
+                self.rows.row(record)
 
     def _tell(self, record: Mapping[str, Any]) -> None:
-        assert self.progress is not None and self.rows is not None
-        self.progress.told(record)
-        if not self.as_json:
-            click.echo(self.rows.row(record))
+        if self.progress is not None:
+            self.progress.told(record)
+        if self.rows is not None:
+            self.rows.row(record)
+
+    def _rest(self) -> None:
+        if self.rows is not None:
+            self.rows.rest()
+
+    def _interrupted(self, of: int) -> str:
+        over = 0 if self.progress is None else self.progress.over
+        count = f"after {over} of {of} points"
+        if self.folder is None:
+            return f"{count}; with -o DIR they would be kept"
+        return f"{count}, which are kept; go on with 'kernbench sweep {self.folder} --resume'"
 
     def _shown(self, sweep: SweepResult) -> int:
-        from kernbench_core.sweep.points import point_of
-
-        if not self.as_json:
-            rows = Rows(sweep.plan, [point_of(sweep.plan, each["values"], 0) for each in sweep.records], width())
-            click.secho(rows.head(), bold=True)
+        points = [SweepPoint(record["values"], record["key"], record["index"]) for record in sweep.records]
+        self._plan_rows(sweep.plan, points)
+        if self.rows is not None:
+            self.rows.head()
             for record in sweep.records:
-                click.echo(rows.row(record))
+                self.rows.row(record)
         return self._end(sweep)
 
     def _end(self, sweep: SweepResult) -> int:
         """Sum up; return 1 where a point failed or is wrong."""
+        self._rest()
         counts: dict[str, int] = {}
         for record in sweep.records:
             counts[record["status"]] = counts.get(record["status"], 0) + 1
@@ -110,10 +133,11 @@ class SweepSession:
 
 def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
     options = {name: asked.pop(name) for name in OPTIONS if name in asked}
-    plan = SweepPlan(bench=bench, options=_changed(options))
-    arguments = asked.pop("arguments")
-    asked["where"] = asked["where"] or None
-    return plan_of(plan, arguments=arguments or None, **asked)
+    is_file = Path(bench).suffix in (".yaml", ".yml")
+    plan = read_plan(bench) if is_file else SweepPlan(bench=bench)
+    for name in ("arguments", "where"):
+        asked[name] = asked[name] or None
+    return plan_of(plan, options={**plan.options, **_changed(options)}, **asked)
 
 
 def _changed(options: Mapping[str, Any]) -> dict[str, Any]:
