@@ -15,7 +15,7 @@ import pytest
 REPO = Path(__file__).parents[2]
 ROOMS = (
     "calibration", "compute", "drawing", "engine", "host", "kernel", "memory", "oplog", "process", "report", "runs",
-    "sweep", "timeline", "topology", "values", "web", "wording",
+    "sweeps", "timeline", "topology", "values", "web", "wording",
 )  # fmt: skip
 #: Files that are rooms of their own: vocabularies, and the records of ops.
 OPEN = {

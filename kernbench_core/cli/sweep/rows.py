@@ -11,10 +11,10 @@ import rich_click as click
 from attrs import define, field
 
 from kernbench_core.process.terminal import shown_in_line
-from kernbench_core.sweep.axes import short_names, value_text
-from kernbench_core.sweep.objectives import parse_objective
-from kernbench_core.sweep.plan import SweepPlan
-from kernbench_core.sweep.points import SweepPoint
+from kernbench_core.sweeps.axes import short_names, value_text
+from kernbench_core.sweeps.objectives import parse_objective
+from kernbench_core.sweeps.plan import SweepPlan
+from kernbench_core.sweeps.points import SweepPoint
 from kernbench_core.units import format_count, format_time
 
 _GAP = 2

@@ -16,13 +16,13 @@ from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
-from kernbench_core.sweep.asked import plan_of
-from kernbench_core.sweep.folder import SweepFolder, SweepResult, is_sweep, read_sweep
-from kernbench_core.sweep.plan import OPTIONS, SweepPlan
-from kernbench_core.sweep.plan_file import read_plan
-from kernbench_core.sweep.points import SweepPoint
-from kernbench_core.sweep.sweeping import PlannedSweep, planned, run_planned
-from kernbench_core.sweep.table import rows_of
+from kernbench_core.sweeps.asked import plan_of
+from kernbench_core.sweeps.folder import SweepFolder, SweepResult, is_sweep, read_sweep
+from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
+from kernbench_core.sweeps.plan_file import read_plan
+from kernbench_core.sweeps.points import SweepPoint
+from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
+from kernbench_core.sweeps.table import rows_of
 
 _FAILED = 1
 

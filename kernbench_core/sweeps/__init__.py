@@ -1,0 +1,45 @@
+"""Many runs of one bench over a space of machines and parameters: planned, run in parallel, kept, and ranked.
+
+In: axes, constraints and objectives. Out: a folder with a record of each point, from which a sweep goes on, its table
+and its page. The command line and notebooks call it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.sweeps.axes import Axis as Axis
+    from kernbench_core.sweeps.drive import carry_out as carry_out
+    from kernbench_core.sweeps.executors.local import LocalExecutor as LocalExecutor
+    from kernbench_core.sweeps.folder import SweepFolder as SweepFolder
+    from kernbench_core.sweeps.folder import SweepResult as SweepResult
+    from kernbench_core.sweeps.folder import open_sweep as open_sweep
+    from kernbench_core.sweeps.folder import read_sweep as read_sweep
+    from kernbench_core.sweeps.plan import SweepPlan as SweepPlan
+    from kernbench_core.sweeps.points import SweepPoint as SweepPoint
+    from kernbench_core.sweeps.points import points_of as points_of
+    from kernbench_core.sweeps.sweeping import planned as planned
+    from kernbench_core.sweeps.sweeping import run_planned as run_planned
+    from kernbench_core.sweeps.table import rows_of as rows_of
+
+__getattr__ = door(
+    __name__,
+    {
+        "Axis": "axes",
+        "LocalExecutor": "executors.local",
+        "SweepPoint": "points",
+        "SweepResult": "folder",
+        "SweepFolder": "folder",
+        "SweepPlan": "plan",
+        "carry_out": "drive",
+        "open_sweep": "folder",
+        "planned": "sweeping",
+        "points_of": "points",
+        "read_sweep": "folder",
+        "rows_of": "table",
+        "run_planned": "sweeping",
+    },
+)

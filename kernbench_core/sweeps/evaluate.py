@@ -1,0 +1,132 @@
+"""One point of a sweep: a job, plain data, becomes a record, plain data, whatever the bench in it does."""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.sweeps.constraints import with_short_names
+from kernbench_core.sweeps.figure_functions import read_figures
+from kernbench_core.sweeps.objectives import measure, parse_objective
+from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
+from kernbench_core.sweeps.points import SweepPoint
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.result import RunResult
+
+JOB_SCHEMA: Final = "kernbench.job/1"
+POINT_SCHEMA: Final = "kernbench.point/1"
+#: Exit code of what is our own fault.
+_OWN_FAULT = 7
+_WALL = "of wall time"
+STATUSES: Final = ("ok", "wrong", "error", "deadlock", "limit", "timeout")
+"""What became of a point. Only "ok" has data that is right, as far as that was looked at."""
+
+
+def job_of(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
+    """Return all that it takes to carry out a point."""
+    return {
+        "schema": JOB_SCHEMA,
+        "key": point.key,
+        "index": point.index,
+        "values": dict(point.values),
+        "run": plan.run_of(point.values),
+        "objectives": list(plan.objectives),
+        "figures_file": plan.figures,
+    }
+
+
+def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str, Any]:
+    """Carry out one job and return its record; only what ends a process from outside is raised.
+
+    `plugins` are by default those that are installed, loaded once in a process. The record has the figures of the run,
+    its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`.
+    """
+    began = time.perf_counter()
+    record = blank_record(job)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KernbenchWarning)  # whoever planned the sweep was told
+            result = _result(job, warm() if plugins is None else plugins)
+            record["op_log_sha256"] = result.op_log_sha256
+            record["figures"], record["objectives"] = _measured(job, result)
+            record["status"] = "ok" if result.right else "wrong"
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
+        record |= failure(error)
+    return record | {"wall_s": time.perf_counter() - began}
+
+
+def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a job of which nothing is known yet."""
+    return {
+        "schema": POINT_SCHEMA,
+        **{name: job[name] for name in ("key", "index", "values")},
+        "status": "error",
+        "figures": {},
+        "objectives": {objective_of(text).name: None for text in job["objectives"]},
+        "error": None,
+        "cache_key": None,
+        "op_log_sha256": None,
+        "wall_s": 0.0,
+    }
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return what a record says of an error: what became of the point, and the error's class, exit code and words."""
+    is_ours = isinstance(error, KernbenchError)
+    sentence = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    sentence = sentence if is_ours else f"kernbench itself failed with {in_words(error)}; please report it."
+    status = "error"
+    if isinstance(error, DeadlockError):
+        status = "deadlock"
+    elif isinstance(error, LimitError):
+        status = "timeout" if _WALL in sentence.partition("\n")[0] else "limit"
+    elif isinstance(error, MemoryError):
+        status, sentence = "limit", "the memory of this process is exhausted; give it more, or a smaller problem."
+    code = error.exit_code if isinstance(error, KernbenchError) else _OWN_FAULT
+    return {"status": status, "error": {"kind": type(error).__name__, "exit_code": code, "sentence": sentence}}
+
+
+objective_of = functools.cache(parse_objective)
+"""Read an objective, each text once in a process."""
+functions_in = functools.cache(read_figures)
+"""Read a file of functions, once in a process."""
+
+
+@functools.cache
+def warm() -> Plugins:
+    """Return the plug-ins of this process, loaded once."""
+    from kernbench_core.plugins import load_plugins
+
+    return load_plugins()
+
+
+def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
+    """Run what a job asks for."""
+    from kernbench_core.runs.bench_run import run
+
+    asked = job["run"]
+    return run(
+        asked["bench"],
+        topology=asked["topology"],
+        params=params_of(asked),
+        components=asked["components"],
+        set=settings_of(asked),
+        plugins=plugins,
+        **asked["options"],
+    )
+
+
+def _measured(job: Mapping[str, Any], result: RunResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures and the objectives of a run."""
+    functions = None if job["figures_file"] is None else functions_in(job["figures_file"])
+    values = with_short_names({**job["run"]["set"], **job["run"]["params"], **job["values"]})
+    return measure(result, [objective_of(text) for text in job["objectives"]], functions, values)

@@ -1,0 +1,231 @@
+"""The folder of a sweep: its plan, a record of each point, and the table, each file whole or absent.
+
+    sweep.json            the plan, and what made it
+    points/KEY.json       the record of one point
+    table.jsonl, .csv     the points in order, made anew of the records
+
+A record is never changed, but for one of a point that failed and is tried again. One sweep at a time writes a folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from kernbench_core.errors import UsageError
+from kernbench_core.package import __version__
+from kernbench_core.sweeps.evaluate import POINT_SCHEMA
+from kernbench_core.sweeps.plan import SweepPlan
+from kernbench_core.wording import brief, schema_hint
+
+SWEEP_SCHEMA: Final = "kernbench.sweep/1"
+_PLAN, _POINTS, _LOCK = "sweep.json", "points", "sweep.lock"
+_TEMPORARY = ".tmp"
+
+
+@frozen
+class SweepResult:
+    """A sweep that was read: its plan, and its records in the order of the points."""
+
+    plan: SweepPlan
+    records: tuple[Mapping[str, Any], ...]
+    folder: Path | None = None
+
+
+@frozen
+class SweepFolder:
+    """A folder that this process writes a sweep into, and nobody else does meanwhile."""
+
+    path: Path
+    plan: SweepPlan
+    _records: dict[str, dict[str, Any]] = field(factory=dict)
+
+    @property
+    def records(self) -> Mapping[str, dict[str, Any]]:
+        """The records of all points that are over, by key."""
+        return self._records
+
+    def put(self, record: dict[str, Any]) -> None:
+        """Keep a record: when this returns it is on the disk, and it is there whole or not at all.
+
+        Raise UsageError where there is no room for it, or the folder cannot be written.
+        """
+        with _told(self.path):
+            write_whole(self.path / _POINTS / f"{record['key']}.json", _text(record))
+        self._records[record["key"]] = record
+
+    def sweep(self) -> SweepResult:
+        """Return what there is."""
+        return SweepResult(self.plan, _in_order(self._records.values()), self.path)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the folder, whole or not at all; UsageError where that fails."""
+        with _told(self.path):
+            write_whole(self.path / name, data)
+
+
+@contextmanager
+def open_sweep(path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None) -> Iterator[SweepFolder]:
+    """Give the folder of a sweep, new or as an earlier one of the same plan left it; locked while the block runs.
+
+    `digests` are those of the files that the plan names. Raise UsageError where another sweep is at work there, and
+    where the folder holds something else: another plan, files that were changed since, records of another version.
+    """
+    _check_free(path)
+    with _told(path):
+        (path / _POINTS).mkdir(parents=True, exist_ok=True)
+    with _locked(path):
+        for stale in (*path.glob(f"*{_TEMPORARY}"), *(path / _POINTS).glob(f"*{_TEMPORARY}")):
+            stale.unlink(missing_ok=True)
+        head = {"schema": SWEEP_SCHEMA, "version": __version__, "files": dict(digests or {}), "plan": plan.to_json()}
+        if (path / _PLAN).exists():
+            _check_same(path, head)
+        with _told(path):
+            write_whole(path / _PLAN, _text(head))
+        yield SweepFolder(path, plan, {record["key"]: record for record in _read_records(path)})
+
+
+def read_sweep(path: str | Path) -> SweepResult:
+    """Read the folder of a sweep, finished or not; UsageError for what is none, and for one of another version."""
+    folder = Path(path)
+    plan = SweepPlan.from_json(_read_head(folder)["plan"])
+    return SweepResult(plan, _in_order(_read_records(folder)), folder)
+
+
+def is_sweep(path: str | Path) -> bool:
+    """Whether there is a folder of a sweep."""
+    return len(str(path)) < 4096 and (Path(path) / _PLAN).is_file()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Have a file hold `data` on the disk, or be as it was, whatever ends this process or the machine, and when."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
+    try:
+        with temporary.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    above = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(above)
+    finally:
+        os.close(above)
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _in_order(records: Any) -> tuple[Mapping[str, Any], ...]:
+    return tuple(sorted(records, key=lambda record: (record["index"], record["key"])))
+
+
+def _check_free(path: Path) -> None:
+    """Raise UsageError where no sweep may be written: into a file, or beside other things."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"-o must name a folder, not the file {str(path)!r}; give another name.")
+    if path.is_dir() and not is_sweep(path):
+        others = [each.name for each in path.iterdir() if each.name not in (_POINTS, _LOCK)]
+        others = [name for name in others if not name.endswith(_TEMPORARY)]
+        if others:
+            raise UsageError(
+                f"-o must name a new folder, an empty one, or that of a sweep, not {str(path)!r}, which holds "
+                f"{sorted(others)[0]!r}; give another name."
+            )
+
+
+def _read_head(path: Path) -> dict[str, Any]:
+    """Read what a folder says of its sweep; UsageError where it is none, or of another version."""
+    if not is_sweep(path):
+        raise UsageError(f"{str(path)!r} must be the folder of a sweep, which has a file {_PLAN!r}.")
+    try:
+        head: Any = json.loads((path / _PLAN).read_text(encoding="utf-8"))
+        schema, version = head["schema"], head["version"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(f"{str(path / _PLAN)!r} must be as a sweep wrote it, and is damaged; remove it.") from None
+    if schema != SWEEP_SCHEMA:
+        todo = schema_hint(schema, SWEEP_SCHEMA, "give another folder")
+        raise UsageError(f"{str(path / _PLAN)!r} must have the schema {SWEEP_SCHEMA!r}, not {brief(schema)}; {todo}.")
+    if version != __version__:
+        raise UsageError(
+            f"the points in {str(path)!r} must be of this version of kernbench, {__version__}, and are of {version}: "
+            "models may have changed; give another folder, or run that version."
+        )
+    return dict(head)
+
+
+def _check_same(path: Path, head: Mapping[str, Any]) -> None:
+    """Raise UsageError where a folder holds the points of another sweep than that of `head`."""
+    found = _read_head(path)
+    old = SweepPlan.from_json(found["plan"]).without_limits().to_json()
+    new = SweepPlan.from_json(head["plan"]).without_limits().to_json()
+    differs = [name for name in new if new[name] != old.get(name)]
+    if differs:
+        raise UsageError(
+            f"{str(path)!r} must hold points of the same sweep, and its plan has another {', '.join(differs)}; give "
+            "another folder."
+        )
+    changed = [name for name, digest in head["files"].items() if found["files"].get(name, digest) != digest]
+    if changed:
+        raise UsageError(
+            f"the points in {str(path)!r} must be of the same files, and {changed[0]!r} was changed since; give "
+            "another folder, and the cache serves what is the same."
+        )
+
+
+def _read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a folder; UsageError for one that no sweep of this version wrote."""
+    for file in sorted((path / _POINTS).glob("*.json")):
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            if record["schema"] != POINT_SCHEMA or record["key"] != file.stem:
+                raise UsageError(
+                    f"{str(file)!r} must have the schema {POINT_SCHEMA!r} and the name of its key, not "
+                    f"{brief(record['schema'])}; {schema_hint(record['schema'], POINT_SCHEMA, 'remove it')}."
+                )
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise UsageError(f"{str(file)!r} must be as a sweep wrote it, and is damaged; remove it.") from None
+        yield record
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other sweeps out of a folder while the block runs; a process that ends, however it does, lets go."""
+    import fcntl
+
+    with ExitStack() as stack:
+        with _told(path):
+            lock = stack.enter_context((path / _LOCK).open("a"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"{str(path)!r} must have one sweep at a time, and another one is at work there; wait for it, or give "
+                "another folder."
+            ) from None
+        yield
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say of an error of the file system what it means for a sweep."""
+    try:
+        yield
+    except OSError as error:
+        room = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "give another folder"
+        raise UsageError(
+            f"the folder of the sweep, {str(path)!r}, must be writable, and that failed with {error.strerror!r}; all "
+            f"points recorded so far are whole: {room}, and go on with --resume."
+        ) from error
