@@ -3,3 +3,27 @@
 In: two results, saved or just made. Out: the differences by phase, kind of component, link, op, kernel line, path,
 configuration and source. The command line, the tests of budgets and the report call it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.comparison.differences import RunComparison as RunComparison
+    from kernbench_core.comparison.differences import compare as compare
+    from kernbench_core.comparison.figures import RunFigures as RunFigures
+    from kernbench_core.comparison.moved_rows import MovedRow as MovedRow
+    from kernbench_core.comparison.run_figures import figures_of as figures_of
+
+__getattr__ = door(
+    __name__,
+    {
+        "RunComparison": "differences",
+        "MovedRow": "moved_rows",
+        "RunFigures": "figures",
+        "compare": "differences",
+        "figures_of": "run_figures",
+    },
+)

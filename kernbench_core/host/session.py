@@ -5,7 +5,7 @@ It composes what a run needs around the bare engine, starts host programs, and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,14 @@ from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device
 from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.host.figures.components import components
 from kernbench_core.host.figures.kernels import KernelFigures, kernel_figures
 from kernbench_core.host.figures.launch import LaunchFigures, figures_of
+from kernbench_core.host.figures.lines import kernel_functions, kernel_lines
 from kernbench_core.host.figures.links import links
 from kernbench_core.host.figures.meter import LaunchMeter
+from kernbench_core.host.figures.models import model_digests
+from kernbench_core.host.figures.op_kinds import op_kinds
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
@@ -35,7 +39,7 @@ from kernbench_core.host.timing import NotModelled, TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
-from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.log import LineUse, OpLog, OpLogger
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
@@ -277,6 +281,31 @@ class GraphEngine:
     def links(self) -> ColumnTable:
         """Return every wire and channel, with what passed it so far."""
         return links(self.hardware)
+
+    def components(self) -> ColumnTable:
+        """Return every component, with what it served so far."""
+        return components(self.hardware, self.op_log)
+
+    def kernel_lines(self) -> ColumnTable:
+        """Return the kernel lines that gave ops so far."""
+        return kernel_lines(self._line_uses)
+
+    def kernel_functions(self) -> ColumnTable:
+        """Return the functions that these lines are in, with their sources."""
+        return kernel_functions(self._line_uses)
+
+    def op_kinds(self) -> ColumnTable:
+        """Return the op log by name of op, as far as it is written."""
+        return op_kinds(self.op_log)
+
+    def models(self) -> Mapping[str, str]:
+        """Return the SHA-256 of the code of each implementation."""
+        return model_digests(self.hardware.components.values())
+
+    @property
+    def _line_uses(self) -> Iterable[LineUse]:
+        logger = self.hardware.op_logger
+        return () if logger is None else logger.lines.values()
 
     def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
         """Return the figures of a launch, None for one that is not over."""

@@ -146,16 +146,27 @@ class OpLog(Sequence[OpRecord]):
 
 
 @define(eq=False)
+class LineUse:
+    """Say how many ops a call of a kernel gave so far, and for how long they were served, in ns together."""
+
+    site: CallSite
+    ops: int = 0
+    ns: float = 0.0
+
+
+@define(eq=False)
 class OpLogger:
     """Turn the two hooks of a component into log records. Single-threaded, as the simulation is.
 
     A message with a true attribute `captured_at_start` is asked for its description when its service starts, others
     when it ends. One that describes nothing is logged as `unknown`. Where `sites` is a dict, it gets the kernel line (a
-    `callsite.CallSite`) of every op that has one.
+    `callsite.CallSite`) of every op that has one. `lines` sums up the ops of each line, stages left out.
     """
 
     log: OpLog
     sites: dict[OpId, CallSite | None] | None = None
+    #: By code object, as it is slow to hash, and offset.
+    lines: dict[tuple[int, int], LineUse] = field(factory=dict)
     _open: dict[tuple[int, str], tuple[float, int, Describable, OpDescription | None]] = field(factory=dict)
     _sequences: dict[str, int] = field(factory=dict)
 
@@ -172,8 +183,17 @@ class OpLogger:
         if description is None:
             op_id = getattr(msg, "op_id", None)
             description = msg.describe() or OpDescription("unknown", type(msg).__name__, {}, op_id=op_id)
-        if self.sites is not None and description.op_id is not None:
-            self.sites.setdefault(description.op_id, getattr(msg, "site", None))
+        if description.op_id is not None:
+            site: CallSite | None = getattr(msg, "site", None)
+            if self.sites is not None:
+                self.sites.setdefault(description.op_id, site)
+            if site is not None and description.stage_of is None:
+                key = id(site[0]), site[1]
+                line = self.lines.get(key)
+                if line is None:
+                    line = self.lines[key] = LineUse(site)
+                line.ops += 1
+                line.ns += t - t_start
         self.log.columns.append(t_start, t, component_id, description, sequence)
 
     @property

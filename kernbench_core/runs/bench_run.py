@@ -334,6 +334,11 @@ def _result(
         launches=engine.figures(),
         kernels=engine.kernels(),
         links=engine.links(),
+        components=engine.components(),
+        lines=engine.kernel_lines(),
+        functions=engine.kernel_functions(),
+        op_kinds=engine.op_kinds(),
+        models=engine.models(),
         all_links=request.options.links == "all",
         rows=engine.rows,
     )

@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.host.figures.components import component_kinds
 from kernbench_core.host.figures.listing import Document, Listing
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
@@ -56,10 +57,12 @@ class RunResult:
     `host_reads` the same of what the host read before the end.
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
-    did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
-    unless they were asked for. `hazards` are uses of memory that nothing orders, found with and without data; `outside`
-    are accesses to elements outside of tensors, where these are no errors. `rows`
-    are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
+    did together; `links` are all wires and channels, `components` all components, `lines` the lines of kernels with the
+    ops that they gave, `functions` the functions that these are in, `op_kinds` the op log by name of op, `models` the
+    SHA-256 of the code of each implementation ("" where it has no file), `outputs` what kernels wrote. `explain` and
+    `tcm_map` are None unless they were asked for. `hazards` are uses of memory that nothing orders, found with and
+    without data; `outside` are accesses to elements outside of tensors, where these are no errors. `rows` are what the
+    bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
     says what happened when, where it was asked for, as with `timeline=True` or `out`. `unwritten` are the options of
     files, as "--out", that an interrupt left unwritten.
 
@@ -94,6 +97,11 @@ class RunResult:
     launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
     kernels: KernelFigures | None = None
     links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    components: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    lines: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    functions: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    op_kinds: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    models: Mapping[str, str] = attrs.field(factory=dict)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
     unwritten: tuple[str, ...] = ()
     _all_links: bool = False
@@ -210,6 +218,11 @@ class RunResult:
             "kernels": None if self.kernels is None else self.kernels.to_json(),
             "launches": [launch.to_json() for launch in self.launches],
             **({"links": self.links.to_json()} if self._all_links else {}),
+            "components": [*component_kinds(self.components)],
+            "op_kinds": [*self.op_kinds],
+            "lines": [*self.lines],
+            "functions": [*self.functions],
+            "models": dict(self.models),
             "outputs": self.outputs.to_json(),
             "branch_values": attrs.asdict(self.branch_values),
             "host_reads": attrs.asdict(self.host_reads),

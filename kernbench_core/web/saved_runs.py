@@ -12,8 +12,9 @@ from zipfile import is_zipfile
 
 import attrs
 
+from kernbench_core.comparison.saved_result import RESULT, read_result
 from kernbench_core.errors import KernbenchError, UsageError
-from kernbench_core.report.saved_runs import MACHINE, RESULT, read_machine, read_result
+from kernbench_core.report.saved_runs import MACHINE, read_machine
 from kernbench_core.timeline import TIMELINE
 
 #: How deep below the folder runs are looked for, and how many are shown.

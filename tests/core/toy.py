@@ -117,6 +117,11 @@ class FakeEngine:
     def links(self) -> ColumnTable:
         return ColumnTable(0, {})
 
+    components = kernel_lines = kernel_functions = op_kinds = links
+
+    def models(self) -> dict[str, str]:
+        return {}
+
     def figures(self) -> tuple[Any, ...]:
         return ()
 

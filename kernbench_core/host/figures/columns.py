@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -24,6 +24,13 @@ class TextColumn:
 
     numbers: npt.NDArray[np.integer[Any]]
     texts: Sequence[str]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> TextColumn:
+        """Return the column of these texts, each kept once."""
+        known: dict[str, int] = {}
+        numbers = [known.setdefault(text, len(known)) for text in texts]
+        return cls(np.array(numbers, np.int32), tuple(known))
 
     def array(self) -> _Array:
         """Return the texts, row by row."""

@@ -35,10 +35,10 @@ def links(hardware: Hardware) -> ColumnTable:
     return ColumnTable(
         len(wires),
         {
-            "name": lambda: _texts(names),
-            "source": lambda: _texts([source for source, _ in ends]),
-            "destination": lambda: _texts([destination for _, destination in ends]),
-            "kind": lambda: _texts([" ".join(kind) for kind in kinds]),
+            "name": lambda: TextColumn.of(names),
+            "source": lambda: TextColumn.of([source for source, _ in ends]),
+            "destination": lambda: TextColumn.of([destination for _, destination in ends]),
+            "kind": lambda: TextColumn.of([" ".join(kind) for kind in kinds]),
             "gb_per_s": np.array([wire.bandwidth for wire in wires]),
             "latency_ns": np.array([wire.latency for wire in wires]),
             "bytes": np.array([wire.bytes_carried for wire in wires], np.int64),
@@ -51,8 +51,3 @@ def links(hardware: Hardware) -> ColumnTable:
         },
     )
 
-
-def _texts(found: list[str]) -> TextColumn:
-    known: dict[str, int] = {}
-    numbers = [known.setdefault(text, len(known)) for text in found]
-    return TextColumn(np.array(numbers, np.int32), tuple(known))

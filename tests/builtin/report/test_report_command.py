@@ -15,7 +15,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.report.result_form import FORM, faults
+from kernbench_core.comparison.result_form import FORM, faults
 
 EXAMPLE = Path(__file__).parents[3] / "plugins_example"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -71,6 +72,11 @@ FORM: Final[Mapping[str, Any]] = {
                            "to_ns": Maybe(NUMBER), "line": str}]),
     }]),
     "explain": Maybe(_EXPLAIN), "op_log_sha256": Maybe(str),
+    "components": Maybe([{"kind": str, "components": int, "served": int, "ops": int, "busy_ns": NUMBER, "waits": int,
+                          "waited_ns": NUMBER}]),
+    "op_kinds": Maybe([{"kind": str, "name": str, "ops": int, "ns": NUMBER, "bytes": int}]),
+    "lines": Maybe([{"file": str, "line": int, "text": str, "ops": int, "ns": NUMBER}]),
+    "functions": Maybe([{"file": str, "name": str, "line": int, "source": str}]), "models": Maybe({str: str}),
 }  # fmt: skip
 _WORDS: Final[Mapping[Any, str]] = {str: "a text", int: "an integer", float: "a number", bool: "true or false",
                                     dict: "an object", list: "a list"}  # fmt: skip
@@ -114,4 +120,6 @@ def _fault(place: str, what: str, value: Any) -> str:
 def _is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
-    return isinstance(value, (int, float) if kind is float else kind)
+    if kind is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, kind)

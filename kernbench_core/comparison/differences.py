@@ -1,0 +1,212 @@
+"""What moved from one run to another, and what of what was run is not the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kernbench_core.comparison import told
+from kernbench_core.comparison.figures import CAUSES, COLUMNS, RunFigures
+from kernbench_core.comparison.line_pairs import NamePair, paired_lines, paired_names, unified
+from kernbench_core.comparison.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
+
+SCHEMA: Final = "kernbench.diff/1"
+
+
+@attrs.frozen(repr=False)
+class RunComparison:
+    """What moved from one run to another.
+
+    `rows` are ordered by sort as `COLUMNS` is, "total" first, and within a sort by how much they moved: links that are
+    others than they were, then the most time, then the most of anything else. `causes` are ordered as `CAUSES`.
+    `unknown` says, by sort, what cannot be compared, and why; `notes` are sentences about the two runs.
+    """
+
+    before: RunFigures
+    after: RunFigures
+    rows: tuple[MovedRow, ...]
+    causes: tuple[ChangedInput, ...]
+    sources: tuple[SourceChange, ...]
+    unknown: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether no figure moved, and the same was run."""
+        return not self.rows and not self.causes and self.before.op_log_sha256 == self.after.op_log_sha256
+
+    @property
+    def change_ns(self) -> float:
+        """By how many ns the total time rose."""
+        return self.after.total_ns - self.before.total_ns
+
+    def of_sort(self, sort: str) -> tuple[MovedRow, ...]:
+        """Return the rows of one sort, what moved most at the head."""
+        return tuple(row for row in self.rows if row.sort == sort)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        path = {
+            side: {sort: {name: row[0] for name, row in figures.tables[sort].rows.items()}
+                   for sort in ("path", "place") if sort in figures.tables}
+            for side, figures in (("before", self.before), ("after", self.after))
+        }  # fmt: skip
+        return {
+            "schema": SCHEMA,
+            "same": self.same,
+            "before": _told(self.before),
+            "after": _told(self.after),
+            "change_ns": self.change_ns,
+            "notes": list(self.notes),
+            "unknown": dict(self.unknown),
+            "causes": [cause.to_json() for cause in self.causes],
+            "sources": [attrs.asdict(source) for source in self.sources],
+            "rows": [row.to_json() for row in self.rows],
+            "critical_path": path,
+        }
+
+    def lines(self, top: int = 10) -> list[str]:
+        """Say it in lines for people: of each sort the `top` that moved most."""
+        lines = [*self.notes, told.total_line(self.before.total_ns, self.after.total_ns, self.same)]
+        if not (self.same or self.rows or self.causes):
+            lines.append("the op logs differ, though no figure does and the same was run")
+        lines += told.section("what was run otherwise", map(told.cause_line, self.causes), 2 * top)
+        for source in self.sources:
+            lines += told.section(f"the source of {source.name}", source.lines)
+        for sort in ("total", *COLUMNS):
+            lines += told.rows_section(sort, self.of_sort(sort), top)
+        return lines + told.unknown_section(self.unknown)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"<RunComparison of {self.before.name} and {self.after.name}: {len(self.rows)} rows moved>"
+
+
+def compare(before: RunFigures, after: RunFigures) -> RunComparison:
+    """Lay the figures of two runs side by side.
+
+    Every difference counts, however small. Kernel lines are paired by what they say, so that one that only has another
+    number now did not move. Exchanged runs give the same rows, with before and after exchanged.
+    """
+    rows = list(_ranked(_totals(before, after)))
+    for sort in COLUMNS:
+        if sort in before.tables and sort in after.tables:
+            rows += _ranked(_of_sort(sort, before, after))
+    return RunComparison(
+        before,
+        after,
+        tuple(rows),
+        tuple(_causes(before, after)),
+        tuple(_sources(before, after)),
+        dict(_unknown(before, after)),
+        tuple(_notes(before, after)),
+    )
+
+
+def _totals(before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
+    for name in dict.fromkeys((*before.totals, *after.totals)):
+        one = Moved(name, before.totals.get(name), after.totals.get(name))
+        if one.before != one.after:
+            yield MovedRow("total", name, (one,))
+
+
+def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
+    tables = before.tables[sort], after.tables[sort]
+    pairs = paired_lines(*tables) if sort == "line" else paired_names(*tables)
+    for name, old, new in sorted(pairs, key=_pair_order):
+        rows = [None if key is None else table.rows[key] for table, key in zip(tables, (old, new), strict=True)]
+        moved = [
+            Moved(figure, *(None if row is None else row[at] for row in rows))
+            for at, figure in enumerate(COLUMNS[sort])
+        ]
+        moved = [each for each in moved if each.before != each.after]
+        if moved:
+            about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
+            yield MovedRow(sort, name, tuple(sorted(moved, key=_figure_order)), about)
+
+
+def _pair_order(pair: NamePair) -> tuple[list[str], str]:
+    """Order pairs by name, in the same way when the runs are exchanged."""
+    return sorted(name for name in pair[1:] if name is not None), pair[0]
+
+
+def _figure_order(each: Moved) -> tuple[bool, bool, float, str]:
+    """Order the figures of a thing: what it is, then times, then anything else; the most at the head."""
+    return each.figure not in RATES, not each.figure.endswith("ns"), -abs(each.change), each.figure
+
+
+def _ranked(rows: Iterator[MovedRow]) -> list[MovedRow]:
+    return sorted(rows, key=_row_order)
+
+
+def _row_order(row: MovedRow) -> tuple[bool, bool, float, float]:
+    """Order the things of one sort; a thing that is another one than it was before all others."""
+    other = any(each.figure in RATES and None not in (each.before, each.after) for each in row.moved)
+    did = [each for each in row.moved if each.figure not in RATES]
+    times = sum(abs(each.change) for each in did if each.figure.endswith("ns"))
+    rest = sum(abs(each.change) for each in did if not each.figure.endswith("ns"))
+    total_first = row.sort == "total" and row.name == "time_ns"
+    return not total_first, not other, -times, -rest
+
+
+def _causes(before: RunFigures, after: RunFigures) -> Iterator[ChangedInput]:
+    for sort in CAUSES:
+        old, new = before.causes.get(sort, {}), after.causes.get(sort, {})
+        for name in sorted({*old, *new}):
+            if name not in old or name not in new:
+                yield ChangedInput(sort, name, old.get(name), new.get(name), "before" if name not in old else "after")
+            elif old[name] != new[name] or isinstance(old[name], bool) is not isinstance(new[name], bool):
+                yield ChangedInput(sort, name, old[name], new[name])
+
+
+def _sources(before: RunFigures, after: RunFigures) -> Iterator[SourceChange]:
+    """Yield the diffs of kernels; one that only the first run has is the new form of the only one of the second."""
+    old, new = before.texts, after.texts
+    pairs = [(name, name) for name in old if name in new]
+    gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
+    if len(gone) == len(come) == 1:
+        pairs.append((gone[0], come[0]))
+    for first, second in pairs:
+        if old[first] != new[second]:
+            name = first if first == second else f"{first} → {second}"
+            yield SourceChange(name, tuple(unified(old[first], new[second], first, second)))
+
+
+def _unknown(before: RunFigures, after: RunFigures) -> Iterator[tuple[str, str]]:
+    for sort in COLUMNS:
+        reasons = {
+            figures.missing.get(sort, "it was not kept")
+            for figures in (before, after)
+            if sort not in figures.tables
+        }
+        sides = [side for side, figures in (("A", before), ("B", after)) if sort not in figures.tables]
+        if sides:
+            yield sort, f"not known of {' and '.join(sides)}: {'; '.join(sorted(reasons))}"
+
+
+def _notes(before: RunFigures, after: RunFigures) -> Iterator[str]:
+    """Say what a reader has to know of the two runs."""
+    benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]
+    if benches[0] != benches[1]:
+        yield f"A and B ran different benches, {benches[0]} and {benches[1]}."
+    for side, figures in (("A", before), ("B", after)):
+        if figures.interrupted:
+            yield f"{side} was interrupted: its figures are of what it did until then."
+        if figures.verified is False:
+            yield f"{side} gave wrong data."
+
+
+def _told(figures: RunFigures) -> dict[str, Any]:
+    return {
+        "name": figures.name,
+        "bench": figures.causes.get("bench", {}).get("bench"),
+        "topology": figures.topology,
+        "total_ns": figures.total_ns,
+        "interrupted": figures.interrupted,
+        "verified": figures.verified,
+        "op_log_sha256": figures.op_log_sha256,
+    }

@@ -1,0 +1,202 @@
+"""The figures of a run, out of what it answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Final, Protocol
+
+from kernbench_core.comparison.figures import COLUMNS, FigureTable, RunFigures
+from kernbench_core.host.figures.columns import ColumnTable
+
+#: Keys of a manifest that are told otherwise, or that change no figure.
+_NO_OPTIONS: Final = {
+    "schema", "bench", "params", "topology", "configuration", "limits", "versions", "plugins", "verify_data",
+    "verify_ops", "changes", "configuration_sha256", "op_log_sha256", "files",
+}  # fmt: skip
+_EARLIER: Final = "an earlier kernbench wrote it; run it again"
+_NO_LINKS: Final = "run it with --out, or with --links all"
+_NO_PATH: Final = "run it with --explain"
+
+
+class AnsweredRun(Protocol):
+    """What figures are taken of: a `RunResult` of `kernbench_core.runs`."""
+
+    links: ColumnTable
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return what `--json` prints."""
+
+
+def figures_of(result: AnsweredRun, name: str = "") -> RunFigures:
+    """Return the figures of a run that was just made; `name` is what messages call it, by default its bench."""
+    return figures_of_json(result.to_json(), result.links, name)
+
+
+def figures_of_json(result: Mapping[str, Any], links: ColumnTable | None = None, name: str = "") -> RunFigures:
+    """Return the figures of what `--json` printed; `links` are those of the run, where it does not list all itself."""
+    if links is None and result.get("links") is not None:
+        links = ColumnTable(len(result["links"]["name"]), {key: _column(v) for key, v in result["links"].items()})
+    tables = dict(_tables(result, links))
+    missing = {sort: why for sort, why in _reasons(result).items() if sort not in tables}
+    return RunFigures(
+        name=name or result["bench"],
+        topology=result["topology"],
+        device=result["device"],
+        totals=_totals(result),
+        tables=tables,
+        causes=_causes(result),
+        texts={name: source for name, source in _functions(result) if source},
+        missing=missing,
+        op_log_sha256=result.get("op_log_sha256"),
+        interrupted=result["interrupted"],
+        verified=result["verified"],
+    )
+
+
+def _column(values: list[Any]) -> Any:
+    import numpy as np
+
+    return np.array([*values, None], object)[:-1] if values and isinstance(values[0], str) else np.array(values)
+
+
+def _reasons(result: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return why a sort is not known, by sort."""
+    path = "nothing was explained, as the run was interrupted" if result["interrupted"] else _NO_PATH
+    asked = {"link": _NO_LINKS, "link kind": _NO_LINKS, "path": path, "place": path}
+    return {sort: asked.get(sort, _EARLIER) for sort in COLUMNS}
+
+
+def _totals(result: Mapping[str, Any]) -> dict[str, float]:
+    kernels = result.get("kernels") or {}
+    point = kernels.get("roofline") or {}
+    return {
+        "time_ns": result["total_ns"],
+        "kernel_ns": kernels.get("time_ns", 0.0),
+        "launches": len(result.get("launches") or ()),
+        "ops": result["ops"],
+        "flops": point.get("flops", 0.0),
+        "hbm_bytes": point.get("hbm_bytes", 0),
+        "hazards": len(result["hazards"]),
+        "outside": sum(each["elements"] for each in result.get("outside") or ()),
+        "wrong": result["wrong"],
+    }
+
+
+def _tables(result: Mapping[str, Any], links: ColumnTable | None) -> Iterator[tuple[str, FigureTable]]:
+    yield "phase", FigureTable({name.replace("_", " "): (float(ns),) for name, ns in result["phases"].items()})
+    if result.get("launches") is not None:
+        yield "kernel", FigureTable(_summed(_launches(result["launches"])))
+    for sort, key, name, about in _LISTED:
+        if result.get(key) is not None:
+            yield sort, _listed(sort, result[key], name, about)
+    if links is not None:
+        yield "link kind", FigureTable(_summed(_of_links("link kind", links, "kind")))
+        kinds = dict(zip(links["name"].tolist(), links["kind"].tolist(), strict=True))
+        yield "link", FigureTable(dict(_of_links("link", links, "name")), kinds)
+    if result.get("explain") is not None:
+        yield "path", FigureTable(_summed(_path(result["explain"]["where"])))
+        yield "place", FigureTable(_summed(_places(result["explain"]["launches"])))
+
+
+#: Tables that a result lists as objects: sort, key, the name of each, and what it is.
+_LISTED: Final[tuple[tuple[str, str, Callable[[Any], str], Callable[[Any], str]], ...]] = (
+    ("component kind", "components", lambda each: each["kind"], lambda _: ""),
+    ("op", "op_kinds", lambda each: f"{each['kind']} {each['name']}", lambda _: ""),
+    ("line", "lines", lambda each: f"{each['file']}:{each['line']}", lambda each: each["text"]),
+)
+
+
+def _listed(
+    sort: str, entries: Iterable[Mapping[str, Any]], name: Callable[[Any], str], about: Callable[[Any], str]
+) -> FigureTable:
+    rows = {name(each): tuple(each[column] for column in COLUMNS[sort]) for each in entries}
+    return FigureTable(rows, {name(each): about(each) for each in entries if about(each)})
+
+
+def _launches(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for each in launches:
+        point = each.get("roofline") or {}
+        took = each["ended_ns"] - each["started_ns"]
+        yield each["kernel"], (1, took, point.get("flops", 0.0), point.get("hbm_bytes", 0))
+
+
+def _of_links(sort: str, links: ColumnTable, name: str) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Yield the figures of each link; as one of a kind it counts itself."""
+    columns = [[1] * len(links) if column == "links" else links[column].tolist() for column in COLUMNS[sort]]
+    return zip(links[name].tolist(), zip(*columns, strict=True), strict=True)
+
+
+def _path(where: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for each in where:
+        yield f"{each['phase'].replace('_', ' ')} · {each['sort']} · {each['kind']}", (each["ns"],)
+
+
+def _places(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for launch in launches:
+        for each in launch["path"]:
+            yield f"{launch['kernel']} · {each['sort']} · {each['place']}", (each["to_ns"] - each["from_ns"],)
+
+
+def _summed(rows: Iterable[tuple[str, tuple[float, ...]]]) -> dict[str, tuple[float, ...]]:
+    """Add up the figures that have one name."""
+    found: dict[str, tuple[float, ...]] = {}
+    for name, row in rows:
+        before = found.get(name)
+        found[name] = row if before is None else tuple(map(sum, zip(before, row, strict=True)))
+    return found
+
+
+def _functions(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the functions of kernels by name, with their sources; those of one name are told apart by numbers."""
+    seen: dict[str, int] = {}
+    for each in result.get("functions") or ():
+        name = f"{each['file']}:{each['name']}"
+        seen[name] = seen.get(name, 0) + 1
+        yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), each["source"]
+
+
+def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    manifest = {"plugins": (), **result["manifest"]}
+    options = {name: value for name, value in manifest.items() if name not in _NO_OPTIONS}
+    return {
+        "bench": {"bench": result["bench"]},
+        "params": {name: _plain(value) for name, value in result["params"].items()},
+        "options": dict(_flat(options)),
+        "configuration": dict(_flat(manifest.get("configuration") or {})),
+        "sources": dict(_sources(result, manifest.get("bench") or {})),
+        "models": dict(result.get("models") or {}),
+        "plugins": {each["plugin"]: f"{each['distribution']} {each['version']}" for each in manifest["plugins"]},
+        "versions": dict(manifest.get("versions") or {}),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter without the name of its file: of an array the digest counts."""
+    if isinstance(value, Mapping):
+        return f"{'×'.join(map(str, value.get('shape', ())))} array {str(value.get('sha256'))[:12]}"
+    return value
+
+
+def _sources(result: Mapping[str, Any], bench: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the SHA-256 of the files of the bench, of what it read, and of the functions of kernels, by name."""
+    if "file" in bench:
+        yield PurePath(bench["file"]).name, str(bench.get("sha256"))
+    yield from (bench.get("modules") or {}).items()
+    for name, each in (bench.get("inputs") or {}).items():
+        yield f"input {name}", str(each["sha256"])
+    for name, source in _functions(result):
+        yield name, hashlib.sha256(source.encode()).hexdigest() if source else ""
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a configuration by dotted key; of lists by number."""
+    if isinstance(value, Mapping) and value:
+        for key, each in value.items():
+            yield from _flat(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple) and value:
+        for number, each in enumerate(value):
+            yield from _flat(each, f"{name}[{number}]")
+    else:
+        yield name, value

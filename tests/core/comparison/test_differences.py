@@ -1,0 +1,136 @@
+"""Two runs side by side: every difference and no other, ranked, and the same ones when the runs are exchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from kernbench_core.comparison import MovedRow, RunFigures, compare
+from kernbench_core.comparison.figures import COLUMNS
+from tests.core.comparison.runs_by_hand import links, run, runs, table
+
+
+def turned(name: str) -> str:
+    """Return the name of a line that moved with before and after exchanged."""
+    before, arrow, after = name.partition("→")
+    file, _, number = before.rpartition(":")
+    if not arrow:
+        return name
+    return f"{file}:{after}→{number}" if ":" not in after else f"{after}→{before}"
+
+
+def seen(row: MovedRow, exchanged: bool = False) -> Any:
+    """Return all that a row says; `exchanged` as the row of the exchanged runs should say it."""
+    figures = [(each.figure, each.before, each.after) for each in row.moved]
+    if not exchanged:
+        return row.sort, row.name, figures
+    return row.sort, turned(row.name), [(figure, after, before) for figure, before, after in figures]
+
+
+@given(runs())
+def test_nothing_moved_from_a_run_to_itself(figures: RunFigures) -> None:
+    """No row, no cause, no diff of a source."""
+    found = compare(figures, figures)
+    assert (found.same, found.rows, found.causes, found.sources) == (True, (), (), ())
+
+
+@given(runs(), runs())
+def test_any_two_runs(first: RunFigures, second: RunFigures) -> None:
+    """Exchanged they give the same rows, exchanged; rows add up to what moved; they are ranked."""
+    there, back = compare(first, second), compare(second, first)
+    assert [seen(row) for row in there.rows] == [seen(row, exchanged=True) for row in back.rows]
+    assert [(c.sort, c.name, c.before, c.after) for c in there.causes] == [
+        (c.sort, c.name, c.after, c.before) for c in back.causes
+    ]
+    assert there.change_ns == -back.change_ns
+    assert there.unknown.keys() == back.unknown.keys()
+    assert there.same == back.same
+    for sort in COLUMNS:
+        rows = there.of_sort(sort)
+        assert [rank(row) for row in rows] == sorted(map(rank, rows), reverse=True)
+        if sort in first.tables and sort in second.tables:
+            for at, figure in enumerate(COLUMNS[sort]):
+                moved = sum(m.change for row in rows for m in row.moved if m.figure == figure)
+                sums = [sum(float(row[at]) for row in each.tables[sort].rows.values()) for each in (first, second)]
+                assert abs(moved - (sums[1] - sums[0])) <= 1e-6 * (1 + sum(sums))
+
+
+def rank(row: MovedRow) -> tuple[bool, float]:
+    """Say whether a link is another one than it was, and by how many ns a thing moved."""
+    rates = [m for m in row.moved if m.figure in ("gb_per_s", "latency_ns")]
+    other = any(m.before is not None and m.after is not None for m in rates)
+    return other, sum(abs(m.change) for m in row.moved if "ns" in m.figure and m not in rates)
+
+
+def test_a_link_of_another_latency_is_told_first() -> None:
+    """Though others were busy for longer, and it did nothing itself."""
+    before = links(a_b=(10.0, 5.0, 0, 0, 0.0, 0.0), c_d=(10.0, 5.0, 64, 1, 6.4, 0.0))
+    after = links(a_b=(10.0, 6.0, 0, 0, 0.0, 0.0), c_d=(10.0, 5.0, 128, 2, 12.8, 900.0))
+    found = compare(run(tables={"link": before}), run(tables={"link": after}))
+    assert [row.name for row in found.rows] == ["a->b", "c->d"]
+    first, second = found.rows
+    assert (first.figure, first.before, first.after, first.change) == ("latency_ns", 5.0, 6.0, 1.0)
+    assert [each.figure for each in second.moved] == ["waited_ns", "busy_ns", "bytes", "deliveries"]
+    assert found.lines()[:-2] == [
+        "total time 100 ns, the same",
+        "",
+        "links, 2 moved",
+        "  a->b",
+        "    latency 5 ns → 6 ns, +1 ns (+20.00 %)",
+        "  c->d",
+        "    waited 0 ns → 900 ns, +900 ns; busy 6.4 ns → 12.8 ns, +6.4 ns (+100.00 %);",
+        "    bytes 64 B → 128 B, +64 B (+100.00 %); deliveries 1 → 2, +1 (+100.00 %)",
+    ]
+
+
+def test_lines_of_all_sorts() -> None:
+    """The total, what was run otherwise, phases, what only one has, and what cannot be compared."""
+    phases = [table("phase", {"kernel": (kernel,), "launch": (40.0,)}) for kernel in (60.0, 85.5)]
+    empty = {sort: table(sort, {}) for sort in COLUMNS}
+    before = run(
+        tables={**empty, "phase": phases[0], "op": table("op", {"math add": (1, 2.0, 0)})},
+        causes={"params": {"tile": 64, "n": 8}, "models": {"builtin.host": "0" * 64}, "configuration": {"a.b": "8 ns"}},
+        missing={"link": "run it with --links all"},
+    )
+    del before.tables["link"]  # type: ignore[attr-defined]  # a dict, by hand
+    after = run(
+        totals={"time_ns": 125.5, "ops": 4, "hazards": 1},
+        tables={**empty, "phase": phases[1], "op": table("op", {"math mul": (2, 3.0, 0)})},
+        causes={"params": {"tile": "64", "n": 8}, "models": {"builtin.host": "1" * 64}, "configuration": {"a.c": None}},
+        verified=False,
+    )
+    assert compare(before, after).lines() == [
+        "B gave wrong data.",
+        "total time 100 ns → 125.5 ns, +25.5 ns (+25.50 %)",
+        "",
+        "what was run otherwise",
+        "  parameter tile: 64 → '64'",
+        "  configuration a.b: 8 ns → absent",
+        "  configuration a.c: absent → None",
+        "  model builtin.host: 000000000000 → 111111111111",
+        "",
+        "totals",
+        "  none → 1  +1    hazards",
+        "",
+        "phases, 1 moved",
+        "  60 ns → 85.5 ns  +25.5 ns  +42.50 %  kernel",
+        "",
+        "ops, 2 moved",
+        "  math mul",
+        "    only in B: time 3 ns, ops 2, bytes 0 B",
+        "  math add",
+        "    only in A: time 2 ns, ops 1, bytes 0 B",
+        "",
+        "not compared: links (not known of A: run it with --links all)",
+    ]
+
+
+def test_the_same_says_so_and_what_was_not_compared() -> None:
+    """A run that is equal as far as both are known."""
+    sorts = "kernels, kinds of components, kinds of links, links, ops, kernel lines, critical path, places on the "
+    assert compare(run(), run()).lines() == [
+        "the same: 100 ns, and no figure moved",
+        "",
+        f"not compared: {sorts}critical paths of launches (not known of A and B: it was not kept)",
+    ]
