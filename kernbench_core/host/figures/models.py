@@ -31,29 +31,29 @@ def model_digests(components: Iterable[ComponentBase]) -> Mapping[str, str]:
 
 @cache
 def _digest(model: type) -> str:
-    names = [base.__module__ for base in model.__mro__ if base.__module__.partition(".")[0] not in (_CORE, "builtins")]
-    files = dict(_modules(names))
-    if not files or model.__module__ not in files:
-        return ""
-    digest = hashlib.sha256()
-    for name, code in sorted(files.items()):
-        digest.update(f"{name}\0{len(code)}\0".encode() + code)
-    return digest.hexdigest()
-
-
-def _modules(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield modules, and those of their own packages that they import, by name with their code."""
-    seen, left = set(names), list(names)
+    left = [base.__module__ for base in model.__mro__ if base.__module__.partition(".")[0] not in (_CORE, "builtins")]
+    digests: dict[str, str] = {}
+    seen = set(left)
     while left:
         name = left.pop()
-        file = _file(name)
-        if file is None:
-            continue
-        code = file.read_bytes()
-        yield name, code
-        more = set(_imports(name, code, file.name == "__init__.py")) - seen
-        seen |= more
-        left += more
+        digest, imports = _module(name)
+        if digest:
+            digests[name] = digest
+        left += imports - seen
+        seen |= imports
+    if model.__module__ not in digests:
+        return ""
+    return hashlib.sha256("".join(f"{name} {digests[name]}\n" for name in sorted(digests)).encode()).hexdigest()
+
+
+@cache
+def _module(name: str) -> tuple[str, frozenset[str]]:
+    """Return the SHA-256 of a module, "" where it has no file, and what it imports of its own package."""
+    file = _file(name)
+    if file is None:
+        return "", frozenset()
+    code = file.read_bytes()
+    return hashlib.sha256(code).hexdigest(), frozenset(_imports(name, code, file.name == "__init__.py"))
 
 
 def _file(name: str) -> Path | None:
