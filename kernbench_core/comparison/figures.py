@@ -16,7 +16,7 @@ SCHEMA: Final = "kernbench.figures/1"
 #: The sorts of things that have figures, in the order in which they are told, with the names of their figures.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "phase": ("ns",),
-    "kernel": ("launches", "ns", "flops", "hbm_bytes"),
+    "kernel": ("launches", "ns", "flop", "hbm_bytes"),
     "component kind": ("components", "served", "ops", "busy_ns", "waits", "waited_ns"),
     "link kind": ("links", "bytes", "deliveries", "busy_ns", "waited_ns"),
     "link": ("gb_per_s", "latency_ns", "bytes", "deliveries", "busy_ns", "waited_ns"),
@@ -50,11 +50,12 @@ class FigureTable:
 class RunFigures:
     """The figures of one run. Times are ns, sizes bytes, rates GB/s.
 
-    `name` is what messages call it. `totals` are figures of all of it (`time_ns`, `kernel_ns`, `ops`, `flops`,
-    `hbm_bytes`, `hazards`, …). `tables` are figures by sort (a key of `COLUMNS`) and name; a sort that nobody knows of
-    this run is not there, and `missing` says why. `causes` are the values of what was run (`CAUSES`), by sort and name:
-    the configuration by dotted key, the SHA-256 of sources, the code of models. `texts` are the sources of kernels, by
-    the names that `causes["sources"]` has. `path` and `place` split the critical path.
+    `name` is what messages call it. `totals` are figures of all of it (`time_ns`, `kernel_time_ns`, `ops`, `flop`,
+    `hbm_bytes`, `hazards`, …, as objectives of sweeps call them). `tables` are figures by sort (a key of `COLUMNS`) and
+    name; a sort that nobody knows of this run is not there, and `missing` says why. `causes` are the values of what was
+    run (`CAUSES`), by sort and name: the configuration by dotted key, the SHA-256 of sources, the code of models.
+    `texts` are the sources of kernels, by the names that `causes["sources"]` has. `path` and `place` split the critical
+    path.
     """
 
     name: str

@@ -73,13 +73,13 @@ def _totals(result: Mapping[str, Any]) -> dict[str, float]:
     point = kernels.get("roofline") or {}
     return {
         "time_ns": result["total_ns"],
-        "kernel_ns": kernels.get("time_ns", 0.0),
+        "kernel_time_ns": kernels.get("time_ns", 0.0),
         "launches": len(result.get("launches") or ()),
         "ops": result["ops"],
-        "flops": point.get("flops", 0.0),
+        "flop": point.get("flops", 0.0),
         "hbm_bytes": point.get("hbm_bytes", 0),
         "hazards": len(result["hazards"]),
-        "outside": sum(each["elements"] for each in result.get("outside") or ()),
+        "outside": len(result.get("outside") or ()),
         "wrong": result["wrong"],
     }
 

@@ -21,7 +21,8 @@ HEADS: Final = {
 }  # fmt: skip
 _CAUSES: Final = {"params": "parameter", "options": "option", "sources": "source", "models": "model",
                   "plugins": "plug-in", "versions": "version"}  # fmt: skip
-_FIGURES: Final = {"ns": "time", "gb_per_s": "bandwidth", "time_ns": "total time", "kernel_ns": "time in kernels"}
+_FIGURES: Final = {"ns": "time", "gb_per_s": "bandwidth", "time_ns": "total time",
+                   "kernel_time_ns": "time in kernels", "flop": "FLOP"}  # fmt: skip
 _DIGESTS: Final = ("sources", "models")
 #: Letters of a value and of a digest, and of a line.
 _LETTERS, _DIGEST, _WIDTH = 40, 12, 78
