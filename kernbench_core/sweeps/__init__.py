@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from kernbench_core.sweeps.drive import carry_out as carry_out
     from kernbench_core.sweeps.executors.local import LocalExecutor as LocalExecutor
     from kernbench_core.sweeps.folder import SweepFolder as SweepFolder
-    from kernbench_core.sweeps.folder import SweepResult as SweepResult
     from kernbench_core.sweeps.folder import open_sweep as open_sweep
     from kernbench_core.sweeps.folder import read_sweep as read_sweep
     from kernbench_core.sweeps.plan import SweepPlan as SweepPlan
     from kernbench_core.sweeps.points import SweepPoint as SweepPoint
     from kernbench_core.sweeps.points import points_of as points_of
+    from kernbench_core.sweeps.results import SweepResult as SweepResult
     from kernbench_core.sweeps.sweeping import planned as planned
     from kernbench_core.sweeps.sweeping import run_planned as run_planned
-    from kernbench_core.sweeps.table import rows_of as rows_of
 
 __getattr__ = door(
     __name__,
@@ -31,7 +30,7 @@ __getattr__ = door(
         "Axis": "axes",
         "LocalExecutor": "executors.local",
         "SweepPoint": "points",
-        "SweepResult": "folder",
+        "SweepResult": "results",
         "SweepFolder": "folder",
         "SweepPlan": "plan",
         "carry_out": "drive",
@@ -39,7 +38,6 @@ __getattr__ = door(
         "planned": "sweeping",
         "points_of": "points",
         "read_sweep": "folder",
-        "rows_of": "table",
         "run_planned": "sweeping",
     },
 )

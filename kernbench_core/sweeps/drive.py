@@ -10,9 +10,10 @@ from typing import Any
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.sweeps.evaluate import job_of
 from kernbench_core.sweeps.executors.base import Executor
-from kernbench_core.sweeps.folder import SweepFolder, SweepResult
+from kernbench_core.sweeps.folder import SweepFolder
 from kernbench_core.sweeps.plan import TRITON, SweepPlan
 from kernbench_core.sweeps.points import SweepPoint
+from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.sweeps.table import write_tables
 
 _Tell = Callable[[Mapping[str, Any]], None]

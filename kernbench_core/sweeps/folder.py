@@ -23,20 +23,12 @@ from kernbench_core.errors import UsageError
 from kernbench_core.package import __version__
 from kernbench_core.sweeps.evaluate import POINT_SCHEMA
 from kernbench_core.sweeps.plan import SweepPlan
+from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.wording import brief, schema_hint
 
 SWEEP_SCHEMA: Final = "kernbench.sweep/1"
 _PLAN, _POINTS, _LOCK = "sweep.json", "points", "sweep.lock"
 _TEMPORARY = ".tmp"
-
-
-@frozen
-class SweepResult:
-    """A sweep that was read: its plan, and its records in the order of the points."""
-
-    plan: SweepPlan
-    records: tuple[Mapping[str, Any], ...]
-    folder: Path | None = None
 
 
 @frozen

@@ -19,9 +19,10 @@ from kernbench_core.sweeps.drive import carry_out, digests_of
 from kernbench_core.sweeps.evaluate import evaluate
 from kernbench_core.sweeps.executors.base import Executor
 from kernbench_core.sweeps.executors.local import LocalExecutor
-from kernbench_core.sweeps.folder import SweepFolder, SweepResult, open_sweep
+from kernbench_core.sweeps.folder import SweepFolder, open_sweep
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.points import SweepPoint, points_of
+from kernbench_core.sweeps.results import SweepResult
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins

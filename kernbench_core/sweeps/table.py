@@ -5,35 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kernbench_core.sweeps.axes import value_text
-from kernbench_core.sweeps.folder import SweepFolder, SweepResult
-
-_TAKEN: Final = ("index", "status", "error")
-
-
-def rows_of(sweep: SweepResult) -> list[dict[str, Any]]:
-    """Return a row for each point, in order: axes, status, objectives, figures, the error in a sentence, the key.
-
-    Nothing in it depends on when, where or in which order points were carried out.
-    """
-    return [_row(record) for record in sweep.records]
-
-
-def _row(record: Mapping[str, Any]) -> dict[str, Any]:
-    error = record["error"]
-    return {
-        "index": record["index"],
-        **record["values"],
-        "status": record["status"],
-        **record["objectives"],
-        **{name: value for name, value in record["figures"].items() if name not in record["objectives"]},
-        "error": None if error is None else error["sentence"],
-        "op_log_sha256": record["op_log_sha256"],
-        "key": record["key"],
-    }
+from kernbench_core.sweeps.folder import SweepFolder
 
 
 def columns_of(rows: list[dict[str, Any]]) -> list[str]:
@@ -46,7 +21,7 @@ def columns_of(rows: list[dict[str, Any]]) -> list[str]:
 
 def write_tables(folder: SweepFolder) -> None:
     """Write the tables of all that is recorded in a folder."""
-    rows = rows_of(folder.sweep())
+    rows = folder.sweep().rows
     folder.write("table.jsonl", "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
     folder.write("table.csv", csv_text(rows).encode())
 

@@ -53,6 +53,7 @@ PUBLIC = [
     "rerun",
     "run",
     "sizes_from",
+    "sweep",
     "triton",
 ]
 #: Those whose examples run a bench on a preset, which core itself does not have: tests/test_public_names.py tries them.
@@ -73,6 +74,7 @@ RUN_A_BENCH = {
     "rerun",
     "run",
     "sizes_from",
+    "sweep",
     "triton",
 }
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]

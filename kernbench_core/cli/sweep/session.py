@@ -17,14 +17,16 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
 from kernbench_core.sweeps.asked import plan_of
-from kernbench_core.sweeps.folder import SweepFolder, SweepResult, is_sweep, read_sweep
+from kernbench_core.sweeps.folder import SweepFolder, is_sweep, read_sweep
 from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
 from kernbench_core.sweeps.plan_file import read_plan
 from kernbench_core.sweeps.points import SweepPoint
+from kernbench_core.sweeps.results import SweepResult, points_in_words
 from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
-from kernbench_core.sweeps.table import rows_of
 
 _FAILED = 1
+#: So many of the best points are named.
+_BEST = 12
 
 
 @define
@@ -117,18 +119,26 @@ class SweepSession:
     def _end(self, sweep: SweepResult) -> int:
         """Sum up; return 1 where a point failed or is wrong."""
         self._rest()
-        counts: dict[str, int] = {}
-        for record in sweep.records:
-            counts[record["status"]] = counts.get(record["status"], 0) + 1
+        counts = sweep.counts
         if self.as_json:
             told = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
-            click.echo(json_text({**told, "counts": counts, "points": rows_of(sweep)}))
+            click.echo(json_text({**told, "counts": counts, "points": sweep.rows}))
         else:
-            total = sum(counts.values())
-            parts = ", ".join(f"{count} {status}" for status, count in counts.items())
-            where = "" if self.folder is None else f"; kept in {self.folder}"
-            click.echo(shown(f"{total} {'point' if total == 1 else 'points'}: {parts}{where}"))
+            self._sum_up(sweep)
         return _FAILED if set(counts) - {"ok"} else 0
+
+    def _sum_up(self, sweep: SweepResult) -> None:
+        """Say how many points there are, how they ended, and which are the best."""
+        parts = ", ".join(f"{count} {status}" for status, count in sweep.counts.items())
+        skipped = 0 if self.planned is None else self.planned.skipped
+        left_out = f"; {points_in_words(skipped)} left out by --where" if skipped else ""
+        where = "" if self.folder is None else f"; kept in {self.folder}"
+        click.echo(shown(f"{points_in_words(len(sweep.records))}: {parts}{left_out}{where}"))
+        best = [str(row["index"]) for row in sweep.best]
+        if best and sweep.plan.objectives:
+            more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
+            what = "best" if len(best) == 1 else "the Pareto front"
+            click.echo(f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}")
 
 
 def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:

@@ -1,0 +1,117 @@
+"""`kb.sweep`: a sweep in a line of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import load_plugins
+from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, axis_of
+from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
+from kernbench_core.sweeps.results import SweepResult
+from kernbench_core.sweeps.sweeping import planned, run_planned
+from kernbench_core.wording import brief
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+
+
+def sweep(
+    bench: str | Path,
+    topology: str | Path | Iterable[str | Path] = "default",
+    params: Mapping[str, object] | None = None,
+    *,
+    set: Mapping[str, object] | None = None,
+    components: str | Path | None = None,
+    where: str | Iterable[str] = (),
+    objectives: str | Iterable[str] = (),
+    figures: str | Path | None = None,
+    sample: str = "grid",
+    sample_seed: int = 0,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    retry_failed: bool = False,
+    on_record: Callable[[Mapping[str, Any]], None] | None = None,
+    plugins: Plugins | None = None,
+    **options: Any,
+) -> SweepResult:
+    """Run `bench` at every point of a space of machines and parameters, and return what came of each.
+
+    `bench` is a registered name, or the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`).
+    What is a list is varied, and so is a text that is a range: `{"M": [64, 128]}`, `{"M": "64..512:pow2"}`,
+    `{"system.network.bandwidth": "100..800GB/s:log:4"}`. `topology` may be a list of machines, `set` maps keys of the
+    configuration, `params` parameters of the bench. `where` are expressions that must hold of a point, `objectives`
+    figures of a run or expressions of them, `figures` a file of functions that they may name. `sample` is "grid",
+    "random:N" or "lhs:N". `options` are those of `kb.run` that every point may have, as `verify_data` or `timeout_s`.
+
+    Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`.
+    A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
+    as it ends, and a sweep that is there goes on; `on_record` is called with each.
+
+    Raise ConfigError with all that is wrong with the plan, before anything runs.
+
+    >>> done = kb.sweep("gemm", ["tiny"], {"M": [64, 128], "N": 64, "K": 64}, set={"cube.pes": [1, 2]})
+    >>> done
+    <SweepResult gemm: 4 points, 4 ok>
+    """
+    _check_options(options)
+    problems: list[str] = []
+    topologies = [topology] if isinstance(topology, str | Path) else list(topology)
+    given: list[tuple[str, str, object]] = [(TOPOLOGY, TOPOLOGY, [str(each) for each in topologies])]
+    given += [(SET, name, value) for name, value in (set or {}).items()]
+    given += [(PARAM, name, value) for name, value in (params or {}).items()]
+    axes = [_axis(target, name, value, problems) for target, name, value in given]
+    if problems:
+        raise ConfigError(*problems)
+    plan = SweepPlan(
+        bench=_name(bench), topology=str(topologies[0]), components=None if components is None else str(components),
+        set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
+        where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
+        sample=sample, seed=sample_seed, options=options,
+    )  # fmt: skip
+    known = load_plugins() if plugins is None else plugins
+    return run_planned(
+        planned(plan, known), known, folder=out, processes=processes, scheduler=scheduler, retry_failed=retry_failed,
+        tell=on_record or (lambda record: None),
+    )  # fmt: skip
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    from kernbench_core.runs.options import RunOptions
+
+    for name in options:
+        if name not in OPTIONS:
+            hint = did_you_mean(name, OPTIONS)
+            raise UsageError(f"kb.sweep: {name!r} must be an option that every point may have.{hint}")
+    RunOptions(**options)  # which says what is wrong with a value
+
+
+def _name(bench: object) -> str:
+    if not isinstance(bench, str | Path):
+        raise UsageError(
+            f"bench of a sweep must be a registered name or the path of a .py file, not {brief(bench)}: its points run "
+            "in other processes; write a function to a file, and give 'FILE.py:FUNCTION'."
+        )
+    return str(bench)
+
+
+def _axis(target: str, name: str, value: object, problems: list[str]) -> Axis:
+    try:
+        return axis_of(name, target, value)
+    except ValueError as fault:
+        problems.append(f"{target} {name} {fault}" if target != TOPOLOGY else f"topology {fault}")
+    except ConfigError as error:
+        problems.extend(error.problems)
+    return Axis(name, target, (None,))
+
+
+def _fixed(axes: Iterable[Axis], target: str) -> dict[str, Any]:
+    return {axis.name: axis.values[0] for axis in axes if axis.target == target and len(axis.values) == 1}
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,114 @@
+"""What a sweep answers: its points in order, as records and as rows of a table, and the best of them."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from kernbench_core.sweeps.axes import short_names, value_text
+from kernbench_core.sweeps.objectives import parse_objective
+from kernbench_core.sweeps.pareto import best_first, pareto_front
+from kernbench_core.sweeps.plan import SweepPlan
+
+#: How many rows a notebook shows.
+_SHOWN: Final = 50
+
+
+@frozen(repr=False)
+class SweepResult:
+    """The points of a sweep that are over, in their order, whoever carried them out and when.
+
+    `records` have all that is known of each, `rows` what a table shows: the values of the axes, `status`, objectives,
+    figures, the error in a sentence. `best` are the rows of the points that no other one is better than.
+
+    >>> done = kb.sweep("gemm", "tiny", {"M": [64, 128], "N": 64, "K": 64}, objectives=["time"])
+    >>> [row["M"] for row in done.rows], done.best[0]["M"]
+    ([64, 128], 64)
+    """
+
+    plan: SweepPlan
+    records: tuple[Mapping[str, Any], ...]
+    folder: Path | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each point; nothing in it depends on when, where or in which order points were carried out."""
+        return [row_of(record) for record in self.records]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many points there are of each status, "ok" first."""
+        found = Counter(record["status"] for record in self.records)
+        return dict(sorted(found.items(), key=lambda item: (item[0] != "ok", item[0])))
+
+    @property
+    def best(self) -> list[dict[str, Any]]:
+        """The rows of the Pareto front of the objectives, best first; of the shortest time without objectives."""
+        numbers, maximise = self._objectives()
+        if not any(map(_all_known, numbers)):
+            return []
+        front = pareto_front(numbers, maximise)
+        return [row_of(self.records[at]) for at in best_first(numbers, maximise) if front[at]]
+
+    def _objectives(self) -> tuple[list[list[float]], list[bool]]:
+        """Return the objectives of each point, NaN where it has none or is not right, and which of them are to grow."""
+        asked = [parse_objective(text) for text in self.plan.objectives or ("time",)]
+        rows = []
+        for record in self.records:
+            known = record["objectives"] if self.plan.objectives else {"time": record["figures"].get("time_ns")}
+            right = record["status"] == "ok"
+            rows.append([_number(known.get(each.name)) if right else math.nan for each in asked])
+        return rows, [each.maximise for each in asked]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        return f"<SweepResult {self.plan.bench}: {points_in_words(len(self.records))}, {counts or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of axes, status and objectives."""
+        axes = [axis.name for axis in self.plan.axes]
+        objectives = [parse_objective(text).name for text in self.plan.objectives] or ["time_ns"]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ["#", *short_names(axes), "status", *objectives])
+        rows = ["".join(_cells(row, ["index", *axes, "status", *objectives])) for row in self.rows[:_SHOWN]]
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        more = len(self.records) - _SHOWN
+        rest = f"<p>and {more} more</p>" if more > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row that a table has of a record."""
+    error = record["error"]
+    return {
+        "index": record["index"],
+        **record["values"],
+        "status": record["status"],
+        **record["objectives"],
+        **{name: value for name, value in record["figures"].items() if name not in record["objectives"]},
+        "error": None if error is None else error["sentence"],
+        "op_log_sha256": record["op_log_sha256"],
+        "key": record["key"],
+    }
+
+
+def points_in_words(count: int) -> str:
+    """Say how many points there are."""
+    return "1 point" if count == 1 else f"{count:,} points"
+
+
+def _cells(row: Mapping[str, Any], names: list[str]) -> list[str]:
+    return [f"<td>{html.escape('' if row.get(name) is None else value_text(row[name]))}</td>" for name in names]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _all_known(row: list[float]) -> bool:
+    return not any(map(math.isnan, row))
