@@ -9,8 +9,7 @@ from attrs import define, field
 
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.sweeps.axes import short_names, value_text
-from kernbench_core.sweeps.figure_functions import flat
-from kernbench_core.sweeps.figures import may_be_figure
+from kernbench_core.sweeps.objectives import flat, may_be_figure
 from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
 
 if TYPE_CHECKING:

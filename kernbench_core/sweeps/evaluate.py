@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.sweeps.constraints import with_short_names
-from kernbench_core.sweeps.figure_functions import read_figures
-from kernbench_core.sweeps.objectives import measure, parse_objective
+from kernbench_core.sweeps.objectives import measure, parse_objective, read_figures
 from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
 from kernbench_core.sweeps.points import SweepPoint
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
-from kernbench_core.sweeps.quantities import UnitNumber, as_known
+from kernbench_core.sweeps.expressions.quantities import UnitNumber, as_known
 
 _Floats = npt.NDArray[np.float64]
 #: How many groups the values of a parameter are put into, where there are more of them.

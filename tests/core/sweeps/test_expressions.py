@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
 from kernbench_core.sweeps.expressions import Expression
-from kernbench_core.sweeps.quantities import UnitNumber
+from kernbench_core.sweeps.expressions.quantities import UnitNumber
 from kernbench_core.units import DIMENSIONS
 
 VALUES: dict[str, Any] = {"rows": 32, "columns": 8, "share": 0.25, "link": "100 GB/s", "dtype": "f16", "wide": True}

@@ -11,9 +11,9 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, UsageError
-from kernbench_core.sweeps.figure_functions import read_figures, settings
-from kernbench_core.sweeps.figures import FAMILIES, FIGURES, KNOWN, figure_of, may_be_figure, named_figures
-from kernbench_core.sweeps.objectives import measure, parse_objectives
+from kernbench_core.sweeps.objectives.figures import FAMILIES, FIGURES, KNOWN, figure_of, may_be_figure, named_figures
+from kernbench_core.sweeps.objectives.functions import read_figures, settings
+from kernbench_core.sweeps.objectives.objective import measure, parse_objectives
 from tests.core.working_machine import on_machine
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.sweeps.objectives import Objective, parse_objective, parse_objectives
+from kernbench_core.sweeps.objectives.objective import Objective, parse_objective, parse_objectives
 
 
 def test_objectives_are_apart_at_their_commas() -> None:

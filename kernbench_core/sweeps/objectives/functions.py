@@ -19,8 +19,8 @@ from kernbench_core.host.sources import read_sources
 from kernbench_core.params import did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.process.whole_files import is_file
-from kernbench_core.sweeps.figures import KNOWN
-from kernbench_core.sweeps.quantities import UnitNumber, as_known
+from kernbench_core.sweeps.expressions.quantities import UnitNumber, as_known
+from kernbench_core.sweeps.objectives.figures import KNOWN
 from kernbench_core.wording import brief
 
 _FORM = "def area(config, figures): …"

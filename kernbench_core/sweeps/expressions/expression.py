@@ -17,7 +17,14 @@ from attrs import field, frozen
 
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.sweeps.quantities import Known, UnitNumber, as_known, bare_quantities, combined, mistaken_unit
+from kernbench_core.sweeps.expressions.quantities import (
+    Known,
+    UnitNumber,
+    as_known,
+    bare_quantities,
+    combined,
+    mistaken_unit,
+)
 from kernbench_core.wording import brief
 
 #: How long a text may be, how many parts it may have, and how large an integer may grow.

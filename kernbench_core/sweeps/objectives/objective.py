@@ -13,8 +13,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host.rows import Scalar
 from kernbench_core.params import did_you_mean
 from kernbench_core.sweeps.expressions import Expression
-from kernbench_core.sweeps.figure_functions import FigureFunctions, flat, settings
-from kernbench_core.sweeps.figures import ALIASES, KNOWN, figure_of, may_be_figure, measured, named_figures
+from kernbench_core.sweeps.objectives.figures import ALIASES, KNOWN, figure_of, may_be_figure, measured, named_figures
+from kernbench_core.sweeps.objectives.functions import FigureFunctions, flat, settings
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:

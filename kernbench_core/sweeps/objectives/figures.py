@@ -12,7 +12,7 @@ from attrs import frozen
 from kernbench_core.errors import UsageError
 from kernbench_core.host.rows import Scalar
 from kernbench_core.params import did_you_mean
-from kernbench_core.sweeps.quantities import UnitNumber
+from kernbench_core.sweeps.expressions.quantities import UnitNumber
 from kernbench_core.units import finite
 
 if TYPE_CHECKING:

@@ -1,0 +1,36 @@
+"""What a run gives: its named figures, functions of a user's own over them, and the objectives made of both.
+
+In: a result, or the text of an objective. Out: plain numbers by name. Whoever carries out a point of a sweep calls it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.sweeps.objectives.figures import may_be_figure as may_be_figure
+    from kernbench_core.sweeps.objectives.functions import FigureFunctions as FigureFunctions
+    from kernbench_core.sweeps.objectives.functions import flat as flat
+    from kernbench_core.sweeps.objectives.functions import read_figures as read_figures
+    from kernbench_core.sweeps.objectives.objective import Objective as Objective
+    from kernbench_core.sweeps.objectives.objective import measure as measure
+    from kernbench_core.sweeps.objectives.objective import parse_objective as parse_objective
+    from kernbench_core.sweeps.objectives.objective import require_apart as require_apart
+    from kernbench_core.sweeps.objectives.objective import split_commas as split_commas
+
+__getattr__ = door(
+    __name__,
+    {
+        "FigureFunctions": "functions",
+        "Objective": "objective",
+        "flat": "functions",
+        "may_be_figure": "figures",
+        "measure": "objective",
+        "parse_objective": "objective",
+        "read_figures": "functions",
+        "require_apart": "objective",
+        "split_commas": "objective",
+    },
+)
