@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.sweeps.check import PlanCheck
 from kernbench_core.sweeps.constraints import kept_points
 from kernbench_core.sweeps.drive import carry_out, digests_of
 from kernbench_core.sweeps.evaluate import evaluate
@@ -21,6 +20,7 @@ from kernbench_core.sweeps.executors.base import Executor
 from kernbench_core.sweeps.executors.local import LocalExecutor
 from kernbench_core.sweeps.folder import SweepFolder, open_sweep
 from kernbench_core.sweeps.plan import SweepPlan
+from kernbench_core.sweeps.planning.check import PlanCheck
 from kernbench_core.sweeps.points import SweepPoint, points_of
 from kernbench_core.sweeps.results import SweepResult
 

@@ -16,10 +16,10 @@ from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
-from kernbench_core.sweeps.asked import plan_of
 from kernbench_core.sweeps.folder import SweepFolder, is_sweep, read_sweep
 from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
-from kernbench_core.sweeps.plan_file import read_plan
+from kernbench_core.sweeps.planning.asked import plan_of
+from kernbench_core.sweeps.planning.plan_file import read_plan
 from kernbench_core.sweeps.points import SweepPoint
 from kernbench_core.sweeps.results import SweepResult, points_in_words
 from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
