@@ -108,7 +108,7 @@ def compare(before: RunFigures, after: RunFigures) -> RunComparison:
 
 
 def _totals(before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
-    for name in dict.fromkeys((*before.totals, *after.totals)):
+    for name in sorted({*before.totals, *after.totals}):
         one = Moved(name, before.totals.get(name), after.totals.get(name))
         if one.before != one.after:
             yield MovedRow("total", name, (one,))

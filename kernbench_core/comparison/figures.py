@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from kernbench_core.comparison.link_names import folded, unfolded
 from kernbench_core.comparison.result_form import NUMBER, Maybe, faults
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief, schema_hint
@@ -81,11 +82,24 @@ class RunFigures:
         tables = {
             sort: {"columns": list(COLUMNS[sort]), "rows": {name: list(row) for name, row in table.rows.items()},
                    "about": dict(table.about)}
-            for sort, table in self.tables.items()
+            for sort, table in self._folded().items()
         }  # fmt: skip
         plain = {name: dict(found[name]) for name in ("totals", "texts", "missing")}
         causes = {sort: dict(values) for sort, values in self.causes.items()}
         return {"schema": SCHEMA, **found, **plain, "causes": causes, "tables": tables}
+
+    def _folded(self) -> dict[str, FigureTable]:
+        """Return the tables with many links in few rows: those that are alike, under texts that stand for them."""
+        found = dict(self.tables)
+        if "link" in found:
+            alike: dict[tuple[tuple[float, ...], str], list[str]] = {}
+            for name, row in found["link"].rows.items():
+                alike.setdefault((row, found["link"].about.get(name, "")), []).append(name)
+            rows = sorted((text, row, about) for (row, about), names in alike.items() for text in folded(names))
+            found["link"] = FigureTable(
+                {text: row for text, row, _ in rows}, {text: about for text, _, about in rows if about}
+            )
+        return found
 
     @classmethod
     def from_json(cls, found: Any, where: str = "figures") -> RunFigures:
@@ -95,13 +109,24 @@ class RunFigures:
             hint = schema_hint(schema, SCHEMA, "make it again")
             raise UsageError(f"{where} must have schema {SCHEMA!r}, not {brief(schema)}; {hint}.")
         wrong = next(chain(faults(found, _FORM), _faults(found)), None)
-        if wrong is not None:
-            raise UsageError(f"{where} must hold {wrong}; make it again.")
-        tables = {
-            sort: FigureTable({name: tuple(row) for name, row in table["rows"].items()}, dict(table["about"]))
-            for sort, table in found["tables"].items()
-        }
-        return cls(**{name: found.get(name) for name in _FORM if name != "tables"}, tables=tables)
+        if wrong is None:
+            try:
+                tables = {sort: _table(sort, table) for sort, table in found["tables"].items()}
+                return cls(**{name: found.get(name) for name in _FORM if name != "tables"}, tables=tables)
+            except ValueError as error:
+                wrong = f"the links of a machine, not {error}"
+        raise UsageError(f"{where} must hold {wrong}; make it again.")
+
+
+def _table(sort: str, found: Mapping[str, Any]) -> FigureTable:
+    """Return the table that a JSON object holds; ValueError where names stand for too many links."""
+    rows, about = {name: tuple(row) for name, row in found["rows"].items()}, dict(found["about"])
+    if sort != "link":
+        return FigureTable(rows, about)
+    names = [(text, name) for text in rows for name in unfolded([text])]
+    return FigureTable(
+        {name: rows[text] for text, name in names}, {name: about[text] for text, name in names if text in about}
+    )
 
 
 def _faults(found: Mapping[str, Any]) -> Iterator[str]:
