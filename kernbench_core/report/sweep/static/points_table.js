@@ -83,7 +83,7 @@ kernbench.pointsTable = (element, points, run) => {
     }));
     if (narrow.matches) kernbench.stacked(table);
     told.textContent = rows.length ? `${(top + 1).toLocaleString("en")}–${(top + here.length).toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "No point is kept: clear the filter.";
-    buttons.forEach((button, i) => { button.disabled = i < 2 ? top === 0 : top + many >= rows.length; });
+    buttons.forEach((button, i) => { button.setAttribute("aria-disabled", String(i < 2 ? top === 0 : top + many >= rows.length)); });
   }
   // Turn to the page that a point is on.
   function find(i) {
