@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kernbench_core.sweeps.folder import SweepFolder as SweepFolder
     from kernbench_core.sweeps.folder import open_sweep as open_sweep
     from kernbench_core.sweeps.folder import read_sweep as read_sweep
+    from kernbench_core.sweeps.pages.page import sweep_page as sweep_page
     from kernbench_core.sweeps.plan import SweepPlan as SweepPlan
     from kernbench_core.sweeps.points import SweepPoint as SweepPoint
     from kernbench_core.sweeps.points import points_of as points_of
@@ -39,5 +40,6 @@ __getattr__ = door(
         "points_of": "points",
         "read_sweep": "folder",
         "run_planned": "sweeping",
+        "sweep_page": "pages.page",
     },
 )

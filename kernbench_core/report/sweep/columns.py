@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -28,7 +29,8 @@ def columns(page: SweepPage) -> dict[str, Any]:
     points = page.points
     found = [_parameter(each, [point["values"].get(each.name) for point in points]) for each in page.parameters]
     for objective in page.objectives:
-        column = _figures("objective", objective.name, [point["objectives"].get(objective.name) for point in points])
+        values = [point["objectives"].get(objective.name) for point in points]
+        column = {**_figures("objective", objective.figure or objective.name, values), "name": objective.name}
         found.append({**column, "best": "greatest" if objective.greatest else "least"})
     named = {each.name for each in page.objectives}
     for name in dict.fromkeys(name for point in points for name in point["figures"] if name not in named):
@@ -102,8 +104,13 @@ def _figures(role: str, name: str, values: Sequence[Any]) -> dict[str, Any]:
     numbers = np.array([_figure(value) for value in values], np.float64)
     usual = numbers[np.isfinite(numbers)]
     wide = usual.size > 0 and usual.min() > 0 and usual.max() / usual.min() >= _WIDE
-    form = next((form for end, form in _FORMS.items() if name.endswith(end)), "number")
-    return {"name": name, "role": role, "form": form, "numbers": packed(numbers), "log": bool(wide)}
+    return {"name": name, "role": role, "form": figure_form(name), "numbers": packed(numbers), "log": bool(wide)}
+
+
+def figure_form(name: str) -> str:
+    """Return how a figure is written: by the unit that its name ends in; an expression has none."""
+    plain = re.fullmatch(r"[\w.]+", name)
+    return next((form for end, form in _FORMS.items() if plain and name.endswith(end)), "number")
 
 
 def _figure(value: Any) -> float:

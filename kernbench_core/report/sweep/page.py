@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -12,12 +12,14 @@ from markupsafe import Markup
 from kernbench_core.report.formats import figure
 from kernbench_core.report.page import SHARED, asset, whole_page
 from kernbench_core.report.payload import script_text
-from kernbench_core.report.sweep.columns import columns
+from kernbench_core.report.sweep.columns import columns, figure_form
 from kernbench_core.report.sweep.sweep_page import MovedBy, SweepPage, SweptObjective
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 _SCRIPTS: Final = ("points", "canvas", "points_table", "point", "parallel", "scatter", "sweep")
-_FORMS: Final = {"_ns": format_time, "_bytes": format_bytes, "_gb_per_s": format_bandwidth}
+_FORMS: Final[Mapping[str, Callable[[float], str]]] = {
+    "time": format_time, "bytes": format_bytes, "bandwidth": format_bandwidth, "number": figure,
+}  # fmt: skip
 #: How a point can have ended beside "ok", and the words for many.
 _ENDS: Final = {"error": "failed", "deadlock": "deadlocked", "limit": "reached a limit", "timeout": "ran out of time",
                 "wrong": "computed wrong data"}  # fmt: skip
@@ -92,16 +94,17 @@ def _best(page: SweepPage, objective: SweptObjective) -> _Best | None:
     least = min(value for value, _ in found)
     points = tuple((point["index"], point["key"][:16]) for value, point in found if value == least)
     word = "greatest" if objective.greatest else "least"
-    return _Best(objective.name, word, _said(objective.name, sign * least), points)
+    return _Best(objective.name, word, _said(objective, sign * least), points)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _said(name: str, value: float) -> str:
-    """Write a figure by the unit that its name ends in."""
-    return next((form(value) for end, form in _FORMS.items() if name.endswith(end)), figure(value))
+def _said(objective: SweptObjective, value: float) -> str:
+    """Write a value of an objective by the unit that the name of its figure ends in."""
+    name = objective.figure or objective.name
+    return _FORMS[figure_form(name)](value)
 
 
 def _moved(page: SweepPage) -> list[_Row]:
@@ -109,15 +112,15 @@ def _moved(page: SweepPage) -> list[_Row]:
     by = {(each.parameter, each.objective): each for each in page.moved_by}
     rows = []
     for at, each in enumerate(page.parameters):
-        cells = tuple(_cell(by.get((each.name, of.name))) for of in page.objectives)
+        cells = tuple(_cell(by.get((each.name, of.name)), of) for of in page.objectives)
         rows.append(_Row(at, each.name, cells))
     return sorted(rows, key=lambda row: -max((cell.share for cell in row.cells if cell.share is not None), default=-1))
 
 
-def _cell(moved: MovedBy | None) -> _Cell:
+def _cell(moved: MovedBy | None, of: SweptObjective) -> _Cell:
     if moved is None or moved.share is None:
         return _Cell(None, "" if moved is None else moved.why)
     told = ""
     if moved.ends is not None:
-        told = " … ".join(f"{_said(moved.objective, value)} at {at}" for value, at in moved.ends)
+        told = " … ".join(f"{_said(of, value)} at {at}" for value, at in moved.ends)
     return _Cell(moved.share, told, moved.share <= moved.chance)

@@ -18,10 +18,14 @@ class SweptParameter:
 
 @attrs.frozen
 class SweptObjective:
-    """One figure that a sweep is after: the smallest value is the best, or with `greatest` the largest."""
+    """What a sweep is after: the smallest value is the best, or with `greatest` the largest.
+
+    `figure` is the name of the figure that it is, where it is one: a name that ends in a unit says how it is written.
+    """
 
     name: str
     greatest: bool = False
+    figure: str = ""
 
 
 @attrs.frozen

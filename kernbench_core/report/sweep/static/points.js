@@ -81,10 +81,11 @@ kernbench.Scale = class {
     if (!column.numbers) return column.known[column.sorted[Math.round(value)]] || "";
     return column.said(value);
   }
-  // At most `most` marks: all values where they are few, else round ones.
+  // At most `most` marks: of a parameter all values where they are few, else round ones.
   ticks(most) {
     if (this.empty) return [];
-    const all = this.values && this.values.length <= 2 * most ? this.values : this.round(most);
+    const few = this.values && this.values.length <= (this.column.role === "parameter" ? 2 * most : 2);
+    const all = few ? this.values : this.round(most);
     const shown = [];
     for (const value of all) {
       const at = this.of(value);

@@ -1,0 +1,57 @@
+"""The command lines of one point: what it takes to make its run again, in a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kernbench_core.runs.options import RunCall, command_options
+from kernbench_core.sweeps.axes import value_text
+from kernbench_core.sweeps.plan import TRITON, SweepPlan, params_of, settings_of
+
+#: Units in which times of options stand, by how much of the option's unit an ns is.
+_UNITS: Final = {1.0: "ns", 1e-9: "s"}
+
+
+def run_command(plan: SweepPlan, values: Mapping[str, Any]) -> str:
+    """Return the command that runs a point's run alone, from the folder in which the sweep was begun."""
+    asked = plan.run_of(values)
+    head = ["triton", plan.bench.removeprefix(TRITON)] if plan.is_script else ["run", plan.bench]
+    words = ["kernbench", *head, "--topology", str(asked["topology"])]
+    if asked["components"]:
+        words += ["--components", str(asked["components"])]
+    words += [word for setting in settings_of(asked) for word in ("--set", setting)]
+    if not plan.is_script:
+        given = params_of(asked)
+        words += [word for name in given if given[name] is not None for word in ("-p", f"{name}={given[name]}")]
+    words += _options(asked["options"])
+    if plan.arguments:
+        named = {name: value_text(value) for name, value in asked["params"].items()}
+        words += ["--", *(_filled(word, named) for word in plan.arguments)]
+    return shlex.join(words)
+
+
+def page_command(folder: str, key: str) -> str:
+    """Return the command that makes the page of a point's run, from the folder where `folder` is known by that name."""
+    return shlex.join(["kernbench", "report", folder, "--point", key])
+
+
+def _options(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options of a run as the command line has them."""
+    known = command_options(RunCall)
+    for name, value in options.items():
+        option = known[name]
+        said = option.name or name.replace("_", "-")
+        if isinstance(value, bool):
+            yield f"--{said}" if value else f"--no-{said}"
+        else:
+            yield f"--{said}"
+            yield f"{value:.15g} {_UNITS[option.per_ns]}" if option.example else str(value)
+
+
+def _filled(word: str, named: Mapping[str, str]) -> str:
+    """Put the values of a point in the places `{NAME}` of an argument of a script."""
+    for name, value in named.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
