@@ -5,7 +5,8 @@ In: limits, paths and text. Out: interrupts that arrive, files that are whole or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from kernbench_core.package import door
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from kernbench_core.process.whole_files import folder_above as folder_above
     from kernbench_core.process.whole_files import is_file as is_file
     from kernbench_core.process.whole_files import whole_file as whole_file
+
+#: When this process, or the one that it was forked from, began to load kernbench, in ns since 1970.
+BEGAN_NS: Final = time.time_ns()
 
 __getattr__ = door(
     __name__,

@@ -14,8 +14,8 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 ROOMS = (
-    "calibration", "comparison", "compute", "drawing", "engine", "host", "kernel", "memory", "oplog", "process",
-    "report", "runs", "sweeps", "timeline", "topology", "values", "web", "wording",
+    "cache", "calibration", "comparison", "compute", "drawing", "engine", "host", "kernel", "memory", "oplog",
+    "process", "report", "runs", "sweeps", "timeline", "topology", "values", "web", "wording",
 )  # fmt: skip
 #: Files that are rooms of their own: vocabularies, and the records of ops.
 OPEN = {

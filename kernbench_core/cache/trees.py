@@ -1,0 +1,265 @@
+"""Digests of the files that code is in: of a package with all that lies in it, or of one file.
+
+A file is read anew when its size, its times or its inode are others. What was read is kept in the cache, under what all
+of its files' sizes, times and inodes give, unless one of them has just been written.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+import sysconfig
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from kernbench_core.cache.not_cacheable import NotCacheable
+from kernbench_core.cache.store import Cache
+from kernbench_core.process import BEGAN_NS
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Size, time of the last change of the content and of the file (ns since 1970), inode."""
+
+#: Trees of more files are looked at again after this many s only, and before anything is kept.
+_LARGE, _LARGE_S = 64, 0.1
+#: A file that was written so many ns ago may be written again without another stamp.
+_SETTLED_NS: Final = 2_000_000_000
+_GONE: Final[Stamp] = (-1, 0, 0, 0)
+_IMPORT: Final = re.compile(r"(?:\bfrom\s+(\.*[\w.]*)\s+)?\bimport\s*(\([^)]*\)|[^\n;#]*)")
+_NAME: Final = re.compile(r"\s*([\w.]+)")
+
+
+@attrs.frozen
+class FileFacts:
+    """The SHA-256 of a file, in hex, and the modules that its text names in imports, with what it takes of them."""
+
+    sha256: str
+    imports: tuple[str, ...] = ()
+
+
+class Tree:
+    """A package's folder, or a module's file, as it is now. Files are named relative to the folder that it lies in."""
+
+    def __init__(self, root: Path, cache: Cache) -> None:
+        self.root = root
+        self.facts: Mapping[str, FileFacts] = {}
+        self.sha256 = ""
+        self._cache = cache
+        self._stamps: dict[str, Stamp] = {}
+        self._looked_at = 0.0
+        #: Whether no file was written just before it was read, and so may have been written again since.
+        self._settled = False
+        self._since = 0
+        #: Files that were not loaded when they were looked at, as they were then.
+        self._unloaded: dict[str, Stamp] = {}
+        self._checked: dict[str, Stamp] = {}
+
+    def look(self, *, closely: bool = False) -> None:
+        """Look whether anything is another than it was; what is large, and was seen a moment ago, only `closely`."""
+        now = time.monotonic()
+        if len(self._stamps) > _LARGE and now - self._looked_at < _LARGE_S and not closely:
+            return
+        changed = any(_stamp(path) != stamp for path, stamp in self._stamps.items())
+        if changed or not self._settled:
+            self._read()
+        self._looked_at = now
+
+    def _read(self) -> None:
+        """Find the files, and what is in those that may be others than they were."""
+        stamps = {path: _stamp(path) for path in _paths(self.root)}
+        key = hashlib.sha256(json.dumps(["tree", str(self.root), sorted(stamps.items())]).encode()).hexdigest()
+        since = time.time_ns() - _SETTLED_NS
+        self._settled = all(max(stamp[1:3]) < since for stamp in stamps.values())
+        kept = self._cache.get(key) if self._settled else None
+        facts = None if kept is None else _facts_in(kept)
+        if facts is None:
+            facts = self._facts(stamps)
+            if self._settled:
+                told = {name: [each.sha256, each.imports] for name, each in facts.items()}
+                self._cache.put(key, {"facts": json.dumps(told).encode()}, {"kind": "files", "name": str(self.root)})
+        self.facts, self._stamps, self._since = facts, stamps, since
+        parts = [f"{name} {each.sha256}" for name, each in sorted(facts.items())]
+        self.sha256 = hashlib.sha256("\n".join([str(self.root), *parts]).encode()).hexdigest()
+
+    def _facts(self, stamps: Mapping[str, Stamp]) -> dict[str, FileFacts]:
+        """Return what is in the files; those that had not been written for a while when they were read are the same."""
+        found = {}
+        for path, stamp in stamps.items():
+            if not path.endswith("/"):
+                name = self._name(path)
+                same = self._stamps.get(path) == stamp and max(stamp[1:3]) < self._since
+                found[name] = self.facts[name] if same else _facts(path, name)
+        return found
+
+    def _name(self, path: str) -> str:
+        return path[len(str(self.root.parent)) + 1 :]
+
+    def check_loaded(self) -> None:
+        """Raise NotCacheable for a module that is loaded, and whose file was written since this process began."""
+        late = {
+            path: stamp
+            for path, stamp in self._stamps.items()
+            if max(stamp[1:3]) >= BEGAN_NS and path.endswith(".py") and self._checked.get(path) != stamp
+        }
+        if not late:
+            return
+        loaded = {str(getattr(module, "__file__", None)): module for module in list(sys.modules.values())}
+        for path, stamp in late.items():
+            module = loaded.get(path)
+            if module is None:
+                self._unloaded[path] = stamp
+            elif self._unloaded.get(path) == stamp or _is_text_of(module, path):
+                self._checked[path] = stamp
+            else:
+                raise NotCacheable(
+                    f"module {module.__name__!r} must be what its file says, and that was written after this process "
+                    "had begun; start a new one."
+                )
+
+    def imported_from(self, start: Iterable[str]) -> dict[str, FileFacts]:
+        """Return some files and those of this tree that they import, and these, and so on."""
+        found: dict[str, FileFacts] = {}
+        waiting = list(start)
+        while waiting:
+            name = waiting.pop()
+            if name in found or name not in self.facts:
+                continue
+            found[name] = self.facts[name]
+            for module in self.facts[name].imports:
+                waiting += _files_of(module)
+        return found
+
+    def file_of(self, module: str) -> str | None:
+        """Return the file of a module; None where it is not in this tree."""
+        return next((name for name in reversed(_files_of(module)) if name in self.facts), None)
+
+
+class Trees:
+    """The trees that one process has looked at."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._trees: dict[Path, Tree] = {}
+
+    def of(self, root: Path, *, closely: bool = False) -> Tree:
+        """Return the tree of a folder or a file as it is now."""
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = self._trees[root] = Tree(root, self._cache)
+        tree.look(closely=closely)
+        return tree
+
+
+@functools.cache
+def trees_of(cache: Cache) -> Trees:
+    """Return the trees of the process that a cache keeps what was read of."""
+    return Trees(cache)
+
+
+def root_of(top: str) -> Path | None:
+    """Return the folder of a package, or the file of a module, by its first name; None where it has none."""
+    module = sys.modules.get(top)
+    spec: Any = getattr(module, "__spec__", None)
+    origin = getattr(module, "__file__", None)
+    if origin is None:
+        try:
+            spec = importlib.util.find_spec(top) if spec is None else spec
+        except (ImportError, ValueError):
+            spec = None
+        origin = getattr(spec, "origin", None)
+    folders = [*(getattr(spec, "submodule_search_locations", None) or ())]
+    if folders:
+        return Path(folders[0])
+    if origin is None or origin in ("built-in", "frozen"):
+        return None
+    return Path(origin).parent if Path(origin).name == "__init__.py" else Path(origin)
+
+
+@functools.cache
+def is_library(root: Path) -> bool:
+    """Whether a folder or file is part of Python, or of what is installed beside it."""
+    return any(root.is_relative_to(folder) for folder in _libraries())
+
+
+@functools.cache
+def _libraries() -> tuple[Path, ...]:
+    paths = sysconfig.get_paths()
+    found = [Path(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths]
+    more = [Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    return tuple(dict.fromkeys([*found, *(each.resolve() for each in found), *more]))
+
+
+def _paths(root: Path) -> Iterator[str]:
+    """Yield the files of a tree in order, and its folders, with a slash at the end."""
+    if not root.is_dir():
+        yield str(root)
+        return
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        yield f"{folder}/"
+        yield from (f"{folder}/{name}" for name in sorted(files) if not name.endswith((".pyc", "~")) and name[0] != ".")
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the rest
+    except OSError:
+        return _GONE
+    if path.endswith("/"):  # of a folder only its names count
+        return 0, found.st_mtime_ns, 0, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _facts(path: str, name: str) -> FileFacts:
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return FileFacts("none")
+    imports = _imports(data, name) if name.endswith(".py") else ()
+    return FileFacts(hashlib.sha256(data).hexdigest(), imports)
+
+
+def _facts_in(kept: Mapping[str, bytes]) -> dict[str, FileFacts]:
+    found = json.loads(kept["facts"])
+    return {name: FileFacts(sha256, tuple(imports)) for name, (sha256, imports) in found.items()}
+
+
+def _imports(data: bytes, name: str) -> tuple[str, ...]:
+    """Return what may be a module that a text imports: more than it does, where a string reads like an import."""
+    package = name.removesuffix(".py").removesuffix("/__init__").split("/")
+    package = package if name.endswith("/__init__.py") else package[:-1]
+    found: dict[str, None] = {}
+    for base, names in _IMPORT.findall(data.decode("utf-8", "replace").replace("\\\n", " ")):
+        taken = [each[1] for part in names.strip("()").split(",") if (each := _NAME.match(part))]
+        if base.startswith("."):
+            level = len(base) - len(base.lstrip("."))
+            above = package[: len(package) - level + 1]
+            base = ".".join([*above, *([base.lstrip(".")] if base.strip(".") else [])])
+        if base:
+            found[base] = None
+        found.update((f"{base}.{each}" if base else each, None) for each in taken)
+    return tuple(found)
+
+
+def _files_of(module: str) -> list[str]:
+    """Return the files that importing a module may load, outermost first."""
+    parts = module.split(".")
+    found = []
+    for count in range(1, len(parts) + 1):
+        at = "/".join(parts[:count])
+        found += [f"{at}/__init__.py", f"{at}.py"]
+    return found
+
+
+def _is_text_of(module: Any, path: str) -> bool:
+    """Whether a module that keeps its text, as a plug-in's file does, was made of what the file says now."""
+    text = getattr(module, "__kernbench_text__", None)
+    return text is not None and Path(path).read_bytes() == text
