@@ -17,7 +17,7 @@ import attrs
 
 @attrs.define
 class Inputs:
-    """The files that one run reads: `kept` are bytes by name.
+    """The files that one run reads: `kept` are bytes by name, `asked` the paths of all that it asked for.
 
     `folders` are those that names start from. In a run that is made again, `recorded` are the files to read in place of
     the original ones, by name.
@@ -26,12 +26,14 @@ class Inputs:
     folders: tuple[Path, ...]
     recorded: Mapping[str, Path] = attrs.field(factory=dict)
     kept: dict[str, bytes] = attrs.field(factory=dict)
+    asked: dict[str, str] = attrs.field(factory=dict)
 
     def read(self, path: str | Path) -> Path:
         """Keep a file, if it can be read, and return where to read it."""
         full = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps its own name
         name = self._name(full)
         place = self.recorded.get(name, Path(path))
+        self.asked.setdefault(name, os.path.abspath(place))  # noqa: PTH100
         if name not in self.kept:
             with suppress(OSError):
                 self.kept[name] = place.read_bytes()

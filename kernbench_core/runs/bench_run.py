@@ -88,10 +88,11 @@ def run(call: RunCall) -> RunResult:
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log, `bundle`
     one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
-    `level` says how far down it goes. `explain` has the result say why the run took as long as it did, `tcm_map` what
-    the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
-    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). With
-    `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
+    `level` says how far down it goes. With `cached` the result is taken from the user's cache where all that it depends
+    on is the same, else it is kept there: it is equal, its `from_cache` says so. `explain` has the result say why the
+    run took as long as it did, `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a
+    hazard. With `race_by` "program" the programs of one launch are unordered on one PE too, not in order as by default
+    ("pe"). With `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
     ("determined") that is a PendingDataError. With `oob` "poison" loads of elements outside of their tensor give NaN,
     or integers of bytes 0xa5, and stores to them are dropped; the result counts both, which by default ("error") are
     errors. `on_progress` is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about
@@ -121,7 +122,22 @@ def run(call: RunCall) -> RunResult:
     with same_folder() as here:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
-        return carry_out(request_of(call, config, plugins, here, wall), call.on_progress, wall)
+        request = request_of(call, config, plugins, here, wall)
+        if call.cached:
+            return _from_cache(request, here, call.on_progress, wall)
+        return carry_out(request, call.on_progress, wall)
+
+
+def _from_cache(
+    request: Request, here: Path, on_progress: Callable[[Progress], None] | None, wall: WallTime
+) -> RunResult:
+    """Return the result that the cache has, or carry the run out and keep its result."""
+    from kernbench_core.runs.cached import cached_run
+
+    result = cached_run(request, here, manifest_of, lambda: carry_out(request, on_progress, wall))
+    if request.options.strict_races and result.hazards:
+        raise RaceError(result)
+    return result
 
 
 def configure(

@@ -53,6 +53,8 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     if is_jit(kernel):
         kernel = _Jit(kernel)
     options, kwargs = _told_apart(kernel, args, given)
+    if options.get("cached") and options.get("data", True):
+        options.setdefault("outputs", True)  # what a launch is made for, and no result from the cache can compute
     grid = options.pop("grid", None)
     if grid is not None and not (callable(grid) and isinstance(kernel, _Jit)):
         grid = full_grid(grid, "kb.launch")

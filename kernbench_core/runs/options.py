@@ -166,6 +166,9 @@ class RunOptions:
     bundle: Annotated[
         str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
     ] = None
+    cached: Annotated[
+        bool, Option("Take the result from the user's cache if all that it depends on is the same; else keep it there.")
+    ] = False
     max_events: Annotated[int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1)] = None
     max_sim_ns: Annotated[
         float | None,

@@ -66,6 +66,13 @@ class Outputs(Mapping[str, "Array"]):
         #: What `to_json` says, where a result was unpickled.
         self._shapes: dict[str, Any] | None = None
 
+    @classmethod
+    def of_copy(cls, names: Iterable[str], computed: Mapping[str, Array], shapes: dict[str, Any]) -> Outputs:
+        """Return outputs whose run was left behind: those that were computed, and shape and dtype of all `names`."""
+        made = cls(None, computed)
+        made._known, made._shapes = dict.fromkeys(names), shapes
+        return made
+
     @property
     def tensors(self) -> Mapping[str, DeviceTensor | None]:
         """What kernels wrote, by name, with shape and dtype; None where a result was unpickled."""
@@ -83,8 +90,8 @@ class Outputs(Mapping[str, "Array"]):
             tensor = self.tensors[name]
             if tensor is None:
                 raise NoDataError(
-                    f"output {name!r} must be computed before its result is pickled, and was not; look at "
-                    f"r.outputs[{name!r}] before that, or run with outputs=True."
+                    f"output {name!r} must be computed before its result is pickled or kept in the cache, and was not; "
+                    f"look at r.outputs[{name!r}] before that, or run with outputs=True."
                 )
             array = tensor.numpy()
             array.flags.writeable = False

@@ -39,6 +39,8 @@ _TOLD = (
     "bench", "params", "topology", "device", "total_ns", "events", "wall_s", "interrupted", "verified",
     "hazards",
 )  # fmt: skip
+#: What a result says of the cache.
+_OF_CACHE = ("from_cache", "cache_key", "cache_note")
 
 
 def _listed(found: Iterable[Any]) -> Listing[Any]:
@@ -50,8 +52,9 @@ class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
     Results are equal where all values are but wall times; `outputs`, which follow from the rest, are not compared. A
-    pickled result has its figures, launches, links, ops and the outputs that were computed; `op_log` and `store` stay
-    behind.
+    pickled result, or one from the cache, has its figures, launches, links, ops and the outputs that were computed;
+    `op_log` and `store` stay behind. `from_cache` says that it was not simulated now, `cache_key` what the cache knows
+    it by; None where it is not kept, for the reason in `cache_note`, or the cache was not asked.
 
     `branch_values` says how many values kernels branched on that only phase 2 knows, and how many it confirmed,
     `host_reads` the same of what the host read before the end.
@@ -104,19 +107,22 @@ class RunResult:
     models: Mapping[str, str] = attrs.field(factory=dict)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
     unwritten: tuple[str, ...] = ()
+    from_cache: bool = False
+    cache_key: str | None = None
+    cache_note: str = ""
     _all_links: bool = False
-    _op_columns: list[ColumnTable] = attrs.field(factory=list, init=False)
+    _op_columns: list[ColumnTable] = attrs.field(factory=list)
 
     @property
     def op_log(self) -> OpLog:
-        """What phase 1 recorded; UsageError where the result was unpickled."""
+        """What phase 1 recorded; UsageError where the result was unpickled, or is from the cache."""
         if self._op_log is None:
             raise _left_behind("op log", "r.ops has its columns")
         return self._op_log
 
     @property
     def store(self) -> MemoryStore:
-        """What memory holds at the end; UsageError where the result was unpickled."""
+        """What memory holds at the end; UsageError where the result was unpickled, or is from the cache."""
         if self._store is None:
             raise _left_behind("memory store", "r.outputs has what was computed of it")
         return self._store
@@ -205,6 +211,7 @@ class RunResult:
             "events": timing.events,
             "hops": timing.hops,
             "wall_s": self.wall_s,
+            "from_cache": self.from_cache,
             "interrupted": self.interrupted,
             "verified": self.verified,
             "max_abs_error": finite(self.max_abs_error),
@@ -270,7 +277,7 @@ class RunResult:
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
-        apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns")
+        apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns", *_OF_CACHE)
         own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
         return (attrs.evolve(self.timing, wall_s=0.0), *own)
 
@@ -308,8 +315,8 @@ def _settled(value: Any) -> Any:
 
 def _left_behind(what: str, instead: str) -> UsageError:
     return UsageError(
-        f"the {what} must be looked at where the run was made, as a pickled result leaves it behind; {instead}, and a "
-        "folder written with out= holds the whole run."
+        f"the {what} must be looked at where the run was made, as a result that was pickled or is from the cache "
+        f"leaves it behind; {instead}, and a folder written with out= holds the whole run."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,6 +136,13 @@ class LaunchFigures(Pictured):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine behind: what was busy goes along."""
         return {**vars(self), "busiest": self.busiest, "links": self.links, **_LEFT}
+
+    @classmethod
+    def of_copy(cls, told: Mapping[str, Any]) -> LaunchFigures:
+        """Return the figures of a launch whose machine was left behind: `told` are the others, by name."""
+        made = object.__new__(cls)
+        vars(made).update(told, **_LEFT)
+        return made
 
     def __repr__(self) -> str:
         where = "" if self._alone else f" of {join_names(f'SIP {sip}' for sip in self.sips)}"

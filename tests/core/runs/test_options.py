@@ -45,6 +45,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
     "bundle": (("--bundle", "b.tgz"), "b.tgz"),
+    "cached": (("--cached",), True),
     "max_events": (("--max-events", "5"), 5),
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
     "timeout_s": (("--timeout", "1.5 s"), 1.5),
