@@ -103,7 +103,7 @@ def _item(text: str, target: str) -> object:
     """Return what a part of an axis is: a range, or a value as YAML reads it where that is written as it stands."""
     if is_range(text):
         return parse_range(text)
-    if target == SET or text[:1] in "\"'":
+    if target == SET or text[:1] in ("'", '"'):
         return plain(read_yaml(text or "null", f"value {brief(text)}", positions=False))
     found = plain(read_yaml(text, "value", positions=False)) if re.fullmatch(r"[-+.\w]+", text) else text
     return found if value_text(found) == text else text

@@ -53,6 +53,11 @@ class _Worker:
             self.pipe.send_bytes(json.dumps(job).encode())
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether it is to get no more jobs."""
+        return self.given >= _POINTS_A_PROCESS
+
+    @property
     def is_late(self) -> bool:
         """Whether its job has taken much longer than it may."""
         limit_s = _limit_s(self.jobs[0]) if self.jobs else None
@@ -115,7 +120,7 @@ class LocalExecutor:
         """Give every process as many jobs as it has room for, an idle one first."""
         for most in range(1, self._room + 1):
             for at in range(self._processes):
-                if at < len(self._workers) and len(self._workers[at].jobs) >= most:
+                if at < len(self._workers) and (len(self._workers[at].jobs) >= most or self._workers[at].is_used_up):
                     continue
                 job = waiting.popleft() if waiting else next(source, None)
                 if job is None:
@@ -136,7 +141,7 @@ class LocalExecutor:
                 continue
             worker.jobs.popleft()
             worker.since = time.monotonic()
-            if worker.given >= _POINTS_A_PROCESS and not worker.jobs:
+            if worker.is_used_up and not worker.jobs:
                 self._workers.remove(worker)
                 _ended(worker)
             yield record

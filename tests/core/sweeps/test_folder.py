@@ -1,0 +1,216 @@
+"""The folder of a sweep: what is written, what is refused, and that nothing recorded is ever lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernbench_core.errors import UsageError
+from kernbench_core.package import __version__
+from kernbench_core.sweeps import SweepPlan, open_sweep, read_sweep
+from kernbench_core.sweeps.axes import SET, read_axis
+from kernbench_core.sweeps.evaluate import blank_record, job_of
+from kernbench_core.sweeps.folder import write_whole
+from kernbench_core.sweeps.points import points_of
+from kernbench_core.sweeps.table import write_tables
+
+PLAN = SweepPlan(bench="gemm", axes=(read_axis("cube.pes", SET, "1,2,4"),), objectives=("time",))
+
+
+def records(plan: SweepPlan = PLAN, **more: Any) -> list[dict[str, Any]]:
+    """Return a record for each point, as `evaluate` gives them."""
+    return [
+        blank_record(job_of(plan, point))
+        | {"status": "ok", "figures": {"time_ns": 0.1 + point.index, "note": None}, "objectives": {"time": point.index}}
+        | {"wall_s": os.getpid(), **more}
+        for point in points_of(plan)
+    ]
+
+
+def test_what_is_put_is_read_in_the_order_of_the_points(tmp_path: Path) -> None:
+    """In whichever order it came, as it was put; the tables depend on nothing else."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    for path, order in ((first, records()), (second, records(wall_s=7.5)[::-1])):
+        with open_sweep(path, PLAN) as folder:
+            for record in order:
+                folder.put(record)
+            write_tables(folder)
+    found = read_sweep(first)
+    assert found.plan == PLAN and list(found.records) == records() and found.folder == first
+    names = sorted(each.name for each in first.iterdir())
+    assert names == ["points", "sweep.json", "sweep.lock", "table.csv", "table.jsonl"]
+    for name in ("table.csv", "table.jsonl"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    assert [json.loads(line) for line in (first / "table.jsonl").read_text().splitlines()] == found.rows
+    key = found.records[1]["key"]
+    assert (first / "table.csv").read_text().splitlines()[::2] == [
+        "index,cube.pes,status,time,time_ns,note,error,op_log_sha256,key",
+        f"1,2,ok,1,1.1,,,,{key}",
+    ]
+
+
+def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
+    """Other limits are the same plan; other objectives, values and files are not."""
+    bench = tmp_path / "own.py"
+    bench.write_text("def bench(rt): ...")
+    with open_sweep(tmp_path / "s", PLAN, {"own.py": "1"}) as folder:
+        folder.put(records()[0])
+    longer = SweepPlan.from_json({**PLAN.to_json(), "options": {"timeout_s": 60.0}})
+    with open_sweep(tmp_path / "s", longer, {"own.py": "1"}) as folder:
+        assert list(folder.records) == [records()[0]["key"]]
+    assert read_sweep(tmp_path / "s").plan == longer
+    place = repr(str(tmp_path / "s"))
+    other = SweepPlan.from_json({**PLAN.to_json(), "objectives": ["gflops"], "sample": "lhs:3"})
+    with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", other):
+        pass
+    assert str(caught.value) == (
+        f"{place} must hold points of the same sweep, and its plan has another objectives, sample; give another folder."
+    )
+    with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}):
+        pass
+    assert str(caught.value) == (
+        f"the points in {place} must be of the same files, and 'own.py' was changed since; give another folder, and "
+        "the cache serves what is the same."
+    )
+
+
+def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
+    """And what is no record, or is cut short."""
+    with open_sweep(tmp_path, PLAN) as folder:
+        folder.put(records()[0])
+    head = tmp_path / "sweep.json"
+    whole = head.read_text()
+    head.write_text(whole.replace(f'"version": "{__version__}"', '"version": "0.0.9"'))
+    with pytest.raises(UsageError) as caught:
+        read_sweep(tmp_path)
+    assert str(caught.value) == (
+        f"the points in {str(tmp_path)!r} must be of this version of kernbench, {__version__}, and are of 0.0.9: "
+        "models may have changed; give another folder, or run that version."
+    )
+    head.write_text(whole.replace("kernbench.sweep/1", "kernbench.sweep/9"))
+    with pytest.raises(UsageError) as caught:
+        read_sweep(tmp_path)
+    assert str(caught.value) == (
+        f"{str(head)!r} must have the schema 'kernbench.sweep/1', not 'kernbench.sweep/9'; a later kernbench wrote it; "
+        "use a newer kernbench."
+    )
+    head.write_text(whole[:40])
+    with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
+        pass
+    assert str(caught.value) == f"{str(head)!r} must be as a sweep wrote it, and is damaged; remove it."
+    head.write_text(whole)
+    (point,) = (tmp_path / "points").iterdir()
+    for text, told in (
+        ('{"schema": "kernbench.point/0", "key": "x"}', "must have the schema 'kernbench.point/1' and the name of its "
+         "key, not 'kernbench.point/0'; remove it."),
+        ("[]", "must be as a sweep wrote it, and is damaged; remove it."),
+    ):  # fmt: skip
+        point.write_text(text)
+        with pytest.raises(UsageError) as caught:
+            read_sweep(tmp_path)
+        assert str(caught.value) == f"{str(point)!r} {told}"
+    with pytest.raises(UsageError) as caught:
+        read_sweep(tmp_path / "points")
+    assert str(caught.value) == (
+        f"{str(tmp_path / 'points')!r} must be the folder of a sweep, which has a file 'sweep.json'."
+    )
+
+
+def test_what_is_no_folder_of_a_sweep_is_left_alone(tmp_path: Path) -> None:
+    """A file, and a folder with something of somebody else's."""
+    (tmp_path / "notes.txt").write_text("mine")
+    for path, told in (
+        (tmp_path / "notes.txt", f"-o must name a folder, not the file {str(tmp_path / 'notes.txt')!r}; give another "
+         "name."),
+        (tmp_path, f"-o must name a new folder, an empty one, or that of a sweep, not {str(tmp_path)!r}, which holds "
+         "'notes.txt'; give another name."),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as caught, open_sweep(path, PLAN):
+            pass
+        assert str(caught.value) == told
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_two_sweeps_in_one_folder_are_told_apart_by_a_lock(tmp_path: Path) -> None:
+    """The second is refused while the first is at work, in whichever process; one that is killed lets go."""
+    refused = (
+        f"{str(tmp_path)!r} must have one sweep at a time, and another one is at work there; wait for it, or give "
+        "another folder."
+    )
+    hold = (
+        "import sys, time; from kernbench_core.sweeps import SweepPlan, open_sweep; from pathlib import Path\n"
+        "with open_sweep(Path(sys.argv[1]), SweepPlan(bench='gemm')): print('held', flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    with pytest.raises(UsageError) as caught, open_sweep(tmp_path, SweepPlan(bench="gemm")):
+        pass
+    assert str(caught.value) == refused
+    other.kill()
+    other.communicate()
+    with open_sweep(tmp_path, SweepPlan(bench="gemm")):
+        pass
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    """Temporary files go when the sweep goes on; records stay."""
+    with open_sweep(tmp_path, PLAN) as folder:
+        folder.put(records()[0])
+    for name in (".sweep.json.1.tmp", "points/.abc.json.1.tmp"):
+        (tmp_path / name).write_text("{")
+    with open_sweep(tmp_path, PLAN) as folder:
+        assert len(folder.records) == 1
+    assert not [*tmp_path.rglob("*.tmp")]
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record that found no room is absent, those before it are whole."""
+    first, second, _ = records()
+    with open_sweep(tmp_path, PLAN) as folder:
+        folder.put(first)
+
+        def full(descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(UsageError) as caught:
+            folder.put(second)
+        assert str(caught.value) == (
+            f"the folder of the sweep, {str(tmp_path)!r}, must be writable, and that failed with 'No space left on "
+            "device'; all points recorded so far are whole: make room, and go on with --resume."
+        )
+        assert list(folder.records) == [first["key"]]
+    assert list(read_sweep(tmp_path).records) == [first]
+    assert not [*tmp_path.rglob("*.tmp")]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content, name, folder: in this order, so that no power cut leaves half a file under the name."""
+    done: list[str] = []
+    real_sync, real_replace = os.fsync, Path.replace
+
+    def sync(descriptor: int) -> None:
+        done.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        real_sync(descriptor)
+
+    def replace(path: Path, target: Path) -> Path:
+        done.append(f"rename {path.name} {target.name}")
+        return real_replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    write_whole(tmp_path / "a.json", b"x")
+    temporary = f".a.json.{os.getpid()}.tmp"
+    assert done == [f"sync {temporary}", f"rename {temporary} a.json", f"sync {tmp_path.name}"]
+    assert (tmp_path / "a.json").read_bytes() == b"x"
