@@ -28,7 +28,8 @@ from kernbench_core.wording import brief, schema_hint
 
 SWEEP_SCHEMA: Final = "kernbench.sweep/1"
 _PLAN, _POINTS, _LOCK = "sweep.json", "points", "sweep.lock"
-_TEMPORARY = ".tmp"
+#: The end of names that nobody else gives a file.
+_TEMPORARY = ".kernbench-tmp"
 
 
 @frozen
