@@ -24,6 +24,14 @@ POINT_SCHEMA: Final = "kernbench.point/1"
 #: Exit code of what is our own fault.
 _OWN_FAULT = 7
 _WALL = "of wall time"
+#: What a run imports when it needs it, as far as laying out its machine does not.
+_TAKEN: Final = (
+    "kernbench_core.compute.executor", "kernbench_core.compute.foreign_records", "kernbench_core.compute.verification",
+    "kernbench_core.engine.bound", "kernbench_core.host.host_program",
+    "kernbench_core.host.session", "kernbench_core.kernel.neighbours", "kernbench_core.kernel.tl.plugin_ops",
+    "kernbench_core.memory.scratchpad_map", "kernbench_core.runs.bench_run", "kernbench_core.topology.compilation",
+    "numpy.random",
+)  # fmt: skip
 STATUSES: Final = ("ok", "wrong", "error", "deadlock", "limit", "timeout")
 """What became of a point. Only "ok" has data that is right, as far as that was looked at."""
 
@@ -98,6 +106,14 @@ objective_of = functools.cache(parse_objective)
 """Read an objective, each text once in a process."""
 functions_in = functools.cache(read_figures)
 """Read a file of functions, once in a process."""
+
+
+def import_all() -> None:
+    """Import what a run takes, before processes are forked: else each of them would, with its first point."""
+    import importlib
+
+    for name in _TAKEN:
+        importlib.import_module(name)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from attrs import frozen
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.sweeps.constraints import kept_points
 from kernbench_core.sweeps.drive import carry_out, digests_of
-from kernbench_core.sweeps.evaluate import evaluate
+from kernbench_core.sweeps.evaluate import evaluate, import_all
 from kernbench_core.sweeps.executors.base import Executor
 from kernbench_core.sweeps.executors.local import LocalExecutor
 from kernbench_core.sweeps.folder import SweepFolder, open_sweep
@@ -73,6 +73,7 @@ def run_planned(
     """
     if scheduler is None:
         count = min(processes or cores(), len(sweep.points))
+        import_all()
         executor: Executor = LocalExecutor(count, work=partial(evaluate, plugins=plugins))
     else:
         from kernbench_core.sweeps.executors.cluster import ClusterExecutor

@@ -69,11 +69,8 @@ class Evaluator:
 
 def main() -> None:
     """Evaluate what is asked for on standard input until that ends."""
-    import kernbench_core.host.session
-    import kernbench_core.runs.bench_run
-    import kernbench_core.topology.compilation  # noqa: F401 - so that no process of a point needs to
     from kernbench_core.process import end_with
-    from kernbench_core.sweeps.evaluate import evaluate, warm
+    from kernbench_core.sweeps.evaluate import evaluate, import_all, warm
     from kernbench_core.sweeps.executors.cluster.sameness import installed
     from kernbench_core.sweeps.executors.local import LocalExecutor
 
@@ -81,6 +78,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     plugins = warm()
+    import_all()
     _answer(answers, installed(plugins))
     with LocalExecutor(1, ahead=0, work=partial(evaluate, plugins=plugins)) as executor:
         for record in executor.run(_asked()):
