@@ -167,11 +167,11 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
     """Temporary files go when the sweep goes on; records stay."""
     with open_sweep(tmp_path, PLAN) as folder:
         folder.put(records()[0])
-    for name in (".sweep.json.1.tmp", "points/.abc.json.1.tmp"):
+    for name in (".sweep.json.1.kernbench-tmp", "points/.abc.json.1.kernbench-tmp", "mine.tmp"):
         (tmp_path / name).write_text("{")
     with open_sweep(tmp_path, PLAN) as folder:
         assert len(folder.records) == 1
-    assert not [*tmp_path.rglob("*.tmp")]
+    assert [path.name for path in tmp_path.rglob("*tmp")] == ["mine.tmp"]
 
 
 def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch
         )
         assert list(folder.records) == [first["key"]]
     assert list(read_sweep(tmp_path).records) == [first]
-    assert not [*tmp_path.rglob("*.tmp")]
+    assert not [*tmp_path.rglob("*tmp")]
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +211,6 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "replace", replace)
     write_whole(tmp_path / "a.json", b"x")
-    temporary = f".a.json.{os.getpid()}.tmp"
+    temporary = f".a.json.{os.getpid()}.kernbench-tmp"
     assert done == [f"sync {temporary}", f"rename {temporary} a.json", f"sync {tmp_path.name}"]
     assert (tmp_path / "a.json").read_bytes() == b"x"
