@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import rich_click as click
@@ -15,9 +15,6 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
-
-if TYPE_CHECKING:
-    from kernbench_core.sweeps import SweepResult
 
 _PAGE = "report.html"
 _FRONT = "front"
@@ -69,28 +66,30 @@ def _sweep(shell: Shell, folder: str, path: Path, points: tuple[str, ...]) -> st
     """Write the page of a sweep, and of points of it before; return what it shows in words."""
     from kernbench_core.process.whole_files import write_text
     from kernbench_core.report import render_sweep
-    from kernbench_core.sweeps import read_sweep, sweep_page
+    from kernbench_core.sweeps.pages.page import read_sweep_page
     from kernbench_core.sweeps.pages.point_pages import PAGE, run_folder
 
-    with doing("reading the sweep"):
-        sweep = read_sweep(folder)
     for point in points:
-        _points(shell, folder, sweep, point)
+        _points(shell, folder, point)
 
     def link(record: Mapping[str, Any]) -> str:
         page = run_folder(Path(folder), record) / PAGE
         return quote(Path(os.path.relpath(page, path.parent)).as_posix()) if page.is_file() else ""
 
+    with doing("reading the sweep"):
+        page = read_sweep_page(Path(folder), folder, shell.plugins, link)
     with doing("writing the page"):
-        write_text(path, render_sweep(sweep_page(sweep, folder, shell.plugins, link)))
-    return "1 point" if len(sweep.records) == 1 else f"{len(sweep.records):,} points"
+        write_text(path, render_sweep(page))
+    return "1 point" if len(page.points) == 1 else f"{len(page.points):,} points"
 
 
-def _points(shell: Shell, folder: str, sweep: SweepResult, named: str) -> None:
+def _points(shell: Shell, folder: str, named: str) -> None:
     """Make the pages of the points that `--point` names, and tell each."""
+    from kernbench_core.sweeps import read_sweep
     from kernbench_core.sweeps.pages.page import front_of
     from kernbench_core.sweeps.pages.point_pages import PAGE, make_page, point_named, run_folder
 
+    sweep = read_sweep(folder)
     for record in front_of(sweep) if named == _FRONT else [point_named(sweep, named)]:
         with doing(f"running point {record['index']}"):
             make_page(sweep, record, shell.plugins)

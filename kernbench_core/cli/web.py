@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from kernbench_core.process.interrupt import Terminated, doing
 from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.report import SweepPage
     from kernbench_core.web.live_run import LiveRun
 
 
@@ -25,19 +28,35 @@ if TYPE_CHECKING:
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.pass_obj
 def web(shell: Shell, folder: str, port: int, show: bool) -> None:
-    """Show the runs below FOLDER, which `run --out` wrote, in a browser on this machine, until Ctrl-C."""
+    """Show the runs and sweeps below FOLDER, of `run --out` and `sweep -o`, in a browser here, until Ctrl-C."""
     with doing("loading kernbench"):
         from kernbench_core.web import SavedSite, served
         from kernbench_core.web.saved_runs import saved_runs
+        from kernbench_core.web.saved_sweeps import saved_sweeps
 
-    site = SavedSite(Path(folder), shell.plugins.report_sections, strict=shell.plugins.strict)
+    reader = partial(_read_sweep, shell.plugins)
+    site = SavedSite(Path(folder), shell.plugins.report_sections, strict=shell.plugins.strict, read_sweep=reader)
     with served(site, port) as address:
-        runs = len(saved_runs(site.folder))
-        there = "1 run is" if runs == 1 else f"{runs or 'no'} runs are"
-        _tell(f"{there} in {site.folder}, shown at {address} until Ctrl-C.")
+        _tell(f"{_there(len(saved_runs(site.folder)), len(saved_sweeps(site.folder)))} in {site.folder}, shown at "
+              f"{address} until Ctrl-C.")  # fmt: skip
         if show:
             browse(address)
         wait()
+
+
+def _there(runs: int, sweeps: int) -> str:
+    """Say what is in a folder: "1 run is", "3 runs and 1 sweep are"."""
+    counts = [f"{runs or 'no'} run{'' if runs == 1 else 's'}"]
+    counts += [f"{sweeps} sweep{'' if sweeps == 1 else 's'}"] if sweeps else []
+    return f"{' and '.join(counts)} {'is' if runs == 1 and not sweeps else 'are'}"
+
+
+def _read_sweep(plugins: Plugins, folder: Path, run_at: Callable[[Path], str]) -> SweepPage:
+    """Read a sweep for the server; the pages of its points are those of the runs that it keeps."""
+    from kernbench_core.sweeps.pages.page import read_sweep_page
+    from kernbench_core.sweeps.pages.point_pages import run_folder
+
+    return read_sweep_page(folder, str(folder), plugins, lambda record: run_at(run_folder(folder, record)))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from kernbench_core.comparison.saved_result import RESULT, read_result
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.report.saved_runs import MACHINE, read_machine
 from kernbench_core.timeline import TIMELINE
+from kernbench_core.web.saved_sweeps import POINTS, SWEEP
 
 #: How deep below the folder runs are looked for, and how many are shown.
 _DEEPEST: Final = 6
@@ -48,6 +49,8 @@ def _folders(top: Path) -> Iterator[Path]:
         if RESULT in files:
             folders.clear()
             yield Path(path)
+        elif SWEEP in files:
+            folders[:] = [name for name in folders if name != POINTS]
         elif len(Path(path).relative_to(top).parts) >= _DEEPEST:
             folders.clear()
         folders.sort()

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 from kernbench_core.sweeps.axes import Axis, setting_text, value_text
-from kernbench_core.sweeps.constraints import kept_points
+from kernbench_core.sweeps.constraints import NamedValues, kept_points
+from kernbench_core.sweeps.expressions import Expression
+from kernbench_core.sweeps.folder import read_sweep
 from kernbench_core.sweeps.objectives import Objective, parse_objective
 from kernbench_core.sweeps.objectives.figures import ALIASES
 from kernbench_core.sweeps.pages.commands import page_command, run_command
 from kernbench_core.sweeps.pareto import pareto_front
 from kernbench_core.sweeps.plan import SweepPlan
-from kernbench_core.sweeps.planning.check import PlanCheck
 from kernbench_core.sweeps.points import points_of
 from kernbench_core.sweeps.ranges import in_numbers
 from kernbench_core.sweeps.results import SweepResult
@@ -67,6 +69,21 @@ def sweep_page(
     )
 
 
+def read_sweep_page(
+    folder: Path, called: str, plugins: Plugins, link: Callable[[_Record], str] = lambda _: ""
+) -> SweepPage:
+    """Read a sweep into its page; UsageError where something of it is damaged, or of another version."""
+    try:
+        return sweep_page(read_sweep(folder), called, plugins, link)
+    except KernbenchError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"the sweep in {str(folder)!r} must be as `kernbench sweep` wrote it, and its plan or a record is damaged "
+            "or was changed; begin it again in another folder, and the cache serves what is the same."
+        ) from error
+
+
 def _figure(objective: Objective) -> str:
     """Return the figure that an objective is, where it is nothing more."""
     return ALIASES.get(objective.expression.text, objective.expression.text)
@@ -79,7 +96,14 @@ def front_of(sweep: SweepResult) -> list[_Record]:
     return [record for record, is_best in zip(sweep.records, best, strict=True) if is_best]
 
 
+#: What pages read of a record, and of which type it is.
+_FORM: Final = {"key": str, "index": int, "status": str, "values": dict, "figures": dict, "objectives": dict}
+
+
 def _point(record: _Record, objectives: Sequence[Objective]) -> dict[str, Any]:
+    wrong = [name for name, kind in _FORM.items() if not isinstance(record[name], kind)]
+    if wrong:
+        raise TypeError(f"{wrong[0]} of a record")
     error = record["error"]
     named = {each.name: _objective(record, each) for each in objectives}
     return {**record, "objectives": named, "error": None if error is None else error["sentence"]}
@@ -151,11 +175,11 @@ def _counted(plan: SweepPlan, plugins: Plugins) -> tuple[int | None, int]:
     laid = tuple(points_of(plan))
     if not plan.where:
         return len(laid), 0
+    names = NamedValues(plan, plugins, None)  # the bench itself is not opened: whoever looks at a page runs nothing
+    where = [Expression(text, "--where") for text in plan.where]
     try:
-        check = PlanCheck(plan, plugins)
-        where, problems = check.expressions()
-        kept = None if problems else sum(1 for _ in kept_points(laid, where, check.names))
-    except KernbenchError:  # of a bench, or a machine, that is not here
+        kept = sum(1 for _ in kept_points(laid, where, names))
+    except KernbenchError:  # of a name that only the bench knows
         kept = None
     return kept, 0 if kept is None else len(laid) - kept
 

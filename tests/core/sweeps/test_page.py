@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_core.errors import UsageError
 from kernbench_core.report import SweepPage
-from kernbench_core.sweeps import SweepPlan, SweepResult, points_of, sweep_page
+from kernbench_core.sweeps import SweepPlan, SweepResult, open_sweep, points_of, sweep_page
 from kernbench_core.sweeps.axes import PARAM, SET, read_axis
 from kernbench_core.sweeps.evaluate import blank_record, job_of
-from kernbench_core.sweeps.pages.page import front_of
+from kernbench_core.sweeps.pages.page import front_of, read_sweep_page
 from tests.core.working_machine import plugins
 
 ROWS = "components.pe_gemm.params.rows"
@@ -159,11 +162,13 @@ def test_the_head_says_what_was_asked_for() -> None:
 
 
 def test_points_that_are_to_come_are_counted() -> None:
-    """A grid by its product, a sample by its number; of a bench that is not here nobody knows."""
+    """A grid by its product, a sample by its number; constraints of what only the bench knows leave it open."""
     cells = [{"time": 1.0}]
     assert (page_of(swept(plan(), cells)).planned, page_of(swept(plan(), cells)).skipped) == (12, 0)
     assert page_of(swept(plan(sample="random:9"), cells)).planned == 9
-    assert page_of(swept(plan(where=("n > 1",)), cells)).planned is None
+    left = page_of(swept(plan(where=("n > 1", f"{ROWS} <= 32 or kind == 'ring'")), cells))
+    assert (left.planned, left.skipped) == (5, 7)
+    assert page_of(swept(plan(where=("tile_m > 1",)), cells)).planned is None
     assert page_of(swept(plan(search="tpe:5"), cells)).planned is None
 
 
@@ -178,3 +183,42 @@ def test_a_point_that_failed_keeps_its_sentence_and_has_commands() -> None:
     assert show == ["kernbench", "report", "my s", "--point", sweep.records[3]["key"][:12]]
     assert page.links[3] == "3.html"
     assert page_of(SweepResult(plan(objectives=()), ())).objectives[0].name == "time_ns"
+
+
+def test_looking_at_a_sweep_runs_nothing_of_it(tmp_path: Path) -> None:
+    """Neither its bench nor its file of figures, which may come from somebody else."""
+    for name in ("bench.py", "figures.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    of = plan(bench=str(tmp_path / "bench.py"), figures=str(tmp_path / "figures.py"), where=("n > 1",))
+    assert page_of(swept(of, [{"time": 1.0, "gain": 2.0}])).planned == 6
+    assert not (tmp_path / "ran").exists()
+
+
+def written(folder: Path, records: Sequence[Mapping[str, Any]]) -> Path:
+    """Write records as a sweep."""
+    with open_sweep(folder, plan()) as opened:
+        for record in records:
+            opened.put(dict(record))
+    return folder
+
+
+def test_a_folder_is_read_into_the_same_page(tmp_path: Path) -> None:
+    """As from the records themselves; the best are those that the result of a sweep names."""
+    sweep = swept(plan(), [{"time": float(i % 5), "gain": float(i % 3)} for i in range(12)])
+    page = read_sweep_page(written(tmp_path / "s", sweep.records), "s/", plugins())
+    assert page == page_of(sweep)
+    assert {record["index"] for record in front_of(sweep)} == {row["index"] for row in sweep.best}
+
+
+@pytest.mark.parametrize("damage", [{"status": 3}, {"values": [1]}, {"objectives": 5}, {"index": None}])
+def test_a_damaged_record_is_a_sentence(tmp_path: Path, damage: dict[str, Any]) -> None:
+    """Not an error of ours, whatever it is that is wrong with it."""
+    record = swept(plan(), [{"time": 1.0, "gain": 2.0}]).records[0]
+    folder = written(tmp_path / "s", [record])
+    (folder / "points" / f"{record['key']}.json").write_text(json.dumps({**record, **damage}))
+    with pytest.raises(UsageError) as caught:
+        read_sweep_page(folder, "s/", plugins())
+    assert str(caught.value) == (
+        f"the sweep in {str(folder)!r} must be as `kernbench sweep` wrote it, and its plan or a record is damaged or "
+        "was changed; begin it again in another folder, and the cache serves what is the same."
+    )

@@ -5,15 +5,20 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
+import attrs
 import pytest
 
 from kernbench_core.drawing import draw_machine
 from kernbench_core.errors import UsageError
+from kernbench_core.report import SweepPage
 from kernbench_core.web.loopback import Answer
 from kernbench_core.web.saved_site import SavedSite
+from tests.core.report.sweep.made_sweep import point, sweep_page
+from tests.core.report.sweep.test_columns import read
 from tests.core.report.test_page import result, shipped
 from tests.core.small_machine import machine
 
@@ -161,3 +166,80 @@ def test_a_machine_that_is_damaged_is_seen_in_the_index(top: Path) -> None:
     assert said in index(top) and 'href="/run?at=a"' not in index(top)
     path.write_text(json.dumps(draw_machine(machine()).to_json()))
     assert said not in index(top) and 'href="/run?at=a"' in index(top)
+
+
+def swept(folder: Path, points: int = 2) -> Path:
+    """Write what looks like a sweep into a folder, with a run that is kept of a point."""
+    (folder / "points").mkdir(parents=True)
+    (folder / "sweep.json").write_text("{}")
+    for number in range(points):
+        (folder / "points" / f"{number}.json").write_text("{}")
+    saved(folder / "runs" / "ab")
+    return folder
+
+
+def site_of_sweeps(top: Path, fault: str = "") -> SavedSite:
+    """Return a site that reads any sweep as one point, whose run may be kept."""
+
+    def one_point(folder: Path, run_at: Callable[[Path], str]) -> SweepPage:
+        if fault:
+            raise UsageError(fault)
+        page = sweep_page([point(0, {"x": 1}, {"time_ns": 1.0, "area": 2.0})])
+        return attrs.evolve(page, links=[run_at(folder / "runs" / "ab")], name=f"{folder.name} is read")
+
+    return SavedSite(top, shipped(), read_sweep=one_point)
+
+
+def answered(site: SavedSite, path: str, **query: str) -> Answer:
+    """Return what a site answers."""
+    found = site.answer(path, parse_qs(urlencode(query)))
+    assert found is not None
+    return found
+
+
+def test_sweeps_stand_above_the_runs_and_lead_to_those_that_are_kept(top: Path) -> None:
+    """With how many points they have so far; their page has the address of a point's run, which the site shows."""
+    swept(top / "deep" / "<s>", points=3)
+    site = site_of_sweeps(top)
+    text = answered(site, "/").body.decode()
+    assert 'href="/sweep?at=deep%2F%3Cs%3E"' in text and 'data-head="points so far">3</td>' in text
+    assert "<s>" not in text
+    assert "<title>Runs and sweeps in " in text and 'href="/run?at=deep%2F%3Cs%3E%2Fruns%2Fab"' in text
+    page = answered(site, "/sweep", at="deep/<s>").body.decode()
+    assert "&lt;s&gt; is read" in page
+    (link,) = read(json.loads(page.partition('data-of="sweep" data-run="0">')[2].partition("</script>")[0])["link"])
+    path, _, query = link.partition("?")
+    assert answered(site, path, **dict(parse_qsl(query))).status == 200
+
+
+def test_a_site_that_reads_no_sweeps_shows_their_runs_alone(top: Path) -> None:
+    """And has nothing at the address of a sweep."""
+    swept(top / "s")
+    text = index(top)
+    assert "Sweeps" not in text and 'href="/run?at=s%2Fruns%2Fab"' in text
+    assert site(top).answer("/sweep", {"at": ["s"]}) is None
+
+
+@pytest.mark.parametrize("name", ["", "a", "..", "/", "s/points", "s/runs/ab"])
+def test_no_other_folder_is_shown_as_a_sweep(top: Path, name: str) -> None:
+    """Whatever the address asks for."""
+    swept(top / "s")
+    answer = answered(site_of_sweeps(top), "/sweep", at=name)
+    assert answer.status == 404 and "There is no sweep " in answer.body.decode()
+
+
+def test_a_sweep_that_cannot_be_read_says_why(top: Path) -> None:
+    """In the sentence of whoever reads it."""
+    swept(top / "s")
+    text = answered(site_of_sweeps(top, "it is of another version."), "/sweep", at="s").body.decode()
+    assert "This sweep cannot be shown" in text and "it is of another version." in text
+
+
+@pytest.mark.parametrize("link", ["sweep.json", "points", "points/0.json"])
+def test_a_link_in_a_sweep_is_not_followed(top: Path, link: str) -> None:
+    """To a file, or to a folder, that nobody meant to show."""
+    folder = swept(top / "s")
+    (folder / link).rename(top / "elsewhere")
+    (folder / link).symlink_to(top / "elsewhere")
+    text = html.unescape(answered(site_of_sweeps(top), "/sweep", at="s").body.decode())
+    assert f"file {str(folder / link)!r} must not be a link; put the file itself there." in text
