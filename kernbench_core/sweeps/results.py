@@ -91,7 +91,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
         "status": record["status"],
         **record["objectives"],
         **{name: value for name, value in record["figures"].items() if name not in record["objectives"]},
-        "error": None if error is None else error["sentence"],
+        "error": None if error is None else error["sentence"].partition("\n")[0],
         "op_log_sha256": record["op_log_sha256"],
         "key": record["key"],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +32,7 @@ class PlanCheck:
     plan: SweepPlan
     plugins: Plugins
     machines: dict[object, tuple[str, ...]] = field(factory=dict, init=False)
+    opened: dict[str, bool] = field(factory=dict, init=False)
     bench: Bench | None = field(default=None, init=False)
     names: NamedValues = field(init=False)
 
@@ -64,28 +65,57 @@ class PlanCheck:
         return where, problems
 
     def values(self, points: Sequence[_Values]) -> list[str]:
-        """Return all that is wrong with the values of the axes, whatever is beside them.
+        """Return all that is wrong with machines, with what is fixed, and with the values of the axes.
 
-        A value is tried where the points first have it, and is refused for what is wrong where they last have it, too;
-        what is wrong of a combination only is the error of those points.
+        A value is tried where points first have it, with each machine, and where they last have it; it is refused for
+        what is wrong at all of these. What is wrong of a combination only is the error of its points.
         """
-        problems = dict.fromkeys(self.of(points[0]) if not self.plan.axes else ())
-        left = points
-        for axis in sorted(self.plan.axes, key=lambda axis: axis.target != TOPOLOGY):
-            refused = set()
-            places = _places(axis, left)
+        problems: list[str] = []
+        usable = [point for point in points if self._opens(self._topology(point), problems)]
+        if not usable:
+            return list(dict.fromkeys(problems))
+        anywhere = self._tried(usable)
+        problems += self._everywhere(anywhere)
+        for axis in self.plan.axes:
+            if axis.target == TOPOLOGY:
+                continue
+            tried: dict[str, list[_Values]] = {}
+            for point in usable if axis.range is None else ():
+                tried.setdefault(_name(point[axis.name]), []).append(point)
             for value in _looks(axis):
-                if axis.range is None and _name(value) not in places and self.plan.sample == "grid":
-                    continue  # constraints leave it out
-                first, last = ({**point, axis.name: value} for point in places.get(_name(value), (left[0], left[-1])))
-                found = self.of(first)
-                if found and last != first:
-                    found = [problem for problem in found if problem in self.of(last)]
-                refused |= {_name(value)} if found else set()
-                problems |= dict.fromkeys(found)
-            if refused:
-                left = [point for point in left if _name(point[axis.name]) not in refused] or left
-        return list(problems)
+                if _name(value) in tried:
+                    problems += self._everywhere(self._tried(tried[_name(value)]))
+                elif axis.range is not None or self.plan.sample != "grid":  # constraints leave others out
+                    problems += self._everywhere([{**point, axis.name: value} for point in anywhere])
+        return list(dict.fromkeys(problems))
+
+    def _topology(self, point: _Values) -> str:
+        return str(point.get(TOPOLOGY, self.plan.topology))
+
+    def _opens(self, topology: str, problems: list[str]) -> bool:
+        """Whether a machine can be read at all; why not is noted."""
+        from kernbench_core.runs.bench_run import configure
+
+        if topology not in self.opened:
+            before = len(problems)
+            with _noted(problems):
+                configure(self.plugins, topology, self.plan.components)
+            self.opened[topology] = len(problems) == before
+        return self.opened[topology]
+
+    def _tried(self, points: Sequence[_Values]) -> list[_Values]:
+        """Return the points that are tried of those that have something: the first with each machine, and the last."""
+        firsts: dict[str, _Values] = {}
+        for point in points:
+            firsts.setdefault(self._topology(point), point)
+        return [*firsts.values(), points[-1]]
+
+    def _everywhere(self, points: Sequence[_Values]) -> list[str]:
+        """Return what is wrong at every one of some points."""
+        found = self.of(points[0])
+        for point in points[1:]:
+            found = [problem for problem in found if problem in self.of(point)] if found else found
+        return found
 
     def of(self, values: _Values) -> list[str]:
         """Return all that is wrong with a point, a sentence each."""
@@ -130,16 +160,6 @@ def _looks(axis: Axis) -> tuple[Any, ...]:
     values = axis.looked_at()
     half = _MOST_LOOKS // 2
     return values if len(values) <= _MOST_LOOKS else (*values[:half], *values[-half:])
-
-
-def _places(axis: Axis, points: Iterable[_Values]) -> dict[str, tuple[_Values, _Values]]:
-    """Return the first and the last point that has a value, by the value's name."""
-    found: dict[str, tuple[_Values, _Values]] = {}
-    if axis.range is None:
-        for point in points:
-            name = _name(point[axis.name])
-            found[name] = (found[name][0] if name in found else point, point)
-    return found
 
 
 def _name(value: object) -> str:

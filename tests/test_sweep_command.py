@@ -1,0 +1,256 @@
+"""`kernbench sweep` and `kb.sweep` on real machines: the table is that of plain loops, however it is made."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.plugins import Plugins
+from tests.test_command import COMMAND, Run, environment, inside, kernbench  # noqa: F401  # `inside` is a fixture
+
+BENCH = '''
+import os
+import time
+def kernel(x, n, tl):
+    at = x + tl.arange(0, n)
+    tl.store(at, tl.load(at) * 2)
+def bench(rt, how: str = "ok", n: int = 8, s: float = 0.0):
+    """Do what it is told."""
+    time.sleep(s)
+    if how == "exit":
+        os._exit(3)
+    if how == "raise":
+        raise ValueError("it is told to")
+    while how == "forever":
+        pass
+    x = rt.zeros((64,), "f32")
+    rt.launch(kernel, x, n)
+'''
+SMALL = ("--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "tile_k=16")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Give the folder of a grid of eight points, and what the command printed of it."""
+    folder = tmp_path_factory.mktemp("swept") / "s"
+    done = kernbench(
+        "sweep", "gemm", *SMALL, "-p", "K=32,64", "--set", "cube.pes=1,2", "--set",
+        "system.network.bandwidth=100..200GB/s:log:2", "--objective", "time,cost = pes * time_ns", "-j", "2",
+        "-o", str(folder),
+    )  # fmt: skip
+    return folder, done
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "table.jsonl").read_text().splitlines()]
+
+
+def test_the_table_is_that_of_plain_loops(
+    swept: tuple[Path, subprocess.CompletedProcess[str]], plugins: Plugins
+) -> None:
+    """Of `kb.run` in this process, in the order of the axes; no wall time is in it."""
+    folder, done = swept
+    assert (done.returncode, done.stderr) == (0, "")
+    found = rows_in(folder)
+    expected = []
+    for pes, link, k in product((1, 2), ("100 GB/s", "200 GB/s"), (32, 64)):
+        result = kb.run(
+            "gemm", "tiny", {"M": 64, "N": 48, "K": k, "tile_k": 16}, plugins=plugins,
+            set={"cube.pes": pes, "system.network.bandwidth": link},
+        )  # fmt: skip
+        expected.append((pes, link, k, "ok", result.total_ns, pes * result.total_ns, result.op_log_sha256))
+    names = ("cube.pes", "system.network.bandwidth", "K", "status", "time_ns", "cost", "op_log_sha256")
+    assert [tuple(row[name] for name in names) for row in found] == expected
+    assert [row["index"] for row in found] == list(range(8))
+    assert not [name for row in found for name in row if "wall" in name]
+    lines = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text())))
+    assert [{name: str(row[name]) for name in names} for row in found] == [
+        {name: line[name] for name in names} for line in lines
+    ]
+
+
+def test_rows_stand_in_a_pipe_in_the_order_of_the_points(
+    swept: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    """One text, whichever process was first; a time has its unit, and the best point its number."""
+    folder, done = swept
+    rows = rows_in(folder)
+    head, *lines, total, best = done.stdout.splitlines()
+    assert head.split() == ["#", "pes", "bandwidth", "K", "status", "time", "cost"]
+    assert [line.split()[:6] for line in lines] == [
+        [str(row["index"]), str(row["cube.pes"]), *row["system.network.bandwidth"].split(), str(row["K"]), "ok"]
+        for row in rows
+    ]
+    assert total == f"8 points: 8 ok; kept in {folder}"
+    least = min(range(8), key=lambda at: (rows[at]["time"], rows[at]["cost"]))
+    assert best.startswith(("best: #", "the Pareto front: #")) and f"#{least}" in best
+
+
+def test_a_sweep_that_is_there_is_shown_and_not_run_again(
+    swept: tuple[Path, subprocess.CompletedProcess[str]],
+    inside: Run,  # noqa: F811
+) -> None:
+    """By its folder alone; with --resume, and by the same command, nothing is left to be run either."""
+    folder, done = swept
+    before = {path: path.stat().st_mtime_ns for path in (folder / "points").iterdir()}
+    assert len(before) == 8
+    for more in ((), ("--resume",)):
+        shown = inside("sweep", str(folder), *more)
+        assert (shown.returncode, shown.stdout) == (0, done.stdout)
+    as_json = json.loads(inside("sweep", str(folder), "--json").stdout)
+    assert as_json["points"] == rows_in(folder) and as_json["counts"] == {"ok": 8}
+    assert {path: path.stat().st_mtime_ns for path in (folder / "points").iterdir()} == before
+    refused = inside("sweep", str(folder), "--set", "cube.pes=1")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"error: the folder of a sweep, {str(folder)!r}, must be given alone, as it holds its plan; begin another "
+        "sweep in another folder to change it.\n",
+    )
+
+
+def test_a_point_that_fails_is_recorded_and_the_others_go_on(tmp_path: Path, plugins: Plugins) -> None:
+    """Each with its sentence; with retry_failed those are run again, and no other."""
+    bench = tmp_path / "told.py"
+    bench.write_text(BENCH)
+    told: list[str] = []
+    asked: dict[str, Any] = {"params": {"how": ["ok", "raise", "exit", "forever"]}, "timeout_s": 0.4}
+
+    def sweep(**more: Any) -> Any:
+        told.clear()
+        return kb.sweep(
+            bench, "tiny", **asked, plugins=plugins, processes=2, out=tmp_path / "s",
+            on_record=lambda record: told.append(record["values"]["how"]), **more,
+        )  # fmt: skip
+
+    done = sweep()
+    assert [row["status"] for row in done.rows] == ["ok", "error", "error", "timeout"]
+    assert sorted(told) == ["exit", "forever", "ok", "raise"]
+    assert done.rows[1]["error"] == "bench 'told' raised ValueError: it is told to at simulated time 0 ns."
+    assert done.records[1]["error"]["sentence"].endswith('in bench\n    raise ValueError("it is told to")')
+    assert done.rows[3]["error"].startswith("the run reached its limit of 0.4 s of wall time")
+    assert repr(done) == f"<SweepResult {bench}: 4 points, 1 ok, 2 error, 1 timeout>"
+    assert [row["how"] for row in done.best] == ["ok"]
+    sweep()
+    assert told == []
+    sweep(retry_failed=True)
+    assert sorted(told) == ["exit", "forever", "raise"]
+
+
+def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run, tmp_path: Path) -> None:  # noqa: F811
+    """Keys, values, units, parameters, machines, expressions: each in a sentence, those of a configuration as there."""
+    done = inside(
+        "sweep", "gemm", "--topology", "tiny,none", "--set", "cube.pes=1,0,two", "--set", "cube.pess=1,2",
+        "--set", "system.network.bandwidth=100..800GB:log:2", "-p", "M=64,x", "-p", "Z=1", "--where", "Q < 3",
+        "--objective", "tim", "-o", str(tmp_path / "s"),
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "--where 'Q < 3', column 1: 'Q' must be a parameter or a key of the configuration, and there is none of this "
+        "name.",
+        "--objective 'tim': 'tim' must be a figure, a parameter, or a function of --figures FILE.py, and there is none "
+        "of this name. Did you mean 'time'?",
+        "topology must be a preset or a file, not 'none'. Known: a100_node, default, full, mesh, tiny, tpu7x_slice, "
+        "u280_hbm.",
+        "bench 'gemm' has no parameter 'Z'; its parameters are: M, N, K, tile_m, tile_n, tile_k, dtype, a, b.",
+        "--set cube.pes=0: cube.pes must be a positive integer, not 0.",
+        "--set cube.pes=two: cube.pes must be a positive integer, not 'two'.",
+        "--set cube.pess=1: cube.pess must be a known key. Did you mean 'pes'?",
+        "--set cube.pess=2: cube.pess must be a known key. Did you mean 'pes'?",
+        "--set system.network.bandwidth=100 GB: system.network.bandwidth must be a positive bandwidth, not '100 GB'. "
+        "Did you mean '100 GB/s'?",
+        "--set system.network.bandwidth=800 GB: system.network.bandwidth must be a positive bandwidth, not '800 GB'. "
+        "Did you mean '800 GB/s'?",
+        "parameter 'M' of bench 'gemm' must be an integer, not 'x'.",
+    ]
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("gemmm",), "bench must be a registered name or the path of a .py file, not 'gemmm'. Did you mean 'gemm'?"),
+        (("gemm", "--where", "1 > 2"), "a sweep must have a point, and --where leaves out all 1; give other values, or "
+         "drop one."),
+        (("gemm", "--set", "cube.pes=1,2", "--where", "1 / (pes - 2) < 0"),
+         "--where '1 / (pes - 2) < 0', column 1: 1 / 0 is not a finite number. It is so at cube.pes=2."),
+        (("gemm", "--resume"), "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in "
+         "place of BENCH; drop them to begin one."),
+        (("gemm", "--sample", "some"), "--sample must be grid, random:N or lhs:N with N from 1 to 1,000,000, not "
+         "'some'."),
+        (("plan.yaml",), "plan 'plan.yaml' must be a readable file: No such file or directory."),
+        (("gemm", "-j", "0"), "option -j must be an integer of at least 1, not '0'."),
+    ],
+)  # fmt: skip
+def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside: Run) -> None:  # noqa: F811
+    """And nothing runs."""
+    done = inside("sweep", *args, "--topology", "tiny")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
+
+
+def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(
+    tmp_path: Path,
+    inside: Run,  # noqa: F811
+) -> None:
+    """Values that are right beside others are not refused; the exit code tells of the points."""
+    done = inside(
+        "sweep", "gemm", *SMALL, "-p", "K=32", "--set", "cube.pes=1,2", "--set", "cube.hbm.capacity=8GiB,12KiB",
+        "--json",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    found = json.loads(done.stdout)
+    assert found["counts"] == {"ok": 2, "error": 2}
+    assert [row["status"] for row in found["points"]] == ["ok", "error", "ok", "error"]
+    assert found["points"][3]["error"] == (
+        "--set cube.hbm.capacity=12KiB: cube.hbm.capacity must split into 2 slices of whole pages of 4 KiB, not 12 KiB."
+    )
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
+    """Ctrl-C ends with 130 and says how to go on; afterwards the tables are those of a sweep that was left alone."""
+    (tmp_path / "told.py").write_text(BENCH)
+    asked = ("told.py", "--topology", "tiny", "-p", "n=1..8:lin:8", "-p", "s=0.2", "-j", "1")
+    command = [sys.executable, "-c", COMMAND, "sweep", *asked, "-o", "s"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for _ in range(3):  # the head, and two rows
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    over = len(list((tmp_path / "s" / "points").glob("*.json")))
+    assert process.returncode == 130 and 2 <= over < 8
+    assert told == (
+        f"\nerror: interrupted after {over} of 8 points, which are kept; go on with 'kernbench sweep s --resume'.\n"
+    )
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "s" / "points").iterdir()}
+    assert kernbench("sweep", "s", "--resume", cwd=tmp_path).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert kernbench("sweep", *asked, "-o", "t", cwd=tmp_path).returncode == 0
+    for name in ("table.csv", "table.jsonl"):
+        assert (tmp_path / "s" / name).read_bytes() == (tmp_path / "t" / name).read_bytes()
+
+
+def test_python_is_told_what_is_no_sweep(plugins: Plugins) -> None:
+    """Functions, options that no point has, values that are wrong: each before anything runs."""
+    for error, told, given in (
+        (UsageError, "bench of a sweep must be a registered name or the path of a .py file, not ", {"bench": print}),
+        (UsageError, "kb.sweep: 'trace' must be an option that every point may have. Did you mean ", {"trace": "x"}),
+        (ConfigError, "set a must be a range that rises, not '3..1'.\nparam b must have a value, not [].", {
+            "set": {"a": "3..1"}, "params": {"b": []}}),
+    ):  # fmt: skip
+        with pytest.raises(error) as caught:
+            kb.sweep(**{"bench": "gemm", "topology": "tiny", "plugins": plugins, **given})
+        assert str(caught.value).startswith(told)
