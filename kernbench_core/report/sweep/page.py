@@ -123,4 +123,6 @@ def _cell(moved: MovedBy | None, of: SweptObjective) -> _Cell:
     told = ""
     if moved.ends is not None:
         told = " … ".join(f"{_said(of, value)} at {at}" for value, at in moved.ends)
+    if moved.share <= moved.chance:
+        told = "no more than chance" if moved.chance else "nothing"
     return _Cell(moved.share, told, moved.share <= moved.chance)

@@ -161,8 +161,9 @@ def _doubts(plan: SweepPlan, records: Sequence[_Record], ran: Sequence[_Record])
         told = " The search chose where to look: shares say what moved among its points."
     elif plan.sample != "grid":
         told = " Of points that were drawn, a parameter that moves nothing has a small share, too, by chance."
-    if plan.sample == "grid" and not plan.search and len(ran) < len(records):
-        told += " Points of the grid are missing as they failed, so that shares of parameters overlap."
+    if plan.sample == "grid" and not plan.search and (plan.where or len(ran) < len(records)):
+        why = [*(["failed"] if len(ran) < len(records) else []), *(["were left out"] if plan.where else [])]
+        told += f" Points of the grid {' and '.join(why)}: parameters go together then, and their shares overlap."
     return told
 
 
@@ -227,7 +228,7 @@ def _sampling(plan: SweepPlan) -> str:
         return f"searched by {plan.search}"
     how, _, count = plan.sample.partition(":")
     drawn = {"random": "drawn at random", "lhs": "of a Latin hypercube"}
-    return "the whole grid" if how == "grid" else f"{count} {drawn[how]}, seed {plan.seed}"
+    return "a grid" if how == "grid" else f"{count} {drawn[how]}, seed {plan.seed}"
 
 
 def _notes(plan: SweepPlan) -> Iterator[str]:

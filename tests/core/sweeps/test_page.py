@@ -119,7 +119,17 @@ def test_what_is_not_known_of_a_parameter_says_why() -> None:
     ("more", "failing", "doubt"),
     [
         ({}, False, ""),
-        ({}, True, " Points of the grid are missing as they failed, so that shares of parameters overlap."),
+        ({}, True, " Points of the grid failed: parameters go together then, and their shares overlap."),
+        (
+            {"where": ("n > 0",)},
+            True,
+            " Points of the grid failed and were left out: parameters go together then, and their shares overlap.",
+        ),
+        (
+            {"where": ("n > 0",)},
+            False,
+            " Points of the grid were left out: parameters go together then, and their shares overlap.",
+        ),
         (
             {"sample": "random:9"},
             True,
@@ -139,7 +149,7 @@ def test_shares_come_with_their_doubts(more: dict[str, Any], failing: bool, doub
     assert page.moved_of.endswith(f"is in none of them.{doubt}")
     ran = sum(each["status"] == "ok" for each in page.points)
     chance = {each.parameter: each.chance for each in page.moved_by}
-    assert chance["kind"] == pytest.approx(1 / (ran - 1) if more else 0.0)
+    assert chance["kind"] == pytest.approx(1 / (ran - 1) if {"sample", "search"} & {*more} else 0.0)
 
 
 def test_the_head_says_what_was_asked_for() -> None:

@@ -51,13 +51,15 @@ def test_each_parameter_tells_what_it_moves() -> None:
         MovedBy("x", "area", 0.05, chance=0.05, ends=((1.0, "2"), (2.0, "16"))),
         MovedBy("y", "time_ns", 0.75, ends=((900.0, "ring"), (2500.0, "mesh"))),
         MovedBy("y", "area", None, "it has one value"),
+        MovedBy("z", "time_ns", 0.0),
     ]
-    points = [point(0, {"x": 2, "y": "ring"}, {"time_ns": 1.0, "area": 1.0})]
+    points = [point(0, {"x": 2, "y": "ring", "z": 1}, {"time_ns": 1.0, "area": 1.0})]
     text = render_sweep(sweep_page(points, moved_by=moved))
     assert told(text.partition('id="moved"')[2].partition("</table>")[0], "tr") == [
         "parameter time_ns area",
         "y 75.0% 900 ns at ring … 2.5 us at mesh it has one value",
         "x 25.0% 900 ns at 2 … 1.5 us at 16 5.0% no more than chance",
+        "z 0.0% nothing –",
     ]
 
 
