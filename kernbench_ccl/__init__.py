@@ -1,1 +1,1 @@
-"""Collective algorithms and their torch.distributed-like API, registered like any plug-in."""
+"""Collective algorithms and their torch.distributed-like API, registered like any plug-in (PYTEST_DONT_REWRITE)."""
