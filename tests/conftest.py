@@ -78,6 +78,18 @@ def _ctrl_c_works() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep runs in a folder of this session, in processes that are started too, and not in that of the user."""
+    before = os.environ.get("KERNBENCH_CACHE")
+    os.environ["KERNBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["KERNBENCH_CACHE"]
+    else:
+        os.environ["KERNBENCH_CACHE"] = before
+
+
 @pytest.fixture(scope="session")
 def plugins() -> Plugins:
     """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""

@@ -114,8 +114,8 @@ def test_a_sweep_that_is_there_is_shown_and_not_run_again(
     refused = inside("sweep", str(folder), "--set", "cube.pes=1")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"error: the folder of a sweep, {str(folder)!r}, must be given alone, as it holds its plan; begin another "
-        "sweep in another folder to change it.\n",
+        f"error: the folder of a sweep, {str(folder)!r}, must be given without other points, as it holds its plan; "
+        "begin another sweep in another folder to change it.\n",
     )
 
 

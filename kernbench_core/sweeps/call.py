@@ -35,6 +35,7 @@ def sweep(
     scheduler: str | None = None,
     out: str | Path | None = None,
     retry_failed: bool = False,
+    cached: bool = True,
     on_record: Callable[[Mapping[str, Any]], None] | None = None,
     plugins: Plugins | None = None,
     **options: Any,
@@ -50,7 +51,8 @@ def sweep(
 
     Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
-    as it ends, and a sweep that is there goes on; `on_record` is called with each.
+    as it ends, and a sweep that is there goes on; `on_record` is called with each. Runs that the user's cache has are
+    not made again, unless `cached` is False.
 
     Raise ConfigError with all that is wrong with the plan, before anything runs.
 
@@ -71,7 +73,7 @@ def sweep(
         bench=_name(bench), topology=str(topologies[0]), components=None if components is None else str(components),
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
         where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
-        sample=sample, seed=sample_seed, options=options,
+        sample=sample, seed=sample_seed, options=options, cached=cached,
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
     return run_planned(

@@ -6,12 +6,13 @@ import functools
 import time
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.sweeps.constraints import with_short_names
-from kernbench_core.sweeps.objectives import measure, parse_objective, read_figures
+from kernbench_core.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
 from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
 from kernbench_core.sweeps.points import SweepPoint
 
@@ -32,6 +33,8 @@ _TAKEN: Final = (
     "kernbench_core.memory.scratchpad_map", "kernbench_core.runs.bench_run", "kernbench_core.topology.compilation",
     "numpy.random",
 )  # fmt: skip
+#: What a record has of a result as it is.
+_OF_RESULT: Final = ("op_log_sha256", "cache_key", "cache_note", "from_cache")
 STATUSES: Final = ("ok", "wrong", "error", "deadlock", "limit", "timeout")
 """What became of a point. Only "ok" has data that is right, as far as that was looked at."""
 
@@ -46,6 +49,7 @@ def job_of(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
         "run": plan.run_of(point.values),
         "objectives": list(plan.objectives),
         "figures_file": plan.figures,
+        "cached": plan.cached,
     }
 
 
@@ -53,7 +57,8 @@ def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str
     """Carry out one job and return its record; only what ends a process from outside is raised.
 
     `plugins` are by default those that are installed, loaded once in a process. The record has the figures of the run,
-    its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`.
+    its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`
+    and what is said of the cache.
     """
     began = time.perf_counter()
     record = blank_record(job)
@@ -61,7 +66,8 @@ def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KernbenchWarning)  # whoever planned the sweep was told
             result = _result(job, warm() if plugins is None else plugins)
-            record["op_log_sha256"] = result.op_log_sha256
+            record |= {name: getattr(result, name) for name in _OF_RESULT}
+            record["figures"] = named_figures(result)
             record["figures"], record["objectives"] = _measured(job, result)
             record["status"] = "ok" if result.right else "wrong"
     except INTERRUPTS:
@@ -80,8 +86,10 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
         "figures": {},
         "objectives": {objective_of(text).name: None for text in job["objectives"]},
         "error": None,
-        "cache_key": None,
         "op_log_sha256": None,
+        "cache_key": None,
+        "cache_note": "",
+        "from_cache": False,
         "wall_s": 0.0,
     }
 
@@ -104,8 +112,20 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 objective_of = functools.cache(parse_objective)
 """Read an objective, each text once in a process."""
-functions_in = functools.cache(read_figures)
-"""Read a file of functions, once in a process."""
+
+
+def functions_in(path: str) -> FigureFunctions:
+    """Read a file of functions, once in a process for as long as it stays as it is; UsageError for what is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return read_figures(path)  # which says so
+    return _functions_in(path, found.st_mtime_ns, found.st_size)
+
+
+@functools.cache
+def _functions_in(path: str, written_ns: int, nbytes: int) -> FigureFunctions:
+    return read_figures(path)
 
 
 def import_all() -> None:
@@ -136,6 +156,7 @@ def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
         components=asked["components"],
         set=settings_of(asked),
         plugins=plugins,
+        cached=job["cached"],
         **asked["options"],
     )
 

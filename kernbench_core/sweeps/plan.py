@@ -47,7 +47,8 @@ class SweepPlan:
     `set` and `params` are what is the same in all points. `where` are expressions that must hold of a point,
     `objectives` expressions of what a run gives, `figures` a file with functions for these. `sample` is "grid",
     "random:N" or "lhs:N", drawn with `seed`; `search` says instead who chooses points, and `options` are those of
-    every run. `arguments` are those of a script written in Triton, where `{NAME}` is the value of an axis or parameter.
+    every run; `cached` has runs taken from the user's cache, or kept there. `arguments` are those of a script written
+    in Triton, where `{NAME}` is the value of an axis or parameter.
     """
 
     bench: str
@@ -65,6 +66,7 @@ class SweepPlan:
     fidelity: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
     arguments: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    cached: bool = True
 
     @property
     def is_script(self) -> bool:
@@ -105,8 +107,9 @@ class SweepPlan:
         return cls(**{**given, "axes": [Axis.from_json(axis) for axis in given["axes"]]})
 
     def without_limits(self) -> SweepPlan:
-        """Return the same plan without what may end its runs early: it has the same points."""
-        return attrs.evolve(self, options={name: it for name, it in self.options.items() if name not in LIMITS})
+        """Return the same plan without what may end its runs early, or spare them: it has the same points."""
+        rest = {name: value for name, value in self.options.items() if name not in LIMITS}
+        return attrs.evolve(self, cached=True, options=rest)
 
 
 def point_key(run: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.option("-o", "folder", metavar="DIR", help="Keep each point as it ends, and the tables, in this folder.")
 @click.option("--resume", is_flag=True, help="Go on with the sweep that DIR holds.")
 @click.option("--retry-failed", is_flag=True, help="Try the points again that failed.")
+@click.option("--no-cache", "cached", is_flag=True, flag_value=False, default=None, help="Run every point anew.")
 @run_options(but=_NOT_OF_POINTS)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of rows.")
 @click.pass_obj

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import rich_click as click
-from attrs import define
+from attrs import define, field
 
 from kernbench_core.cli.columns import width
 from kernbench_core.cli.shell import Shell
@@ -17,7 +18,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
 from kernbench_core.sweeps.folder import SweepFolder, is_sweep, read_sweep
-from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
+from kernbench_core.sweeps.plan import LIMITS, OPTIONS, SweepPlan
 from kernbench_core.sweeps.planning.asked import plan_of
 from kernbench_core.sweeps.planning.plan_file import read_plan
 from kernbench_core.sweeps.points import SweepPoint
@@ -27,6 +28,8 @@ from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
 _FAILED = 1
 #: So many of the best points are named.
 _BEST = 12
+#: So many reasons why runs are not kept in the cache are told.
+_NOTES = 3
 
 
 @define
@@ -39,6 +42,7 @@ class SweepSession:
     planned: PlannedSweep | None
     rows: RowPrinter | None = None
     progress: SweepProgress | None = None
+    notes: list[str] = field(factory=list)
 
     @classmethod
     def of(
@@ -49,7 +53,7 @@ class SweepSession:
             _require_alone(bench, folder, asked)
             if not goes_on:
                 return cls(shell, bench, as_json, None)
-            return cls(shell, bench, as_json, planned(read_sweep(bench).plan, shell.plugins))
+            return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
         if goes_on and (folder is None or not is_sweep(folder)):
             raise UsageError(
                 "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in place of BENCH; "
@@ -91,6 +95,8 @@ class SweepSession:
                 self.rows.row(record)
 
     def _tell(self, record: Mapping[str, Any]) -> None:
+        if record["cache_note"] and record["cache_note"] not in self.notes:
+            self.notes.append(record["cache_note"])
         if self.progress is not None:
             self.progress.told(record)
         if self.rows is not None:
@@ -119,6 +125,8 @@ class SweepSession:
     def _end(self, sweep: SweepResult) -> int:
         """Sum up; return 1 where a point failed or is wrong."""
         self._rest()
+        for note in self.notes[:_NOTES]:
+            self.shell.warn(note)
         counts = sweep.counts
         if self.as_json:
             told = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
@@ -152,21 +160,27 @@ def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
 
 def _changed(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options that are not as they are by default."""
-    import attrs
-
     from kernbench_core.runs.options import RunOptions
 
     fields = attrs.fields_dict(RunOptions)
     return {name: value for name, value in options.items() if value != fields[name].default}
 
 
+def _again(plan: SweepPlan, asked: Mapping[str, Any]) -> SweepPlan:
+    """Return the plan of a sweep that goes on, with other limits where these are given."""
+    limits = _changed({name: asked[name] for name in LIMITS})
+    cached = plan.cached if asked["cached"] is None else asked["cached"]
+    return attrs.evolve(plan, options={**plan.options, **limits}, cached=cached)
+
+
 def _require_alone(bench: str, folder: str | None, asked: Mapping[str, Any]) -> None:
     """Raise UsageError where a sweep that is there is given another folder, or other points."""
     if folder is not None and Path(folder) != Path(bench):
         raise UsageError(f"-o must be left out with the folder of a sweep, {bench!r}, which it goes on in.")
-    for name in ("sets", "params", "topology", "components", "where", "objectives", "figures", "sample", "seed"):
-        if asked.get(name):
-            raise UsageError(
-                f"the folder of a sweep, {bench!r}, must be given alone, as it holds its plan; begin another sweep in "
-                "another folder to change it."
-            )
+    options = _changed({name: asked[name] for name in OPTIONS if name not in LIMITS})
+    others = {name: value for name, value in asked.items() if name not in OPTIONS and name != "cached"}
+    if options or any(others.values()):
+        raise UsageError(
+            f"the folder of a sweep, {bench!r}, must be given without other points, as it holds its plan; begin "
+            "another sweep in another folder to change it."
+        )

@@ -11,6 +11,7 @@ from kernbench_core.package import door
 
 if TYPE_CHECKING:
     from kernbench_core.sweeps.objectives.figures import may_be_figure as may_be_figure
+    from kernbench_core.sweeps.objectives.figures import named_figures as named_figures
     from kernbench_core.sweeps.objectives.functions import FigureFunctions as FigureFunctions
     from kernbench_core.sweeps.objectives.functions import flat as flat
     from kernbench_core.sweeps.objectives.functions import read_figures as read_figures
@@ -28,6 +29,7 @@ __getattr__ = door(
         "flat": "functions",
         "may_be_figure": "figures",
         "measure": "objective",
+        "named_figures": "figures",
         "parse_objective": "objective",
         "read_figures": "functions",
         "require_apart": "objective",

@@ -34,6 +34,7 @@ KEYS: Final[Mapping[str, str]] = {
     "seed": "Seed of the sample.",
     "search": "Who chooses points, as nsga2:200.",
     "fidelity": "auto: all points coarsely, and the best again in full.",
+    "cached": "Whether runs are taken from the user's cache, and kept there; true without it.",
     "options": "Options of every run, named as those of kernbench run.",
 }
 """What a plan may say, each with its sentence."""
@@ -93,7 +94,8 @@ class _PlanReader:
         lists = dict.fromkeys(("where", "objectives", "arguments"), self._texts)
         return {
             "bench": self._bench, "topology": self._topology, "set": self._set, "params": self._params,
-            "seed": self._seed, "options": self._options, **dict.fromkeys(_FILES, self._file), **texts, **lists,
+            "seed": self._seed, "cached": self._flag, "options": self._options,
+            **dict.fromkeys(_FILES, self._file), **texts, **lists,
         }  # fmt: skip
 
     def _fault(self, item: Located, told: str) -> None:
@@ -117,6 +119,11 @@ class _PlanReader:
             self._fault(item, f"{key} must be an integer of at least 0, not {brief(plain(item))}.")
             return 0
         return item.value
+
+    def _flag(self, key: str, item: Located) -> bool:
+        if not isinstance(item.value, bool):
+            self._fault(item, f"{key} must be true or false, not {brief(plain(item))}.")
+        return bool(item.value)
 
     def _file(self, key: str, item: Located) -> str:
         return self._here(self._text(key, item))
