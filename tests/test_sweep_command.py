@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernbench_core as kb
@@ -36,6 +37,22 @@ def bench(rt, how: str = "ok", n: int = 8, s: float = 0.0):
         pass
     x = rt.zeros((64,), "f32")
     rt.launch(kernel, x, n)
+'''
+SCRIPT = '''
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+if __name__ == "__main__":
+    n, block = int(sys.argv[1]), int(sys.argv[2].partition("=")[2])
+    print("said")
+    y = np.zeros(n, "f4")
+    double[(triton.cdiv(n, block),)](np.ones(n, "f4"), y, n, BLOCK=block)
+    assert n != 999, "not this one"
 '''
 SMALL = ("--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "tile_k=16")
 
@@ -254,3 +271,58 @@ def test_python_is_told_what_is_no_sweep(plugins: Plugins) -> None:
         with pytest.raises(error) as caught:
             kb.sweep(**{"bench": "gemm", "topology": "tiny", "plugins": plugins, **given})
         assert str(caught.value).startswith(told)
+
+
+def test_a_script_written_in_triton_is_swept_by_its_arguments(tmp_path: Path, plugins: Plugins) -> None:
+    """Each time is that of `kb.triton`; what a script prints goes nowhere, and what it raises is its point's error."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = kb.sweep(
+        f"triton:{path}", "tiny", {"n": [100, 999], "block": [64, 128]}, set={"cube.pes": 2}, plugins=plugins,
+        arguments=["{n}", "--block={block}"],
+    )  # fmt: skip
+    assert [row["status"] for row in done.rows] == ["ok", "ok", "error", "error"]
+    assert {row["error"] for row in done.rows[2:]} == {
+        f"script {str(path)!r} must end with exit code 0, not 1: AssertionError: not this one"
+    }
+    for row in done.rows[:2]:
+        with kb.triton("tiny", set=["cube.pes=2"], plugins=plugins) as held:
+            names: dict[str, Any] = {"__name__": "held"}
+            exec(SCRIPT, names)
+            x, y = np.ones(100, "f4"), np.zeros(100, "f4")
+            names["double"][(-(-100 // row["block"]),)](x, y, 100, BLOCK=row["block"])
+        assert held.result is not None and row["time_ns"] == held.result.total_ns
+
+
+def test_a_kernel_alone_is_swept_over_its_grid(tmp_path: Path, plugins: Plugins) -> None:
+    """Arrays with commas in their shape are one value; the grid is a formula of what is varied."""
+    path = tmp_path / "kernels.py"
+    path.write_text(SCRIPT)
+    params = {"x": "zeros:f32:4,32", "y": "empty:f32:4,32", "n": 128}
+    done = kb.sweep(
+        f"{path}:double", "tiny", {**params, "BLOCK": [32, 64]}, grid="cdiv(n, BLOCK)", plugins=plugins
+    )
+    assert done.counts == {"ok": 2}
+    for row in done.rows:
+        alone = kb.run(
+            f"{path}:double", "tiny", {**params, "BLOCK": row["BLOCK"]}, grid=128 // row["BLOCK"], plugins=plugins
+        )
+        assert (row["time_ns"], row["op_log_sha256"]) == (alone.total_ns, alone.op_log_sha256)
+
+
+def test_what_is_wrong_with_a_script_is_told(inside: Run, tmp_path: Path) -> None:  # noqa: F811
+    """Its file, the names in its arguments, options that scripts have not; arguments of a bench."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    asked = ("--topology", "tiny", "-p", "m=3", "--verify-data", "--", "{n}")
+    done = inside("sweep", f"triton:{path}", *asked)
+    assert (done.returncode, done.stderr.splitlines()) == (3, [
+        "argument {n} of the script must name what -p or --set gives. Known: m.",
+        "parameter 'm' of a script must stand in its arguments, as '-- --m {m}'; add it.",
+        "--verify-data must be left out for a script written in Triton, which has no such option.",
+    ])  # fmt: skip
+    done = inside("sweep", "gemm", "--topology", "tiny", "--", "x")
+    assert done.stderr == (
+        "error: arguments must be those of a script written in Triton, triton:FILE.py, and 'gemm' is a bench: give its "
+        "parameters by -p.\n"
+    )

@@ -25,6 +25,7 @@ def sweep(
     params: Mapping[str, object] | None = None,
     *,
     set: Mapping[str, object] | None = None,
+    arguments: Iterable[str] = (),
     components: str | Path | None = None,
     where: str | Iterable[str] = (),
     objectives: str | Iterable[str] = (),
@@ -42,7 +43,8 @@ def sweep(
 ) -> SweepResult:
     """Run `bench` at every point of a space of machines and parameters, and return what came of each.
 
-    `bench` is a registered name, or the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`).
+    `bench` is a registered name, the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`), or
+    `triton:FILE.py`, a script with its `arguments`, where `{NAME}` is the value of a parameter.
     What is a list is varied, and so is a text that is a range: `{"M": [64, 128]}`, `{"M": "64..512:pow2"}`,
     `{"system.network.bandwidth": "100..800GB/s:log:4"}`. `topology` may be a list of machines, `set` maps keys of the
     configuration, `params` parameters of the bench. `where` are expressions that must hold of a point, `objectives`
@@ -73,7 +75,7 @@ def sweep(
         bench=_name(bench), topology=str(topologies[0]), components=None if components is None else str(components),
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
         where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
-        sample=sample, seed=sample_seed, options=options, cached=cached,
+        arguments=_texts(arguments), sample=sample, seed=sample_seed, options=options, cached=cached,
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
     return run_planned(

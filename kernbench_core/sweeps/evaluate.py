@@ -13,7 +13,7 @@ from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarnin
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.sweeps.constraints import with_short_names
 from kernbench_core.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
-from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
+from kernbench_core.sweeps.plan import TRITON, SweepPlan, params_of, settings_of
 from kernbench_core.sweeps.points import SweepPoint
 
 if TYPE_CHECKING:
@@ -146,18 +146,18 @@ def warm() -> Plugins:
 
 def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
     """Run what a job asks for."""
+    asked = job["run"]
+    how = {
+        "components": asked["components"], "set": settings_of(asked), "plugins": plugins, **asked["options"]
+    }  # fmt: skip
+    if asked["bench"].startswith(TRITON):
+        from kernbench_core.sweeps.scripts import run_script
+
+        return run_script(asked, how)
     from kernbench_core.runs.bench_run import run
 
-    asked = job["run"]
     return run(
-        asked["bench"],
-        topology=asked["topology"],
-        params=params_of(asked),
-        components=asked["components"],
-        set=settings_of(asked),
-        plugins=plugins,
-        cached=job["cached"],
-        **asked["options"],
+        asked["bench"], topology=asked["topology"], params=params_of(asked), cached=job["cached"], **how
     )
 
 

@@ -15,6 +15,7 @@ from kernbench_core.sweeps.evaluate import functions_in, objective_of
 from kernbench_core.sweeps.expressions import Expression
 from kernbench_core.sweeps.objectives import Objective, require_apart
 from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
+from kernbench_core.sweeps.scripts import require_no_arguments, script_problems
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -39,6 +40,7 @@ class PlanCheck:
     def __attrs_post_init__(self) -> None:
         from kernbench_core.frontend.kernel_bench import open_program
 
+        require_no_arguments(self.plan)
         if not self.plan.is_script:
             self.bench = open_program(self.plan.bench, self.plugins.benches)
         self.names = NamedValues(self.plan, self.plugins, self.bench)
@@ -70,7 +72,7 @@ class PlanCheck:
         A value is tried where points first have it, with each machine, and where they last have it; it is refused for
         what is wrong at all of these. What is wrong of a combination only is the error of its points.
         """
-        problems: list[str] = []
+        problems: list[str] = list(script_problems(self.plan) if self.plan.is_script else ())
         usable = [point for point in points if self._opens(self._topology(point), problems)]
         if not usable:
             return list(dict.fromkeys(problems))
