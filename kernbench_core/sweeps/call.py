@@ -32,6 +32,8 @@ def sweep(
     figures: str | Path | None = None,
     sample: str = "grid",
     sample_seed: int = 0,
+    search: str | None = None,
+    fidelity: str | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
     out: str | Path | None = None,
@@ -49,7 +51,9 @@ def sweep(
     `{"system.network.bandwidth": "100..800GB/s:log:4"}`. `topology` may be a list of machines, `set` maps keys of the
     configuration, `params` parameters of the bench. `where` are expressions that must hold of a point, `objectives`
     figures of a run or expressions of them, `figures` a file of functions that they may name. `sample` is "grid",
-    "random:N" or "lhs:N". `options` are those of `kb.run` that every point may have, as `verify_data` or `timeout_s`.
+    "random:N" or "lhs:N"; `search`, as "nsga2:200", has Optuna choose points instead, and `fidelity="auto"` screens all
+    of them coarsely and runs the best in full. `options` are those of `kb.run` that every point may have, as
+    `verify_data` or `timeout_s`.
 
     Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
@@ -75,7 +79,8 @@ def sweep(
         bench=_name(bench), topology=str(topologies[0]), components=None if components is None else str(components),
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
         where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
-        arguments=_texts(arguments), sample=sample, seed=sample_seed, options=options, cached=cached,
+        arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
+        cached=cached,
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
     return run_planned(

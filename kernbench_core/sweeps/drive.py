@@ -3,45 +3,74 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.sweeps.evaluate import job_of
-from kernbench_core.sweeps.executors.base import Executor
+from kernbench_core.sweeps.executors.base import Executor, PointJob
 from kernbench_core.sweeps.folder import SweepFolder
 from kernbench_core.sweeps.plan import TRITON, SweepPlan
 from kernbench_core.sweeps.points import SweepPoint
 from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.sweeps.table import write_tables
 
-_Tell = Callable[[Mapping[str, Any]], None]
+Coming: TypeAlias = Callable[[Sequence[SweepPoint]], None]
+"""Called with points when it is known that they are of a sweep."""
+Telling: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Called with the record of a point once it is kept."""
 
 
 def carry_out(
-    folder: SweepFolder, points: Iterable[SweepPoint], executor: Executor, tell: _Tell, *, retry_failed: bool = False
+    folder: SweepFolder, points: Iterable[SweepPoint], executor: Executor, tell: Telling, *, retry_failed: bool = False
 ) -> SweepResult:
     """Carry out the points that have no record, and with `retry_failed` those that failed; return all that there is.
 
-    Each record is in the folder before `tell` is called with it. However this ends, with Ctrl-C or a full disk, the
-    tables of what is recorded are written, as far as they can be.
+    Each record is in the folder before `tell` is called with it.
     """
-    try:
-        for record in executor.run(_jobs(folder, points, retry_failed)):
-            folder.put(record)
-            tell(record)
-    finally:
-        executor.close()
-        write_tables(folder)
+    with closing(folder, executor):
+        record_all(folder, jobs_left(folder, folder.plan, points, retry_failed), executor, tell)
     return folder.sweep()
 
 
-def _jobs(folder: SweepFolder, points: Iterable[SweepPoint], retry_failed: bool) -> Iterator[dict[str, Any]]:
+@contextmanager
+def closing(folder: SweepFolder, executor: Executor) -> Iterator[None]:
+    """End the executor after the block, and write the tables of what is recorded, as far as they can be.
+
+    That is done however the block ends, with Ctrl-C or a full disk.
+    """
+    try:
+        yield
+    finally:
+        executor.close()
+        write_tables(folder)
+
+
+def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, tell: Telling) -> None:
+    """Carry out jobs; each record is in the folder before `tell` is called with it."""
+    for record in executor.run(jobs):
+        folder.put(record)
+        tell(record)
+
+
+def jobs_left(
+    folder: SweepFolder, plan: SweepPlan, points: Iterable[SweepPoint], retry_failed: bool = False, **more: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield the jobs of those points of a plan that have no record, with `retry_failed` of those that failed, too.
+
+    Each job has `more` beside.
+    """
     for point in points:
         record = folder.records.get(point.key)
-        if record is None or (retry_failed and record["status"] not in ("ok", "wrong")):
-            yield job_of(folder.plan, point)
+        if record is None or (retry_failed and is_failed(record)):
+            yield job_of(plan, point) | more
+
+
+def is_failed(record: Mapping[str, Any]) -> bool:
+    """Whether a point did not come to its end."""
+    return record["status"] not in ("ok", "wrong")
 
 
 def digests_of(plan: SweepPlan) -> dict[str, str]:

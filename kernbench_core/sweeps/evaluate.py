@@ -81,7 +81,7 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a job of which nothing is known yet."""
     return {
         "schema": POINT_SCHEMA,
-        **{name: job[name] for name in ("key", "index", "values")},
+        **{name: job[name] for name in ("key", "index", "fidelity", "values") if name in job},
         "status": "error",
         "figures": {},
         "objectives": {objective_of(text).name: None for text in job["objectives"]},

@@ -23,7 +23,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.package import __version__
 from kernbench_core.sweeps.evaluate import POINT_SCHEMA
 from kernbench_core.sweeps.plan import SweepPlan
-from kernbench_core.sweeps.results import SweepResult
+from kernbench_core.sweeps.results import FULL, SweepResult
 from kernbench_core.wording import brief, schema_hint
 
 SWEEP_SCHEMA: Final = "kernbench.sweep/1"
@@ -58,9 +58,15 @@ class SweepFolder:
         """Return what there is."""
         return SweepResult(self.plan, _in_order(self._records.values()), self.path)
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raise UsageError where something that the block writes into the folder cannot be written."""
+        with _told(self.path):
+            yield
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file of the folder, whole or not at all; UsageError where that fails."""
-        with _told(self.path):
+        with self.writing():
             write_whole(self.path / name, data)
 
 
@@ -122,7 +128,8 @@ def _text(value: object) -> bytes:
 
 
 def _in_order(records: Any) -> tuple[Mapping[str, Any], ...]:
-    return tuple(sorted(records, key=lambda record: (record["index"], record["key"])))
+    """Return records in the order of their points; those that were screened come before those that ran in full."""
+    return tuple(sorted(records, key=lambda each: (each.get("fidelity") == FULL, each["index"], each["key"])))
 
 
 def _check_free(path: Path) -> None:

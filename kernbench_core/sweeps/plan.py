@@ -73,6 +73,11 @@ class SweepPlan:
         """Whether a script written in Triton is run, and no bench."""
         return self.bench.startswith(TRITON)
 
+    @property
+    def is_grid(self) -> bool:
+        """Whether its points are all combinations of the values of its axes."""
+        return self.sample == "grid" and self.search is None
+
     def axis(self, name: str) -> Axis | None:
         """Return the axis of this name."""
         return next((axis for axis in self.axes if axis.name == name), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from kernbench_core.sweeps.objectives import parse_objective
 from kernbench_core.sweeps.pareto import best_first, pareto_front
 from kernbench_core.sweeps.plan import SweepPlan
 
+SCREEN, FULL = "screen", "full"
+"""What a record may be of: a run that leaves something out, and one as it was asked for."""
 #: How many rows a notebook shows.
 _SHOWN: Final = 50
 
@@ -35,6 +37,7 @@ class SweepResult:
     plan: SweepPlan
     records: tuple[Mapping[str, Any], ...]
     folder: Path | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -49,22 +52,16 @@ class SweepResult:
 
     @property
     def best(self) -> list[dict[str, Any]]:
-        """The rows of the Pareto front of the objectives, best first; of the shortest time without objectives."""
-        numbers, maximise = self._objectives()
+        """The rows of the Pareto front of the objectives, best first; of the shortest time without objectives.
+
+        Points that were screened only are not among them.
+        """
+        records = [record for record in self.records if record.get("fidelity", FULL) == FULL]
+        _, numbers, maximise = objective_table(self.plan, records)
         if not any(map(_all_known, numbers)):
             return []
         front = pareto_front(numbers, maximise)
-        return [row_of(self.records[at]) for at in best_first(numbers, maximise) if front[at]]
-
-    def _objectives(self) -> tuple[list[list[float]], list[bool]]:
-        """Return the objectives of each point, NaN where it has none or is not right, and which of them are to grow."""
-        asked = [parse_objective(text) for text in self.plan.objectives or ("time",)]
-        rows = []
-        for record in self.records:
-            known = record["objectives"] if self.plan.objectives else {"time": record["figures"].get("time_ns")}
-            right = record["status"] == "ok"
-            rows.append([_number(known.get(each.name)) if right else math.nan for each in asked])
-        return rows, [each.maximise for each in asked]
+        return [row_of(records[at]) for at in best_first(numbers, maximise) if front[at]]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
@@ -82,11 +79,28 @@ class SweepResult:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
+def objective_table(
+    plan: SweepPlan, records: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[list[float]], list[bool]]:
+    """Return the names of a plan's objectives, a row of them for each record, and which are to grow.
+
+    NaN is what a record has no value of, or is not right. Without objectives that is the time.
+    """
+    asked = [parse_objective(text) for text in plan.objectives or ("time",)]
+    rows = []
+    for record in records:
+        known = record["objectives"] if plan.objectives else {"time": record["figures"].get("time_ns")}
+        right = record["status"] == "ok"
+        rows.append([_number(known.get(each.name)) if right else math.nan for each in asked])
+    return [each.name for each in asked], rows, [each.maximise for each in asked]
+
+
 def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row that a table has of a record."""
     error = record["error"]
     return {
         "index": record["index"],
+        **{name: record[name] for name in ("fidelity",) if name in record},
         **record["values"],
         "status": record["status"],
         **record["objectives"],

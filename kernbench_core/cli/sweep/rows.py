@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import rich_click as click
 from attrs import define, field
 
 from kernbench_core.process.terminal import shown_in_line
-from kernbench_core.sweeps.axes import short_names, value_text
+from kernbench_core.sweeps.axes import Axis, short_names, value_text
 from kernbench_core.sweeps.objectives import parse_objective
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.points import SweepPoint
+from kernbench_core.sweeps.results import SCREEN
 from kernbench_core.units import format_count, format_time
 
 _GAP = 2
 _STATUS, _NUMBER = 8, 10
+#: Where a range has values that are written with all their digits.
+_INSIDE = (0.0123, 0.3457, 0.7891, 0.9877)
 
 
 @define
@@ -28,7 +31,9 @@ class Rows:
     plan: SweepPlan
     points: Sequence[SweepPoint]
     width: int
+    most: int
     timed: list[str] = field(init=False)
+    fidelity: list[str] = field(init=False)
     names: list[str] = field(init=False)
     widths: list[int] = field(init=False)
 
@@ -36,10 +41,17 @@ class Rows:
         axes = [axis.name for axis in self.plan.axes]
         objectives = [parse_objective(text).name for text in self.plan.objectives]
         self.timed = [] if {"time", "time_ns"} & set(objectives) else ["time"]
-        head = ["#", *short_names(axes), "status", *self.timed, *objectives]
-        values = [max((len(_cell(p.values[name])) for p in self.points), default=0) for name in axes]
-        least = [len(str(len(self.points))), *values, _STATUS, *(_NUMBER for _ in (*self.timed, *objectives))]
+        self.fidelity = [] if self.plan.fidelity is None else ["fidelity"]
+        head = ["#", *self.fidelity, *short_names(axes), "status", *self.timed, *objectives]
+        values = [max(map(len, self._cells(axis))) for axis in self.plan.axes]
+        numbers = [_NUMBER for _ in (*self.timed, *objectives)]
+        least = [len(str(self.most)), *(len(SCREEN) for _ in self.fidelity), *values, _STATUS, *numbers]
         self.names, self.widths = head, [max(pair) for pair in zip(map(len, head), least, strict=True)]
+
+    def _cells(self, axis: Axis) -> list[str]:
+        """Return cells that are as wide as any of an axis: those of its points, and some of a range."""
+        cells = [_cell(point.values[axis.name]) for point in self.points]
+        return cells + ([] if axis.range is None else [_cell(axis.at(fraction)) for fraction in _INSIDE])
 
     def head(self) -> str:
         """Return the head."""
@@ -48,7 +60,8 @@ class Rows:
     def row(self, record: Mapping[str, Any]) -> str:
         """Return the row of a record, with its error below it."""
         numbers = {**{name: record["figures"].get("time_ns") for name in self.timed}, **record["objectives"]}
-        cells = [str(record["index"]), *(_cell(record["values"][axis.name]) for axis in self.plan.axes)]
+        cells = [str(record["index"]), *(record[name] for name in self.fidelity)]
+        cells += [_cell(record["values"][axis.name]) for axis in self.plan.axes]
         cells += [record["status"], *(_number(name, found) for name, found in numbers.items())]
         text = self._lines(cells)
         if record["error"] is not None:
@@ -71,13 +84,16 @@ class RowPrinter:
     """Prints rows as they come: in a terminal at once, elsewhere in the order of the points, so that it is one text."""
 
     rows: Rows
-    waiting: dict[int, Mapping[str, Any]] = field(factory=dict)
-    order: deque[int] = field(init=False)
+    waiting: dict[str, Mapping[str, Any]] = field(factory=dict)
+    order: deque[str] = field(factory=deque, init=False)
     at_once: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.order = deque(point.index for point in self.rows.points)
         self.at_once = sys.stdout.isatty()
+
+    def coming(self, points: Iterable[SweepPoint]) -> None:
+        """Take note of the order of points of which rows are still to come."""
+        self.order.extend(point.key for point in points)
 
     def head(self) -> None:
         """Print the head."""
@@ -85,17 +101,18 @@ class RowPrinter:
 
     def row(self, record: Mapping[str, Any]) -> None:
         """Print the row of a record, or keep it until those before it have come."""
-        if self.at_once or record["index"] not in self.order:
+        if self.at_once or record["key"] not in self.order:
             click.echo(self.rows.row(record))
             return
-        self.waiting[record["index"]] = record
+        self.waiting[record["key"]] = record
         while self.order and self.order[0] in self.waiting:
             click.echo(self.rows.row(self.waiting.pop(self.order.popleft())))
 
     def rest(self) -> None:
         """Print the rows that wait for others which do not come any more."""
-        for index in sorted(self.waiting):
-            click.echo(self.rows.row(self.waiting.pop(index)))
+        for key in self.order:
+            if key in self.waiting:
+                click.echo(self.rows.row(self.waiting.pop(key)))
 
 
 def _cell(value: object) -> str:

@@ -17,12 +17,13 @@ from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
+from kernbench_core.sweeps.fidelity import fidelity_errors
 from kernbench_core.sweeps.folder import SweepFolder, is_sweep, read_sweep
 from kernbench_core.sweeps.plan import LIMITS, OPTIONS, SweepPlan
 from kernbench_core.sweeps.planning.asked import plan_of
 from kernbench_core.sweeps.planning.plan_file import read_plan
 from kernbench_core.sweeps.points import SweepPoint
-from kernbench_core.sweeps.results import SweepResult, points_in_words
+from kernbench_core.sweeps.results import FULL, SweepResult, points_in_words
 from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
 
 _FAILED = 1
@@ -42,6 +43,7 @@ class SweepSession:
     planned: PlannedSweep | None
     rows: RowPrinter | None = None
     progress: SweepProgress | None = None
+    opened: SweepFolder | None = None
     notes: list[str] = field(factory=list)
 
     @classmethod
@@ -66,14 +68,15 @@ class SweepSession:
         if self.planned is None:
             assert self.folder is not None, "it is what is looked at"
             return self._shown(read_sweep(self.folder))
-        self._plan_rows(self.planned.plan, self.planned.points)
-        title, of = Path(self.planned.plan.bench).name, len(self.planned.points)
-        self.progress = SweepProgress(title, of, enabled=not self.as_json)
+        self._plan_rows(self.planned.plan, self.planned.points, self.planned.most)
+        title, of = Path(self.planned.plan.bench).name, self.planned.most
+        self.progress = SweepProgress(title, of, at_most=self.planned.search is not None, enabled=not self.as_json)
         try:
             with self.progress:
                 done = run_planned(
-                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, tell=self._tell, **how
-                )
+                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, coming=self._coming,
+                    tell=self._tell, **how,
+                )  # fmt: skip
         except BaseException as error:
             self._rest()
             if isinstance(error, KeyboardInterrupt):
@@ -81,16 +84,24 @@ class SweepSession:
             raise
         return self._end(done)
 
-    def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint]) -> None:
-        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width()))
+    def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint], most: int) -> None:
+        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width(), most))
 
     def _begin(self, folder: SweepFolder) -> None:
-        """Print the head, and the rows of what is recorded already."""
-        assert self.planned is not None and self.progress is not None, "a sweep begins when it is planned"
-        known = [folder.records[point.key] for point in self.planned.points if point.key in folder.records]
-        self.progress.began(len(known))
+        """Print the head."""
+        assert self.progress is not None, "a sweep begins when it is planned"
+        self.opened = folder
+        self.progress.began()
         if self.rows is not None:
             self.rows.head()
+
+    def _coming(self, points: Sequence[SweepPoint]) -> None:
+        """Print the rows of those points that are recorded already."""
+        assert self.progress is not None and self.opened is not None, "points come when a sweep has begun"
+        known = [self.opened.records[point.key] for point in points if point.key in self.opened.records]
+        self.progress.known(len(known))
+        if self.rows is not None:
+            self.rows.coming(points)
             for record in known:
                 self.rows.row(record)
 
@@ -115,7 +126,7 @@ class SweepSession:
 
     def _shown(self, sweep: SweepResult) -> int:
         points = [SweepPoint(record["values"], record["key"], record["index"]) for record in sweep.records]
-        self._plan_rows(sweep.plan, points)
+        self._plan_rows(sweep.plan, points, len(points))
         if self.rows is not None:
             self.rows.head()
             for record in sweep.records:
@@ -129,11 +140,21 @@ class SweepSession:
             self.shell.warn(note)
         counts = sweep.counts
         if self.as_json:
-            told = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
+            told: dict[str, Any] = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
+            if sweep.plan.fidelity is not None:
+                told["fidelity"] = [each.to_json() for each in fidelity_errors(sweep)]
             click.echo(json_text({**told, "counts": counts, "points": sweep.rows}))
         else:
             self._sum_up(sweep)
         return _FAILED if set(counts) - {"ok"} else 0
+
+    def _fidelity(self, sweep: SweepResult) -> list[str]:
+        """Say how far what was screened is off."""
+        found = fidelity_errors(sweep)
+        if not found:
+            return []
+        how = "" if self.planned is None or self.planned.screening is None else f" ({self.planned.screening})"
+        return [f"screened{how} against in full:", *(f"  {each}" for each in found)]
 
     def _sum_up(self, sweep: SweepResult) -> None:
         """Say how many points there are, how they ended, and which are the best."""
@@ -141,7 +162,12 @@ class SweepSession:
         skipped = 0 if self.planned is None else self.planned.skipped
         left_out = f"; {points_in_words(skipped)} left out by --where" if skipped else ""
         where = "" if self.folder is None else f"; kept in {self.folder}"
-        click.echo(shown(f"{points_in_words(len(sweep.records))}: {parts}{left_out}{where}"))
+        full = sum(record.get("fidelity") == FULL for record in sweep.records)
+        points = points_in_words(len(sweep.records) - full)
+        points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
+        click.echo(shown(f"{points}: {parts}{left_out}{where}"))
+        for note in (*sweep.notes, *self._fidelity(sweep)):
+            click.echo(shown(note))
         best = [str(row["index"]) for row in sweep.best]
         if best and sweep.plan.objectives:
             more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ENDS: Final[Mapping[str, str]] = MappingProxyType({"_ns": "time", "_bytes": "size"})
 _MISSING: Final = object()
 #: What of a result's JSON is no figure: it differs from run to run, or says what was asked for.
-_NO_FIGURES: Final = frozenset({"schema", "wall_s", "from_cache", "manifest", "params"})
+_NO_FIGURES: Final = frozenset({"schema", "wall_s", "from_cache", "manifest", "models", "params"})
 
 
 @frozen

@@ -87,7 +87,7 @@ class PlanCheck:
             for value in _looks(axis):
                 if _name(value) in tried:
                     problems += self._everywhere(self._tried(tried[_name(value)]))
-                elif axis.range is not None or self.plan.sample != "grid":  # constraints leave others out
+                elif axis.range is not None or not self.plan.is_grid:  # constraints leave others out
                     problems += self._everywhere([{**point, axis.name: value} for point in anywhere])
         return list(dict.fromkeys(problems))
 

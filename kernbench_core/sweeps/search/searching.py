@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from attrs import define, field, frozen
 
 from kernbench_core.errors import UsageError
-from kernbench_core.sweeps.evaluate import job_of
+from kernbench_core.sweeps.drive import Coming, Telling, jobs_left, record_all
 from kernbench_core.sweeps.executors.base import Executor
 from kernbench_core.sweeps.folder import SweepFolder
 from kernbench_core.sweeps.points import SweepPoint, point_of
@@ -41,8 +42,8 @@ class SearchOutcome:
 class PointSearch:
     """A search in the folder of a sweep, from where it was left to its last trial.
 
-    `allowed` says of the values of a point whether the constraints hold, `tell` is called with each new record, and
-    `processes` is how many points are carried out at once.
+    `allowed` says of a point whether the constraints hold, `coming` is called with points as they are chosen, `tell`
+    with each new record, and `processes` is how many points are carried out at once.
     """
 
     folder: SweepFolder
@@ -50,7 +51,8 @@ class PointSearch:
     method: SearchMethod
     executor: Executor
     allowed: Callable[[SweepPoint], bool]
-    tell: Callable[[Mapping[str, Any]], None]
+    coming: Coming
+    tell: Telling
     processes: int = 1
     retry_failed: bool = False
     points: dict[str, SweepPoint] = field(factory=dict, init=False)
@@ -61,13 +63,15 @@ class PointSearch:
 
         Raise UsageError where the constraints hold nearly nowhere. What was recorded until then stays.
         """
-        told = [self._point(trial) for trial in self.study.trials]
-        self._carry_out(told)  # those under way, and any of which somebody removed the record
-        if self.retry_failed:
-            self._carry_out([point for key, point in self.points.items() if self._is_failed(key)], again=True)
+        asked = [self._point(trial) for trial in self.study.trials]
+        self.coming(list(self.points.values()))
+        self._carry_out(asked, again=self.retry_failed)  # those under way, and any whose record somebody removed
         while batch := self._next_batch():
-            self._carry_out([self._point(trial) for trial in batch])
-            with self.study.step():
+            known = len(self.points)
+            points = [self._point(trial) for trial in batch]
+            self.coming(list(self.points.values())[known:])
+            self._carry_out(points)
+            with self._writing():
                 for trial in batch:
                     self._told(trial)
         trials = self.study.trials
@@ -81,16 +85,21 @@ class PointSearch:
         if any(trial.batch == number for trial in trials[:over]):
             return batch  # it was whole when the first of it was told
         size = min(self.method.batch(self.study.completed, self.processes), self.method.trials - over)
-        with self.study.step():
+        with self._writing():
             while len(batch) < size:
                 batch.append(self._asked(number))
         return batch
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Have what is asked and told in the block in the journal; UsageError where that fails."""
+        with self.folder.writing(), self.study.step():
+            yield
 
     def _asked(self, batch: int) -> SearchTrial:
         for _ in range(_MOST_SKIPPED):
             trial = self.study.ask(batch)
             if self.allowed(point_of(self.folder.plan, trial.values, 0)):
-                self._point(trial)
                 return trial
             self.study.skip(trial)
         raise UsageError(
@@ -104,16 +113,10 @@ class PointSearch:
         return self.points.setdefault(point.key, point)
 
     def _carry_out(self, points: Sequence[SweepPoint], again: bool = False) -> None:
-        """Run those of the points that are not recorded, each once; `again` all of them."""
-        wanted = {point.key: point for point in points}
-        left = [point for key, point in wanted.items() if again or key not in self.folder.records]
-        for record in self.executor.run(job_of(self.folder.plan, point) for point in left):
-            self.folder.put(record)
-            self.tell(record)
-
-    def _is_failed(self, key: str) -> bool:
-        record = self.folder.records.get(key)
-        return record is not None and record["status"] not in ("ok", "wrong")
+        """Run those of the points that are not recorded, each once; `again` those that failed, too."""
+        wanted = {point.key: point for point in points}.values()
+        jobs = jobs_left(self.folder, self.folder.plan, wanted, retry_failed=again)
+        record_all(self.folder, jobs, self.executor, self.tell)
 
     def _told(self, trial: SearchTrial) -> None:
         key = self._point(trial).key

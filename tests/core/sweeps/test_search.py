@@ -81,7 +81,15 @@ def searched(
         parsed = parse_search(method)
         study = PointStudy(folder / JOURNAL, parsed, plan.axes, maximise, seed)
         outcome = PointSearch(
-            opened, study, parsed, executor, allowed, lambda _: None, processes=processes, retry_failed=retry
+            opened,
+            study,
+            parsed,
+            executor,
+            allowed,
+            lambda _: None,
+            lambda _: None,
+            processes=processes,
+            retry_failed=retry,
         ).run()
         return outcome, sorted(opened.records.values(), key=lambda record: record["index"])
 
