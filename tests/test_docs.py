@@ -42,6 +42,7 @@ LONG = [
     *(f"docs/{name}.md" for name in ("hbm", "placement", "plugins", "probe", "traffic", "virtual_channels")),
     *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
     "docs/how_to.md",
+    "docs/sweeping.md",
 ]
 
 

@@ -9,9 +9,9 @@ not run. A block of
   name (`# scale.py: …`), it is saved under that name instead, like a `yaml` block that begins so;
 - `output` stands behind one of `python`, and shows what that one prints;
 - `console` holds commands, `$ kernbench …`, and what they print. A command that shows nothing only has to succeed; one
-  whose output begins with `error:` or the place of a fault, or says that something is wrong, has to fail. Real times
-  are not compared, nor how far data that are right are off: the first belong to the machine at hand, the second to its
-  BLAS.
+  whose output begins with `error:` or the place of a fault, or says that something is wrong, or that points of a sweep
+  failed, has to fail. Real times are not compared, nor how far data that are right are off: the first belong to the
+  machine at hand, the second to its BLAS.
 
 `--update` writes what is printed now into the pages, so that a change of a model costs no typing. Korean pages are not
 run: their blocks are those of the English ones.
@@ -65,6 +65,8 @@ _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
 #: How what is refused begins: an error, or the place of a fault in a configuration.
 _REFUSED = re.compile(r"error:|--set [^:\n]+: |[\w./-]+\.yaml:\d+:\d+: |sip[\w.]+: ")
+#: How a sweep ends of which points failed.
+_POINTS_FAILED = re.compile(r"^[\d,]+ points?: .*\d (error|deadlock|limit|timeout|wrong)\b", re.MULTILINE)
 _PROOF_TIME = re.compile(r"(?<= steps) +[\d.]+ m?s$", re.MULTILINE)
 _ROUNDING = re.compile(r"(?<=, largest error )[\d.]+(?:e[+-]?\d+)?")
 #: What is said of wrong data: where its lines break depends on how long the path of the current folder is.
@@ -172,6 +174,7 @@ def _command_faults(
 ) -> Iterator[str]:
     code, printed = execute(command, plugins)
     must_fail = _REFUSED.match(command.shown) is not None or any(f"\n{word}: " in command.shown for word in WRONG)
+    must_fail = must_fail or _POINTS_FAILED.search(command.shown) is not None
     if (code != 0) is not must_fail:
         yield f"{page}: `{command.line}` must {'fail' if must_fail else 'succeed'}, and exits with {code}:\n{printed}"
     elif command.shown.strip() and comparable(printed) != comparable(command.shown):

@@ -1,4 +1,4 @@
-"""Write the pictures of docs/report.md: screenshots of the pages of small runs.
+"""Write the pictures of docs/report.md and docs/sweeping.md: screenshots of the pages of small runs, and of a sweep.
 
     python tools/report_pictures.py [FOLDER]
 
@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import kernbench_core as kb
+from kernbench_core.plugins import load_plugins
+from kernbench_core.report import render_sweep
+from kernbench_core.sweeps import sweep_page
 
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "report"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -22,6 +25,18 @@ CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
     "gemm": ("gemm", "tiny", {"M": 256, "N": 256, "K": 256}),
     "collective": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
+}
+#: A sweep of the matrix unit and the tiles.
+SWEEP: Final[Mapping[str, Any]] = {
+    "bench": "gemm",
+    "topology": "tiny",
+    "params": {"M": 128, "N": 128, "K": 128, "tile_m": [32, 64, 128]},
+    "set": {
+        "components.pe_gemm.params.rows": "8..64:pow2",
+        "components.pe_gemm.params.columns": "8..64:pow2",
+        "sip.ucie.bandwidth": ["64 GB/s", "256 GB/s"],
+    },
+    "objectives": ["time", "area = 0.004 * components.pe_gemm.params.rows * columns"],
 }
 TIMELINE: Final = "kernbench.run(0).timeline"
 #: The second read of the DMA of the first PE.
@@ -40,11 +55,20 @@ def main() -> None:
         for name, (bench, topology, params) in RUNS.items():
             file = Path(folder) / f"{name}.html"
             kb.run(bench, topology, params, report=file)
-            page = browser.new_page(viewport={"width": 1100, "height": 900})
-            page.goto(file.as_uri())
-            page.wait_for_selector("html[data-ready=yes]", state="attached")
-            {"gemm": gemm, "collective": collective}[name](page, pictures)
+            {"gemm": gemm, "collective": collective}[name](opened(browser, file), pictures)
+        swept = Path(folder) / "swept.html"
+        sweep = kb.sweep(**SWEEP, out=Path(folder) / "swept")
+        swept.write_text(render_sweep(sweep_page(sweep, "s", load_plugins())), encoding="utf-8")
+        points(opened(browser, swept), pictures)
         browser.close()
+
+
+def opened(browser: Any, file: Path) -> Any:
+    """Open a page, and wait until it is drawn."""
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    return page
 
 
 def gemm(page: Any, pictures: Path) -> None:
@@ -73,6 +97,17 @@ def collective(page: Any, pictures: Path) -> None:
     bar.click()
     page.wait_for_timeout(300)
     page.locator(".icicle").screenshot(path=pictures / "flame.png")
+
+
+def points(page: Any, pictures: Path) -> None:
+    """Show the lines of a sweep, those of small arrays kept, and times over areas with their front."""
+    for _ in range(3):
+        page.get_by_role("slider", name="Largest area that is kept").press("ArrowLeft")
+    page.wait_for_timeout(500)
+    page.locator(".parallel").screenshot(path=pictures / "sweep_parallel.png")
+    page.get_by_role("button", name="clear").click()
+    page.wait_for_timeout(500)
+    page.locator(".scatter canvas").screenshot(path=pictures / "sweep_scatter.png")
 
 
 if __name__ == "__main__":
