@@ -111,7 +111,7 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         return run_bench(bench, params=values, on_progress=on_progress, plugins=shell.plugins, **asked)
 
     try:
-        result = _with_progress(carry_out, Path(bench).name, look)
+        result = with_progress(carry_out, Path(bench).name, look)
     except RunInterrupted as interruption:
         _print(interruption.result, look)
         if not interruption.result.interrupted:
@@ -147,7 +147,7 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
         return rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins, **asked)
 
     try:
-        again = _with_progress(carry_out, Path(manifest).name, look)
+        again = with_progress(carry_out, Path(manifest).name, look)
     except RunInterrupted as interruption:
         if as_json:
             _echo_rerun(None, (), interruption.result)
@@ -213,7 +213,7 @@ def _wait() -> None:
     wait()
 
 
-def _with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:
+def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:
     """Call `carry_out` under a progress display, if that shows anything; with --json, kernels print to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
 

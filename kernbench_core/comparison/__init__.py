@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernbench_core.comparison.figures import RunFigures as RunFigures
     from kernbench_core.comparison.moved_rows import MovedRow as MovedRow
     from kernbench_core.comparison.run_figures import figures_of as figures_of
+    from kernbench_core.comparison.saved_figures import figures_of_saved as figures_of_saved
 
 __getattr__ = door(
     __name__,
@@ -25,5 +26,6 @@ __getattr__ = door(
         "RunFigures": "figures",
         "compare": "differences",
         "figures_of": "run_figures",
+        "figures_of_saved": "saved_figures",
     },
 )

@@ -49,6 +49,12 @@ _EXPLAIN: Final = {
     "utilisation": {"bin_ns": NUMBER, "kinds": [{"kind": str, "resources": int, "utilisation": [NUMBER]}]},
     "filling": Maybe([{"kind": str, "units": int, "busy_ns": NUMBER, "share": NUMBER}]),
 }  # fmt: skip
+_MANIFEST: Final = {
+    "bench": Maybe({"file": Maybe(str), "sha256": Maybe(str), "modules": Maybe({str: str}),
+                    "inputs": Maybe({str: {"sha256": str}})}),
+    "configuration": Maybe(dict), "plugins": Maybe([{"plugin": str, "distribution": str, "version": str}]),
+    "versions": Maybe({str: str}),
+}  # fmt: skip
 FORM: Final[Mapping[str, Any]] = {
     "bench": str, "params": dict, "topology": str, "device": str, "total_ns": NUMBER, "phases": _NUMBERS, "ops": int,
     "events": int, "wall_s": NUMBER, "verified": Maybe(bool), "checked": int, "wrong": int, "failures": [str],
@@ -60,7 +66,7 @@ FORM: Final[Mapping[str, Any]] = {
     "rows": [dict], "warnings": [str],
     "statistics": [{"name": str, "value": NUMBER, "unit": str, "combined": str, "of": int, "component": str,
                     "sentence": str}],
-    "not_modelled": [{"sentence": str, "component": str, "count": int}], "manifest": dict,
+    "not_modelled": [{"sentence": str, "component": str, "count": int}], "manifest": _MANIFEST,
     "launches": Maybe([{
         "kernel": str, "started_ns": NUMBER, "ended_ns": NUMBER, "busiest": [{"name": str, "utilisation": NUMBER}],
         "sips": Maybe([int]), "roofline": Maybe(_POINT),
@@ -72,6 +78,10 @@ FORM: Final[Mapping[str, Any]] = {
                            "to_ns": Maybe(NUMBER), "line": str}]),
     }]),
     "explain": Maybe(_EXPLAIN), "op_log_sha256": Maybe(str),
+    "links": Maybe({
+        "name": [str], "kind": [str], "gb_per_s": [NUMBER], "latency_ns": [NUMBER], "bytes": [int], "deliveries": [int],
+        "busy_ns": [NUMBER], "waited_ns": [NUMBER],
+    }),
     "components": Maybe([{"kind": str, "components": int, "served": int, "ops": int, "busy_ns": NUMBER, "waits": int,
                           "waited_ns": NUMBER}]),
     "op_kinds": Maybe([{"kind": str, "name": str, "ops": int, "ns": NUMBER, "bytes": int}]),

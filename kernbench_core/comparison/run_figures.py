@@ -20,10 +20,16 @@ _NO_LINKS: Final = "run it with --out, or with --links all"
 _NO_PATH: Final = "run it with --explain"
 
 
+#: What is read of links.
+LINK_COLUMNS: Final = ("name", "kind", *COLUMNS["link"])
+
+
 class AnsweredRun(Protocol):
     """What figures are taken of: a `RunResult` of `kernbench_core.runs`."""
 
-    links: ColumnTable
+    @property
+    def links(self) -> ColumnTable:
+        """All wires and channels."""
 
     def to_json(self) -> Mapping[str, Any]:
         """Return what `--json` prints."""
@@ -37,7 +43,8 @@ def figures_of(result: AnsweredRun, name: str = "") -> RunFigures:
 def figures_of_json(result: Mapping[str, Any], links: ColumnTable | None = None, name: str = "") -> RunFigures:
     """Return the figures of what `--json` printed; `links` are those of the run, where it does not list all itself."""
     if links is None and result.get("links") is not None:
-        links = ColumnTable(len(result["links"]["name"]), {key: _column(v) for key, v in result["links"].items()})
+        listed = result["links"]
+        links = ColumnTable(len(listed["name"]), {column: _column(listed[column]) for column in LINK_COLUMNS})
     tables = dict(_tables(result, links))
     missing = {sort: why for sort, why in _reasons(result).items() if sort not in tables}
     return RunFigures(
@@ -158,7 +165,8 @@ def _functions(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    manifest = {"plugins": (), **result["manifest"]}
+    manifest = result["manifest"]
+    plugins = manifest.get("plugins") or ()
     options = {name: value for name, value in manifest.items() if name not in _NO_OPTIONS}
     return {
         "bench": {"bench": result["bench"]},
@@ -167,7 +175,7 @@ def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "configuration": dict(_flat(manifest.get("configuration") or {})),
         "sources": dict(_sources(result, manifest.get("bench") or {})),
         "models": dict(result.get("models") or {}),
-        "plugins": {each["plugin"]: f"{each['distribution']} {each['version']}" for each in manifest["plugins"]},
+        "plugins": {each["plugin"]: f"{each['distribution']} {each['version']}" for each in plugins},
         "versions": dict(manifest.get("versions") or {}),
     }
 
@@ -175,7 +183,8 @@ def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _plain(value: Any) -> Any:
     """Return a parameter without the name of its file: of an array the digest counts."""
     if isinstance(value, Mapping):
-        return f"{'×'.join(map(str, value.get('shape', ())))} array {str(value.get('sha256'))[:12]}"
+        shape = value.get("shape")
+        return f"{'×'.join(map(str, shape if isinstance(shape, list) else ()))} array {str(value.get('sha256'))[:12]}"
     return value
 
 

@@ -68,6 +68,8 @@ def check_result(path: Path, result: Mapping[str, Any]) -> None:
     wrong = next(faults(result), None)
     if wrong is not None:
         raise UsageError(f"file {str(path)!r} must hold {wrong}; {AGAIN}")
+    if len({len(column) for column in (result.get("links") or {}).values()}) > 1:
+        raise UsageError(f"file {str(path)!r} must hold links as columns of one length; {AGAIN}")
     total, together = result["total_ns"], sum(result["phases"].values())
     if not math.isclose(total, together, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
         phases = f"phases that sum to its total_ns, {format_time(total)}, not to {format_time(together)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +21,7 @@ HEADS: Final = {
 _CAUSES: Final = {"params": "parameter", "options": "option", "sources": "source", "models": "model",
                   "plugins": "plug-in", "versions": "version"}  # fmt: skip
 _FIGURES: Final = {"ns": "time", "gb_per_s": "bandwidth", "time_ns": "total time",
-                   "kernel_time_ns": "time in kernels", "flop": "FLOP"}  # fmt: skip
+                   "kernel_time_ns": "time in kernels", "flop": "FLOP", "hbm_bytes": "HBM bytes"}  # fmt: skip
 _DIGESTS: Final = ("sources", "models")
 #: Letters of a value and of a digest, and of a line.
 _LETTERS, _DIGEST, _WIDTH = 40, 12, 78
@@ -131,8 +130,14 @@ def moved_text(each: Moved) -> str:
 def _listed(rows: Sequence[MovedRow]) -> Iterator[str]:
     """Yield each thing, and below it all figures of it that moved."""
     for row in rows:
-        yield f"  {name_text(row)}"
-        yield from textwrap.wrap(_figures_text(row), _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        yield shortened_line(f"  {name_text(row)}")
+        line = "   "
+        for part in _figures(row):
+            if len(line) + len(part) + 2 > _WIDTH and line.strip():
+                yield line
+                line = "   "
+            line += f" {part}"
+        yield line
 
 
 def name_text(row: MovedRow) -> str:
@@ -142,17 +147,21 @@ def name_text(row: MovedRow) -> str:
     return f"{row.name} ({row.about})" if row.about and row.sort == "link" else f"{row.name}  {row.about}".strip()
 
 
-def _figures_text(row: MovedRow) -> str:
-    """Say what became of the figures of a thing; of one that only one run has, what they are there."""
+def _figures(row: MovedRow) -> Iterator[str]:
+    """Yield what became of the figures of a thing; of one that only one run has, what they are there."""
     gone = all(each.after is None for each in row.moved)
     if gone or all(each.before is None for each in row.moved):
-        values = (each.before if gone else each.after for each in row.moved)
-        told = ", ".join(
-            f"{figure_name(each.figure)} {figure_text(each.figure, value)}"
-            for each, value in zip(row.moved, values, strict=True)
-        )
-        return f"only in {'A' if gone else 'B'}: {told}"
-    return "; ".join(moved_text(each) for each in row.moved)
+        yield f"only in {'A' if gone else 'B'}:"
+        told = [f"{figure_name(m.figure)} {figure_text(m.figure, m.before if gone else m.after)}" for m in row.moved]
+    else:
+        told = [moved_text(each) for each in row.moved]
+    yield from (f"{each};" for each in told[:-1])
+    yield told[-1]
+
+
+def shortened_line(line: str) -> str:
+    """Cut a line to the width of a terminal."""
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
 def _table(rows: Sequence[MovedRow]) -> Iterator[str]:
@@ -166,7 +175,7 @@ def _table(rows: Sequence[MovedRow]) -> Iterator[str]:
     for row, (before, after, change, percent) in zip(rows, cells, strict=True):
         told = f"{before:>{widths[0]}} → {after:<{widths[1]}}  {change:>{widths[2]}}  {percent:>{widths[3]}}"
         line = f"  {told}  {name_text(row)}"
-        yield from [line] if len(line) <= _WIDTH else [f"  {told}", f"    {name_text(row)}"]
+        yield from [line] if len(line) <= _WIDTH else [f"  {told}".rstrip(), shortened_line(f"    {name_text(row)}")]
 
 
 def _value(cause: ChangedInput, side: str, shown: Callable[[object, int], str]) -> str:

@@ -14,6 +14,7 @@ class CommandRegistry(Registry[CommandEntry]):
     OWN = (
         CommandEntry("run", f"{_CLI}.run:run", "Run a bench."),
         CommandEntry("rerun", f"{_CLI}.run:rerun", "Do a run again."),
+        CommandEntry("diff", f"{_CLI}.diff.command:diff", "Tell what moved from one run to another."),
         CommandEntry("sweep", f"{_CLI}.sweep.command:sweep", "Run a bench over many machines and parameters."),
         CommandEntry("report", f"{_CLI}.report:report", "Write pages of saved runs."),
         CommandEntry("trace", f"{_CLI}.trace:trace", "Write the timeline of a saved run."),

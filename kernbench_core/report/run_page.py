@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.drawing import MachineDrawing
 
 if TYPE_CHECKING:
+    from kernbench_core.comparison import RunFigures
+    from kernbench_core.host.figures.columns import ColumnTable
     from kernbench_core.timeline import Timeline
 
 
@@ -19,6 +22,7 @@ class RunPage:
     """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
 
     `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
+    `links` are all of its links, where they were kept.
     The run `goes_on` where the page shows what there is so far. `scale_ns` is how long the longest run beside it took,
     to which its bars and times are drawn; None where it stands alone.
     """
@@ -30,6 +34,7 @@ class RunPage:
     sources: Mapping[str, str] = attrs.field(factory=dict)
     goes_on: bool = False
     scale_ns: float | None = None
+    links: ColumnTable | None = None
 
     @property
     def explain(self) -> Mapping[str, Any] | None:
@@ -41,6 +46,11 @@ class RunPage:
     def total_ns(self) -> float:
         """Simulated time of the whole run, in ns."""
         return float(self.result["total_ns"])
+
+    @cached_property
+    def figures(self) -> RunFigures:
+        """What it is compared by with runs beside it."""
+        return figures_of_json(self.result, self.links, self.name)
 
     @cached_property
     def drawing(self) -> MachineDrawing | None:

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from kernbench_core.comparison.saved_result import AGAIN, RESULT, check_schema, read_json, read_result
+from kernbench_core.comparison.saved_figures import read_folder
+from kernbench_core.comparison.saved_result import AGAIN, RESULT, check_schema, read_json
 from kernbench_core.drawing import MachineDrawing
 from kernbench_core.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
 from kernbench_core.errors import UsageError
@@ -20,11 +21,12 @@ MACHINE: Final = "machine.json"
 
 def read_run(folder: Path, name: str = "") -> RunPage:
     """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
-    result = read_result(folder)
+    saved = read_folder(folder)
     machine = read_machine(folder)
     timeline_path = folder / TIMELINE
     timeline = load(timeline_path) if timeline_path.is_file() else None
-    return RunPage(name or folder.name or str(folder), result, machine, timeline, dict(_sources(timeline, folder)))
+    sources = dict(_sources(timeline, folder))
+    return RunPage(name or folder.name or str(folder), saved.result, machine, timeline, sources, links=saved.links)
 
 
 def check_version(folder: Path) -> None:

@@ -46,7 +46,8 @@ def page_of(result: RunResult, machine: Mapping[str, Any]) -> RunPage:
     for name in sorted({line.rpartition(":")[0] for line in lines}):
         with suppress(OSError, ValueError):
             sources[name] = Path(name).read_text(encoding="utf-8")
-    return RunPage(f"{result.bench} on {result.topology}", result.to_json(), machine, result.timeline, sources)
+    name = f"{result.bench} on {result.topology}"
+    return RunPage(name, result.to_json(), machine, result.timeline, sources, links=result.links)
 
 
 def write_report(path: Path, pages: Sequence[RunPage], plugins: Plugins) -> None:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 OP_LOG = "oplog"
 _RESULT = "result.json"
 _MACHINE = "machine.json"
+_LINKS = "links.npz"
 #: What stands at the top of such a folder.
-_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _MACHINE, _LINKS, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -115,7 +116,7 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted(_TOP):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, OUTPUTS, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, _MACHINE, _LINKS, OP_LOG, TIMELINE, OUTPUTS, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
@@ -132,11 +133,12 @@ def write_out(
     inputs: Mapping[str, bytes],
     machine: Mapping[str, Any],
 ) -> None:
-    """Write inputs, op log, result, the `machine` as it is drawn, and the manifest with their SHA-256, all or nothing.
+    """Write inputs, op log, result, links, the `machine` as it is drawn, and the manifest with SHA-256, or nothing.
 
     `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
     """
     from kernbench_core.compute.saved_run import save_run
+    from kernbench_core.host.figures.columns_file import save_columns
     from kernbench_core.timeline import save
 
     with whole_folder(out.path, out.written) as folder:
@@ -149,6 +151,7 @@ def write_out(
         if result.timeline is not None:
             save(result.timeline, folder / TIMELINE)
         write_text(folder / _RESULT, json_text(result.to_json()))
+        save_columns(result.links, folder / _LINKS)
         write_text(folder / _MACHINE, json.dumps(machine, allow_nan=False))
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))

@@ -50,7 +50,8 @@ def test_out_and_trace_are_written_after_the_run(toy: ModuleType, tmp_path: Path
     given = {"a": str(tmp_path / "in.npy")}
     result = run("toy", "one", given, out=out, trace=tmp_path / "t.txt", plugins=toy.plugins)
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    assert files == ["machine.json", "manifest.json", "oplog/log", "params/a.npy", "result.json", "timeline.npz"]
+    kept = ["links.npz", "machine.json", "manifest.json", "oplog/log", "params/a.npy", "result.json", "timeline.npz"]
+    assert files == kept
     assert json.loads((out / "result.json").read_text()) == json.loads(json.dumps(result.to_json()))
     assert str(tmp_path) not in (out / "manifest.json").read_text()
     np.testing.assert_array_equal(np.load(out / "params/a.npy"), array)

@@ -1,0 +1,146 @@
+"""`kernbench diff`: what moved from one run to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import rich_click as click
+
+from kernbench_core.cli.diff.limit import SlowerLimit, SlowerLimitType
+from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.run import Look, run_options
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import doing
+from kernbench_core.process.terminal import shown
+
+if TYPE_CHECKING:
+    from kernbench_core.cli.diff.sides import ComparedSide
+    from kernbench_core.comparison import RunComparison
+
+#: Options of a run that write files of it, or say what of it is told.
+_NOT_HERE: Final = (
+    "explain", "trace", "level", "window", "tcm_map", "strict_races", "out", "report", "links", "outputs", "bundle",
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("what", metavar="A B|BENCH", nargs=-1, required=True, shell_complete=completed_by("files"))
+@click.option(
+    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of BENCH; repeatable.",
+    shell_complete=completed_by("parameters"),
+)
+@click.option("--b-set", metavar="KEY=VALUE", multiple=True, help="Set one configuration key of B alone; repeatable.")
+@click.option("--b-param", metavar="NAME=VALUE", multiple=True, help="Set a parameter of B alone; repeatable.")
+@click.option(
+    "--b-topology", metavar="PRESET|FILE", help="The machine of B, if it is another one.",
+    shell_complete=completed_by("presets"),
+)
+@click.option(
+    "--b-components", metavar="FILE", help="A YAML file merged over the topology of B, instead of --components.",
+    shell_complete=completed_by("files"),
+)
+@click.option(
+    "--b-bench", metavar="BENCH", help="The bench of B, if it is another one.", shell_complete=completed_by("benches")
+)
+@click.option("--top", type=Whole(1), metavar="N", default=5, show_default=True, help="Tell N of each sort.")
+@click.option(
+    "--fail-above", "limit", type=SlowerLimitType(), metavar="LIMIT",
+    help="Exit with 1 when B is slower than A by more than this, as '3%' or '50 ns'.",
+)
+@click.option(
+    "--report", metavar="FILE", help="Write an HTML page of both, side by side.", shell_complete=completed_by("files")
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+@click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
+@run_options(but=_NOT_HERE)
+@click.pass_context
+def diff(
+    context: click.Context, /, what: tuple[str, ...], top: int, limit: SlowerLimit | None, report: str | None,
+    as_json: bool, quiet: bool, **asked: Any,
+) -> int:  # fmt: skip
+    """Tell what moved from run A to run B, saved with --out or --json; or run BENCH, and again as --b-… say."""
+    shell: Shell = context.obj
+    _check(what, [name for name in asked if _was_given(context, name)])
+    look = Look(as_json, quiet)
+    with doing("loading kernbench"):
+        from kernbench_core.cli.diff.sides import run_sides, saved_side
+        from kernbench_core.comparison import compare
+        from kernbench_core.process.whole_files import check_file
+
+    page = None if report is None else check_file("report", Path(report), ".html")
+    with ExitStack() as stack:
+        if len(what) == 2:
+            with doing("reading the runs"):
+                sides = [saved_side(each, drawn=page is not None) for each in what]
+        else:
+            folder = None if page is None else Path(stack.enter_context(TemporaryDirectory(prefix="kernbench-")))
+            sides = [*run_sides(shell, what[0], asked, folder, look)]
+    with doing("comparing the runs"):
+        found = compare(sides[0].figures, sides[1].figures)
+    if page is not None:
+        _write(shell, page, sides)
+    return _tell(shell, found, sides, top, limit, look)
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check(what: Sequence[str], given: Sequence[str]) -> None:
+    """Raise UsageError for what is neither two saved runs nor a bench with what is otherwise in B."""
+    of_b = [name for name in given if name.startswith("b_")]
+    if len(what) > 2:
+        raise UsageError(f"diff must be given two saved runs, or one bench, not {len(what)} names; leave some out.")
+    if len(what) == 2 and given:
+        option = "-p" if given[0] == "params" else f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{option} is that of a bench that is run now, and two saved runs were given; leave it out.")
+    if len(what) == 1 and not of_b:
+        raise UsageError(
+            f"diff must be given a second run, not {what[0]!r} alone; give two saved runs, or of a bench what B has "
+            "otherwise, as --b-set KEY=VALUE."
+        )
+
+
+@doing("writing the page")
+def _write(shell: Shell, page: Path, sides: Sequence[ComparedSide]) -> None:
+    from kernbench_core.runs.looks import write_report
+
+    write_report(page, [side.page for side in sides if side.page is not None], shell.plugins)
+
+
+@doing("printing the result")
+def _tell(
+    shell: Shell, found: RunComparison, sides: Sequence[ComparedSide], top: int, limit: SlowerLimit | None, look: Look
+) -> int:
+    """Print the comparison; return 1 where B is too slow, or data are wrong."""
+    before, after = found.before, found.after
+    if limit is not None and (before.interrupted or after.interrupted):
+        raise UsageError("--fail-above must be given runs that ended, and one was interrupted; run it again.")
+    fails = limit is not None and not limit.allows(before.total_ns, after.total_ns)
+    if look.as_json:
+        from kernbench_core.runs.result import json_text
+
+        click.echo(json_text({**found.to_json(), "fail_above": limit and limit.text, "fails": fails}))
+    else:
+        lines = found.lines(top)
+        for side, figures in (("A", before), ("B", after)):
+            what = f"{figures.causes['bench']['bench']} on {figures.topology}"
+            click.echo(shown(f"{side}  {figures.name}{'' if figures.name.startswith(what) else f': {what}'}"))
+        for line in lines[: len(found.notes) + 1] if look.quiet else lines:
+            click.echo(shown(line))
+    if fails and limit is not None:
+        shell.error(f"B must not be slower than A by more than {limit.text}: {lines_of_total(found)}.")
+    return 1 if fails or not all(side.right for side in sides) else 0
+
+
+def lines_of_total(found: RunComparison) -> str:
+    """Return the line of the total time."""
+    from kernbench_core.comparison.told import total_line
+
+    return total_line(found.before.total_ns, found.after.total_ns)

@@ -1,0 +1,91 @@
+"""The two runs that are compared: read, or made now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_core.cli.run import Look, with_progress
+from kernbench_core.comparison import figures_of, figures_of_saved
+from kernbench_core.comparison.figures import RunFigures
+from kernbench_core.comparison.run_figures import figures_of_json
+from kernbench_core.comparison.saved_figures import read_saved
+from kernbench_core.host.bench import parse_assignments
+from kernbench_core.process.interrupt import result_is_told
+from kernbench_core.report.run_page import RunPage
+from kernbench_core.report.saved_runs import read_run
+from kernbench_core.runs.bench_run import run as run_bench
+
+if TYPE_CHECKING:
+    from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.result import RunResult
+
+#: The options of B alone, by what they stand for.
+OF_B: Final = ("b_bench", "b_topology", "b_components", "b_set", "b_param")
+
+
+@attrs.frozen
+class ComparedSide:
+    """One of the two runs: its figures, whether nothing that was verified is wrong, and its page where one is drawn."""
+
+    figures: RunFigures
+    right: bool
+    page: RunPage | None = None
+
+
+def saved_side(given: str, *, drawn: bool) -> ComparedSide:
+    """Read a saved run; with its page where that is `drawn`. UsageError for what is none."""
+    if not drawn:
+        figures = figures_of_saved(given)
+        return ComparedSide(figures, figures.verified is not False)
+    saved = read_saved(Path(given))
+    page = RunPage(given, saved.result, links=saved.links) if saved.folder is None else read_run(saved.folder, given)
+    figures = figures_of_json(saved.result, saved.links, given)
+    return ComparedSide(figures, figures.verified is not False, page)
+
+
+def run_sides(
+    shell: Shell, bench: str, asked: Mapping[str, Any], folder: Path | None, look: Look
+) -> tuple[ComparedSide, ComparedSide]:
+    """Run a bench as it was asked for, and again with what was asked of B alone; for pages also into a `folder`."""
+    plain = {name: value for name, value in asked.items() if name not in (*OF_B, "params")}
+    other = {
+        **plain,
+        "topology": asked["b_topology"] or plain["topology"],
+        "components": asked["b_components"] or plain["components"],
+        "set": (*plain["set"], *asked["b_set"]),
+    }
+    params = parse_assignments(asked["params"], "-p")
+    b_params = {**params, **parse_assignments(asked["b_param"], "--b-param")}
+    b_bench = asked["b_bench"] or bench
+    return (
+        _made(shell, bench, params, plain, f"{Path(bench).name} on {plain['topology']}", folder and folder / "A", look),
+        _made(shell, b_bench, b_params, other, _name_of_b(b_bench, other, asked), folder and folder / "B", look),
+    )
+
+
+def _name_of_b(bench: str, other: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """Return what B is called: what it has otherwise."""
+    file = [asked["b_components"]] if asked["b_components"] else []
+    changed = [*file, *asked["b_set"], *asked["b_param"]]
+    return ", ".join([f"{Path(bench).name} on {other['topology']}", *changed])
+
+
+def _made(
+    shell: Shell, bench: str, params: Mapping[str, Any], asked: Mapping[str, Any], name: str, out: Path | None,
+    look: Look,
+) -> ComparedSide:  # fmt: skip
+    """Run one side, with the reasons for its time."""
+
+    def carry_out(on_progress: Callable[[Any], None] | None) -> RunResult:
+        return run_bench(
+            bench, params=params, on_progress=on_progress, plugins=shell.plugins, explain=True, out=out, **asked
+        )
+
+    result: RunResult = with_progress(carry_out, name, look)
+    result_is_told()  # or Ctrl-C would wait for the next run
+    page = None if out is None else read_run(out, name)
+    return ComparedSide(figures_of(result, name), result.right, page)

@@ -1,0 +1,89 @@
+"""The figures of a run that was saved: a folder of `--out`, or what `--json` printed; what they lack is said."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kernbench_core.comparison.figures import SCHEMA, RunFigures
+from kernbench_core.comparison.run_figures import LINK_COLUMNS, figures_of_json
+from kernbench_core.comparison.saved_result import RESULT, check_result, read_json, read_result
+from kernbench_core.errors import UsageError
+from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.host.figures.columns_file import load_columns
+from kernbench_core.process.whole_files import is_file
+
+#: The file of all links in a run's folder.
+LINKS: Final = "links.npz"
+_GZIP: Final = b"\x1f\x8b"
+_MANIFEST: Final = "kernbench.manifest/1"
+
+
+@attrs.frozen
+class SavedAnswer:
+    """What is saved of a run: what it answered, all its links where they were kept, its folder if it has one."""
+
+    result: Mapping[str, Any]
+    links: ColumnTable | None = None
+    folder: Path | None = None
+
+
+def figures_of_saved(path: str | Path) -> RunFigures:
+    """Return the figures of a saved run, or ones that were saved as such; UsageError for what holds none."""
+    path, name = Path(path), str(path)
+    if is_file(path) and not _is_bundle(path):
+        found = read_json(path)
+        if found.get("schema") == SCHEMA:
+            return RunFigures.from_json(found, f"file {name!r}")
+    saved = read_saved(path)
+    return figures_of_json(saved.result, saved.links, name)
+
+
+def read_saved(path: Path) -> SavedAnswer:
+    """Read the folder of a run, the manifest in it, or a file of `--json`; UsageError for what is none of these."""
+    if not path.is_dir() and not is_file(path):
+        told = "a folder that --out wrote, or a file that --json was written to"
+        raise UsageError(f"run {str(path)!r} must be {told}, and is not there.")
+    if path.is_dir():
+        return read_folder(path)
+    if _is_bundle(path):
+        raise _no_result(path, "a bundle")
+    found = read_json(path)
+    if found.get("schema") == _MANIFEST:
+        if (path.parent / RESULT).is_file():
+            return read_folder(path.parent)
+        raise _no_result(path, "a manifest")
+    inside = found.get("result")  # a rerun, or a script
+    if isinstance(inside, dict):
+        found = inside
+    check_result(path, found)
+    return SavedAnswer(found)
+
+
+def _no_result(path: Path, what: str) -> UsageError:
+    return UsageError(
+        f"run {str(path)!r} must be a saved result, not {what}, which says how to run something and not what came of "
+        f"it; make one by kernbench rerun {shlex.quote(str(path))} --json > FILE."
+    )
+
+
+def _is_bundle(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == _GZIP
+    except OSError as error:
+        raise UsageError(f"file {str(path)!r} must be readable: {error.strerror}.") from None
+
+
+def read_folder(folder: Path) -> SavedAnswer:
+    """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
+    result, file = read_result(folder), folder / LINKS
+    links = load_columns(file) if file.is_file() else None
+    if links is not None and not {*LINK_COLUMNS} <= {*links.keys()}:
+        missing = sorted({*LINK_COLUMNS} - {*links.keys()})
+        raise UsageError(f"file {str(file)!r} must hold the columns {', '.join(missing)}; run it again with --out.")
+    return SavedAnswer(result, links, folder)

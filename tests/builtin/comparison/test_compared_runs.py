@@ -1,0 +1,135 @@
+"""Pairs of real runs: what moved is what their own tables say, computed a second time, and causes come first."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_builtin.components.pe_tcm import PeTcm
+from kernbench_core.comparison import compare, figures_of
+from kernbench_core.plugins import Plugins
+
+SIZE = {"M": 32, "N": 32, "K": 32}
+MACHINES: Mapping[str, Mapping[str, Any]] = {
+    "as it is": {},
+    "later": {"host.pcie.latency": "301 ns"},
+    "fewer": {"cube.pes": 2},
+    "wider": {"components.pe_gemm.params.columns": 32, "cube.noc.bandwidth": "200 GB/s"},
+}
+
+
+@pytest.fixture(scope="module")
+def made(plugins: Plugins) -> dict[str, kb.RunResult]:
+    """Give a run on each machine, and one of another bench."""
+    found = {name: kb.run("gemm", "tiny", SIZE, set=dict(more), plugins=plugins) for name, more in MACHINES.items()}
+    return {**found, "another": kb.run("vector-add", "tiny", {"n": 64}, explain=True, plugins=plugins)}
+
+
+def tables(result: kb.RunResult) -> dict[str, dict[str, dict[str, float]]]:
+    """Compute some figures of a run out of its links and its op log, in plain Python."""
+    columns = ("gb_per_s", "latency_ns", "bytes", "deliveries", "busy_ns", "waited_ns")
+    links = {row["name"]: {name: row[name] for name in columns} for row in result.links}
+    kinds: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for row in result.links:
+        kinds[row["kind"]]["links"] += 1
+        for name in columns[2:]:
+            kinds[row["kind"]][name] += row[name]
+    ops: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for record in result.op_log:
+        row = ops[f"{record.op_kind} {record.op_name}"]
+        row["ops"] += 1
+        row["ns"] += record.t_end - record.t_start
+        row["bytes"] += record.params.get("nbytes", 0)
+    phases = {name.replace("_", " "): {"ns": ns} for name, ns in result.phases.items()}
+    return {"link": links, "link kind": dict(kinds), "op": dict(ops), "phase": phases}
+
+
+def moved(before: kb.RunResult, after: kb.RunResult) -> dict[str, dict[str, dict[str, tuple[Any, Any]]]]:
+    """Return what moved between two runs, by sort, name and figure."""
+    old, new = tables(before), tables(after)
+    found: dict[str, dict[str, dict[str, tuple[Any, Any]]]] = {}
+    for sort in old:
+        for name in {*old[sort], *new[sort]}:
+            rows = [each[sort].get(name) for each in (old, new)]
+            for figure in rows[0] or rows[1] or ():
+                values = tuple(None if row is None else row[figure] for row in rows)
+                if values[0] != values[1]:
+                    found.setdefault(sort, {}).setdefault(name, {})[figure] = values  # type: ignore[assignment]
+    return found
+
+
+def test_what_moved_is_what_the_tables_say(made: Mapping[str, kb.RunResult]) -> None:
+    """Of every pair of runs, both ways: no row is missing, and none is there that did not move."""
+    figures = {name: figures_of(result, name) for name, result in made.items()}
+    for first, second in itertools.product(made, repeat=2):
+        expected = moved(made[first], made[second])
+        found: dict[str, dict[str, dict[str, tuple[Any, Any]]]] = {}
+        comparison = compare(figures[first], figures[second])
+        for row in comparison.rows:
+            if row.sort in ("link", "link kind", "op", "phase"):
+                found.setdefault(row.sort, {})[row.name] = {m.figure: (m.before, m.after) for m in row.moved}
+        assert found == expected
+        assert comparison.same == (first == second) == (made[first].op_log_sha256 == made[second].op_log_sha256)
+        assert comparison.change_ns == made[second].total_ns - made[first].total_ns
+        phases = sum(row.change for row in comparison.of_sort("phase"))
+        assert phases == comparison.change_ns
+
+
+def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult]) -> None:
+    """The keys that were set, and of another bench its parameters and its kernel."""
+    figures = {name: figures_of(result, name) for name, result in made.items()}
+    for name, settings in MACHINES.items():
+        causes = compare(figures["as it is"], figures[name]).causes
+        assert [(cause.sort, cause.name, cause.after) for cause in causes] == [
+            ("configuration", key, value) for key, value in sorted(settings.items())
+        ]
+    other = compare(figures["later"], figures["another"])
+    assert other.notes == ("A and B ran different benches, gemm and vector-add.",)
+    assert {(c.sort, c.name, c.absent) for c in other.causes if c.sort == "sources"} == {
+        ("sources", "gemm.py:gemm_kernel", "after"), ("sources", "vector_add.py:add_kernel", "before"),
+    }  # fmt: skip
+    (source,) = other.sources
+    assert source.name == "gemm.py:gemm_kernel → vector_add.py:add_kernel"
+    assert [line for line in source.lines if line.startswith("+def")] == [
+        "+def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):"
+    ]
+    assert other.unknown == dict.fromkeys(("path", "place"), "not known of A: run it with --explain")
+
+
+def test_one_wire_that_a_configuration_makes_longer_is_named_first(plugins: Plugins) -> None:
+    """A cable by 1 ns, both ways, before all that waited for what came over it."""
+    pair: dict[str, Any] = {"base": "tiny", "cube": {"pes": 1}}
+    figures = []
+    for latency in ("500 ns", "501 ns"):
+        cable = {"match": "sip0-sip1", "latency": latency}
+        machine = {**pair, "system": {"sips": 2, "network": {"links": [cable]}}}
+        size = {"tokens": 8, "hidden": 16, "ffn": 32, "layers": 1}
+        figures.append(figures_of(kb.run("tp-mlp", machine, size, plugins=plugins)))
+    found = compare(figures[0], figures[1])
+    assert found.change_ns > 0
+    assert [(row.figure, row.change) for row in found.of_sort("link")[:2]] == [("latency_ns", 1.0)] * 2
+    assert len([row for row in found.of_sort("link") if row.figure == "latency_ns"]) == 2
+
+
+def test_one_wire_that_a_model_makes_longer_is_named_first(
+    made: Mapping[str, kb.RunResult], plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A channel inside a component, by the code of its model alone; nothing else is other than it was."""
+    wire = PeTcm.internal_wire
+
+    def longer(self: PeTcm, name: str, bandwidth: float, latency: float, *more: Any, **keys: Any) -> Any:
+        here = (self.id, name) == ("sip0.cube0.pe1.pe_tcm", "read")
+        return wire(self, name, bandwidth, latency + here, *more, **keys)
+
+    monkeypatch.setattr(PeTcm, "internal_wire", longer)
+    patched = figures_of(kb.run("gemm", "tiny", SIZE, plugins=plugins))
+    found = compare(figures_of(made["as it is"]), patched)
+    assert found.causes == () and found.rows
+    first, *others = found.of_sort("link")
+    assert (first.name, first.figure, first.change) == ("sip0.cube0.pe1.pe_tcm#read", "latency_ns", 1.0)
+    assert not [row for row in others if row.figure == "latency_ns"]

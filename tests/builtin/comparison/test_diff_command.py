@@ -1,0 +1,261 @@
+"""`kernbench diff`: what moved, ranked; an exit code; and a sentence for what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.cli import main
+from kernbench_core.cli.diff.limit import SlowerLimit
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.result import json_text
+
+SIZE = {"n": 64}
+LATER = {"host.pcie.latency": "301 ns"}
+TOTAL = "total time 6.725 us → 6.739 us, +14 ns (+0.21 %)"
+Diff: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def saved(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with runs: folders `a` and `b`, of which b is 14 ns slower, and files of --json, a bundle."""
+    folder = tmp_path_factory.mktemp("saved")
+    a = kb.run("vector-add", "tiny", SIZE, explain=True, out=folder / "a", bundle=folder / "a.tgz", plugins=plugins)
+    kb.run("vector-add", "tiny", SIZE, set=LATER, explain=True, out=folder / "b", plugins=plugins)
+    (folder / "a.json").write_text(json_text(a.to_json()))
+    return folder
+
+
+@pytest.fixture
+def diff(
+    plugins: Plugins, saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Diff:
+    """Give what calls the command in the folder of saved runs, and returns exit code, stdout and stderr."""
+    monkeypatch.chdir(saved)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(["diff", *words], plugins)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_two_folders(diff: Diff) -> None:
+    """The total, the key that was set, and the wires of it before all others; nothing is missing."""
+    code, out, err = diff("a", "b")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[:7] == [
+        "A  a: vector-add on tiny",
+        "B  b: vector-add on tiny",
+        TOTAL,
+        "",
+        "what was run otherwise",
+        "  configuration host.pcie.latency: 300 ns → 301 ns",
+        "",
+    ]
+    at = lines.index("links, 2 moved")
+    assert lines[at + 1 : at + 3] == [
+        "  host->sip0.io0.pcie_ep (pcie wire)", "    latency 300 ns → 301 ns, +1 ns (+0.33 %)",
+    ]  # fmt: skip
+    assert "critical path, 6 moved" in lines and "not compared" not in out
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_object_of_json(diff: Diff) -> None:
+    """Everything that moved, and the whole critical path before and after."""
+    code, out, _ = diff("a", "b", "--json", "--fail-above", "1 us")
+    found = json.loads(out)
+    assert code == 0
+    assert {key: found[key] for key in ("schema", "same", "fail_above", "fails", "notes", "unknown", "causes")} == {
+        "schema": "kernbench.diff/1", "same": False, "fail_above": "1 us", "fails": False, "notes": [], "unknown": {},
+        "causes": [{"sort": "configuration", "name": "host.pcie.latency", "before": "300 ns", "after": "301 ns"}],
+    }  # fmt: skip
+    assert found["change_ns"] == found["after"]["total_ns"] - found["before"]["total_ns"] == 14.0
+    for side in ("before", "after"):
+        assert sum(found["critical_path"][side]["path"].values()) == found[side]["total_ns"]
+    assert found["rows"][0] == {
+        "sort": "total", "name": "time_ns", "about": "",
+        "figures": {"time_ns": {**{side: found[side]["total_ns"] for side in ("before", "after")}, "change": 14.0}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["a", "a.json", "a/manifest.json"])
+def test_a_run_is_the_same_as_itself_however_it_was_saved(diff: Diff, other: str) -> None:
+    """A folder, the manifest in it, and a file of --json, which says which links it does not list."""
+    code, out, err = diff("a", other, "--fail-above", "0%")
+    told = "" if "json" not in other or "/" in other else (
+        "\nnot compared: kinds of links, links (not known of B: run it with --out, or with --links all)\n"
+    )  # fmt: skip
+    same = "the same: 6.725 us, and no figure moved\n"
+    assert (code, out, err) == (0, f"A  a: vector-add on tiny\nB  {other}: vector-add on tiny\n{same}{told}", "")
+
+
+def test_a_rerun_and_figures_are_results_too(diff: Diff, saved: Path) -> None:
+    """As `rerun --json` prints one, and as golden files hold them."""
+    from kernbench_core.comparison import figures_of_saved
+
+    whole = json.loads((saved / "a.json").read_text())
+    (saved / "rerun.json").write_text(json.dumps({"schema": "kernbench.rerun/1", "same": True, "result": whole}))
+    (saved / "golden.json").write_text(json.dumps(figures_of_saved(saved / "a").to_json()))
+    for name in ("rerun.json", "golden.json"):
+        code, out, _ = diff("a", name, "-q")
+        assert (code, out.splitlines()[-1]) == (0, "the same: 6.725 us, and no figure moved")
+    assert "not compared" not in diff("a", "golden.json")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "err"),
+    [
+        (("a", "b", "--fail-above", "14 ns"), 0, ""),
+        (("a", "b", "--fail-above", "13.99 ns"), 1,
+         f"error: B must not be slower than A by more than 13.99 ns: {TOTAL}.\n"),
+        (("a", "b", "--fail-above", "0.21 %"), 0, ""),
+        (("a", "b", "--fail-above", "0.2%"), 1,
+         f"error: B must not be slower than A by more than 0.2%: {TOTAL}.\n"),
+        (("b", "a", "--fail-above", "0%"), 0, ""),
+    ],
+)  # fmt: skip
+def test_slower_runs_fail(diff: Diff, words: tuple[str, ...], code: int, err: str) -> None:
+    """Past the limit, and not at it; a faster one never does."""
+    found = diff(*words, "-q")
+    assert (found[0], found[2]) == (code, err)
+
+
+def test_a_limit_of_no_time() -> None:
+    """A share of nothing is nothing."""
+    assert SlowerLimit("3%", share=0.03).allows(0.0, 0.0)
+    assert not SlowerLimit("3%", share=0.03).allows(0.0, 1.0)
+
+
+def test_a_bench_runs_now_under_both(diff: Diff) -> None:
+    """As saved runs do; what B has otherwise is its name."""
+    b = ("--b-set", "host.pcie.latency=301 ns", "--b-param", "n=65")
+    code, out, _ = diff("vector-add", "--topology", "tiny", "-p", "n=64", *b, "--fail-above", "1%")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[:2] == ["A  vector-add on tiny", "B  vector-add on tiny, host.pcie.latency=301 ns, n=65"]
+    assert lines[4:7] == [
+        "what was run otherwise", "  parameter n: 64 → 65", "  configuration host.pcie.latency: 300 ns → 301 ns",
+    ]  # fmt: skip
+    assert "not compared" not in out
+
+
+def test_b_may_be_another_bench_machine_and_components(diff: Diff, saved: Path) -> None:
+    """Each in the place of that of A."""
+    (saved / "two.yaml").write_text("cube: {pes: 2}\n")
+    (saved / "more.yaml").write_text("base: tiny\ncube: {noc: {bandwidth: 200 GB/s}}\n")
+    (saved / "mine.py").write_text("def bench(rt, n: int = 4):\n    '''Do little.'''\n    rt.zeros((n,), 'f32')\n")
+    words = ("--b-bench", "mine.py", "--b-topology", "more.yaml", "--b-components", "two.yaml", "--json")
+    found = json.loads(diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-param", "n=8", *words)[1])
+    assert found["notes"] == ["A and B ran different benches, vector-add and mine."]
+    assert (found["after"]["name"], found["after"]["topology"]) == ("mine.py on more.yaml, two.yaml, n=8", "more.yaml")
+    keys = {cause["name"] for cause in found["causes"] if cause["sort"] == "configuration"}
+    assert keys == {"cube.pes", "cube.noc.bandwidth"}
+
+
+def broken(saved: Path, name: str, **changed: Any) -> str:
+    """Write the result of run a with other fields; return the name of the file."""
+    whole = json.loads((saved / "a.json").read_text())
+    (saved / name).write_text(json.dumps({**whole, **changed}))
+    return name
+
+
+def test_an_interrupted_run(diff: Diff, saved: Path) -> None:
+    """It is compared as far as it came, which is said; a limit needs both ends."""
+    name = broken(saved, "cut.json", interrupted=True, op_log_sha256=None)
+    assert diff(name, "b")[1].splitlines()[2] == "A was interrupted: its figures are of what it did until then."
+    assert diff(name, "b", "--fail-above", "3%") == (
+        2, "", "error: --fail-above must be given runs that ended, and one was interrupted; run it again.\n"
+    )  # fmt: skip
+
+
+def test_a_run_of_no_time(diff: Diff, saved: Path) -> None:
+    """It has no share to be slower by."""
+    nothing = dict.fromkeys(("host_to_device", "launch", "kernel", "device_to_host"), 0.0)
+    name = broken(saved, "nothing.json", total_ns=0.0, phases=nothing)
+    code, out, err = diff(name, "b", "-q", "--fail-above", "500%")
+    assert (code, out.splitlines()[-1]) == (1, "total time 0 ns → 6.739 us, +6.739 us")
+    assert err == "error: B must not be slower than A by more than 500%: total time 0 ns → 6.739 us, +6.739 us.\n"
+
+
+def test_wrong_data_fail(diff: Diff, saved: Path) -> None:
+    """A run is not compared without saying so."""
+    code, out, _ = diff("a", broken(saved, "wrong.json", verified=False, wrong=1), "-q")
+    assert (code, out.splitlines()[2]) == (1, "B gave wrong data.")
+
+
+BAD = [
+    (("a",), "diff must be given a second run, not 'a' alone; give two saved runs, or of a bench what B has otherwise, "
+             "as --b-set KEY=VALUE."),
+    (("a", "b", "c"), "diff must be given two saved runs, or one bench, not 3 names; leave some out."),
+    (("a", "b", "--b-set", "x=1"), "--b-set is that of a bench that is run now, and two saved runs were given; leave "
+                                   "it out."),
+    (("a", "b", "-p", "n=1"), "-p is that of a bench that is run now, and two saved runs were given; leave it out."),
+    (("a", "b", "--fail-above", "3"), "option --fail-above must be a share or a time by which B may be slower, as '3%' "
+                                      "or '50 ns', not '3'."),
+    (("a", "b", "--fail-above", "-3%"), "option --fail-above must be a share or a time by which B may be slower, as "
+                                        "'3%' or '50 ns', not '-3%'."),
+    (("a", "gone"), "run 'gone' must be a folder that --out wrote, or a file that --json was written to, and is not "
+                    "there."),
+    (("a", "empty"), "run 'empty' must hold result.json, and does not; give a folder that --out wrote."),
+    (("a", "a.tgz"), "run 'a.tgz' must be a saved result, not a bundle, which says how to run something and not what "
+                     "came of it; make one by kernbench rerun a.tgz --json > FILE."),
+    (("a", "m.json"), "run 'm.json' must be a saved result, not a manifest, which says how to run something and not "
+                      "what came of it; make one by kernbench rerun m.json --json > FILE."),
+    (("a", "text"), "file 'text' must be whole JSON, and is cut off or changed; run it again with --out."),
+    (("a", "list"), "file 'list' must hold a JSON object; run it again with --out."),
+    (("a", "nan"), "file 'nan' must hold finite numbers, not NaN; run it again with --out."),
+    (("a", "other"), "file 'other' must have schema 'kernbench.run/1', not 'kernbench.run/2'; a later kernbench wrote "
+                     "it; use a newer kernbench."),
+    (("a", "plan"), "file 'plan' must have schema 'kernbench.run/1', not 'kernbench.benches/1'; give a folder that "
+                    "--out wrote."),
+    (("a", "lines"), "file 'lines' must hold lines[0].ops as an integer, not 'four'; run it again with --out."),
+    (("a", "uneven"), "file 'uneven' must hold links as columns of one length; run it again with --out."),
+    (("a", "b", "--report", "x.txt"), "report 'x.txt' must end in .html; give such a name."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "told"), BAD)
+def test_what_cannot_be_compared_is_told(diff: Diff, saved: Path, words: tuple[str, ...], told: str) -> None:
+    """In a sentence, with exit code 2."""
+    (saved / "empty").mkdir(exist_ok=True)
+    shutil.copy(saved / "a" / "manifest.json", saved / "m.json")
+    (saved / "text").write_text('{"schema": "kernbench.run/1", ')
+    (saved / "list").write_text("[]")
+    (saved / "nan").write_text('{"schema": "kernbench.run/1", "total_ns": NaN}')
+    (saved / "plan").write_text('{"schema": "kernbench.benches/1"}')
+    broken(saved, "other", schema="kernbench.run/2")
+    broken(saved, "lines", lines=[{"file": "a.py", "line": 3, "text": "", "ops": "four", "ns": 1.0}])
+    empty: dict[str, list[Any]] = {name: [] for name in ("kind", "gb_per_s", "latency_ns", "bytes", "deliveries",
+                                                         "busy_ns", "waited_ns")}  # fmt: skip
+    broken(saved, "uneven", links={"name": ["a"], **empty})
+    assert diff(*words) == (2, "", f"error: {told}\n")
+
+
+def test_damaged_links_are_told(diff: Diff, saved: Path) -> None:
+    """Cut off, or without what is compared."""
+    shutil.copytree(saved / "a", saved / "cut", dirs_exist_ok=True)
+    whole = (saved / "cut" / "links.npz").read_bytes()
+    (saved / "cut" / "links.npz").write_bytes(whole[:-30])
+    told = "must be whole, as a run wrote it, and is damaged (BadZipFile); run it again with --out."
+    assert diff("a", "cut") == (2, "", f"error: file 'cut/links.npz' {told}\n")
+    (saved / "cut" / "links.npz").unlink()
+    assert "not compared: kinds of links, links (not known of B: run it with --out" in diff("a", "cut")[1]
+
+
+def test_a_page_of_both(diff: Diff, saved: Path, tmp_path: Path) -> None:
+    """Saved runs, and runs made now; the terminal says what it says without."""
+    page = tmp_path / "page.html"
+    assert diff("a", "b", "--report", str(page)) == diff("a", "b")
+    assert re.findall(r'<h3 class="of">(.*?)</h3>', page.read_text())[:2] == ["a", "b"]
+    assert diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-param", "n=128", "--report", str(page))[0] == 0
+    names = re.findall(r'<h3 class="of">(.*?)</h3>', page.read_text())[:2]
+    assert names == ["vector-add on tiny", "vector-add on tiny, n=128"]
