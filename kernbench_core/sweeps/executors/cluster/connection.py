@@ -101,8 +101,13 @@ class Connection:
 
     def scheduler_fault(self) -> str:
         """Return why the scheduler cannot pass points on, "" where it can: it has to know the function that is sent."""
-        found = self._ask(lambda: self._client.run_on_scheduler(worker.is_known), ANSWER_S)
-        return "" if found is True else str(found)
+        try:
+            found = self._ask(lambda: self._client.run_on_scheduler(worker.is_known), ANSWER_S)
+        except ConnectionLost:
+            raise
+        except Exception as error:  # what it raised there
+            return in_words(error)
+        return "" if found is True else repr(found)
 
     def prepare(self, workers: Collection[str], luggage: Luggage) -> dict[str, Any]:
         """Have workers get ready for a sweep; return what each has installed, or the exception that it met."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import IO, Any
 
 
 class EvaluatorEnded(Exception):
-    """The process that evaluates points has ended, or was ended."""
+    """The process that evaluates points has ended, or was ended; what it wrote is in the log of the worker."""
 
 
 class Evaluator:
@@ -31,8 +33,12 @@ class Evaluator:
             cwd=start,
             env={**os.environ, **environment},
         )
-        #: What is installed where it runs.
-        self.installed: dict[str, Any] = self._answer()
+        try:
+            #: What is installed where it runs.
+            self.installed: dict[str, Any] = self._answer()
+        except EvaluatorEnded:
+            self.kill()
+            raise
 
     def evaluate(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record of a job; raise EvaluatorEnded where none comes."""
@@ -69,12 +75,11 @@ class Evaluator:
 
 def main() -> None:
     """Evaluate what is asked for on standard input until that ends."""
-    from kernbench_core.process import end_with
     from kernbench_core.sweeps.evaluate import evaluate, import_all, warm
     from kernbench_core.sweeps.executors.cluster.sameness import installed
     from kernbench_core.sweeps.executors.local import LocalExecutor
 
-    end_with(os.getppid())
+    threading.Thread(target=_end_with_whoever_asks, daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     plugins = warm()
@@ -83,6 +88,17 @@ def main() -> None:
     with LocalExecutor(1, ahead=0, work=partial(evaluate, plugins=plugins)) as executor:
         for record in executor.run(_asked()):
             _answer(answers, record)
+
+
+def _end_with_whoever_asks() -> None:
+    """End this process once nobody can ask any more, whatever it does then: the process of a point ends with it.
+
+    The thread that started it may end before, so that the kernel cannot be asked to see to it.
+    """
+    asked = select.poll()
+    asked.register(0, 0)  # its other end is closed: that is always told
+    asked.poll()
+    os._exit(0)
 
 
 def _asked() -> Iterator[dict[str, Any]]:

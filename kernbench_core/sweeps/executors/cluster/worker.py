@@ -66,8 +66,12 @@ def _prepare(luggage: Mapping[str, Any], beside: str | None) -> dict[str, Any]:
     name = luggage["sweep"]
     end(name)
     folder = Path(tempfile.mkdtemp(prefix="kernbench-", dir=beside))
-    start, environment = unpack(luggage, folder)
-    evaluator = Evaluator(start, environment)
+    try:
+        start, environment = unpack(luggage, folder)
+        evaluator = Evaluator(start, environment)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     with _lock:
         _sweeps[name] = _Sweep(folder, start, environment, [evaluator])
         given_up = [_sweeps.popitem(last=False)[1] for _ in range(len(_sweeps) - _MOST_SWEEPS)]
