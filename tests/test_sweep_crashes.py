@@ -22,7 +22,7 @@ from tests.sweep_rig import COMMAND, MarkedSweeps, WriteSteps, end_here, in_a_fo
 POINTS = 4
 FOREIGN = [f"{place}{name}" for place in ("", "points/") for name in ("notes.txt", ".mine.tmp", ".mine.1.tmp")]
 #: All steps, or so many that every kind of them is among them.
-EVERY = [pytest.param(1, marks=pytest.mark.slow), 7]
+EVERY = [pytest.param(1, marks=pytest.mark.slow), 11]
 
 Act = Callable[[int, str, int | None], None]
 
@@ -75,7 +75,7 @@ def _goes_on(sweeps: MarkedSweeps, folder: str) -> None:
     assert found == sweeps.content("whole")
 
 
-@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("torn", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("every", EVERY)
 def test_a_sweep_that_is_killed_at_a_write_goes_on(sweeps: MarkedSweeps, every: int, torn: bool) -> None:
     """With `torn` the file that is synced then has its half only."""
@@ -168,7 +168,8 @@ def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(
     sweeps.run("whole")
     sweeps.forget()
     bench = sweeps.plan.bench
-    asked = ["sweep", bench, "--topology", "tiny", "-p", "n=1..24:lin:24", "-j", "2", "-o", str(tmp_path / "s")]
+    asked = ["sweep", bench, "--topology", "tiny", "-p", "n=1..24:lin:24", "-j", "2", "--no-cache"]
+    asked += ["-o", str(tmp_path / "s")]
     draw = random.Random(16)
     left: int | None = 4
     while left is not None:

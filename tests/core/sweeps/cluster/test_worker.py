@@ -42,9 +42,10 @@ def installed(project: Path) -> Iterator[dict[str, Any]]:
 
 
 def _job(project: Path, **options: Any) -> dict[str, Any]:
-    run = {"bench": str(project / "mine.py"), "arguments": [], "topology": str(project / "wrong.yaml"), "components": None}
-    run |= {"set": {}, "params": {}, "options": options}
-    return {"key": "k", "index": 3, "values": {"n": 1}, "run": run, "objectives": [], "figures_file": None}
+    run = {"bench": str(project / "mine.py"), "arguments": [], "topology": str(project / "wrong.yaml")}
+    run |= {"components": None, "set": {}, "params": {}, "options": options}
+    job = {"key": "k", "index": 3, "values": {"n": 1}, "run": run}
+    return {**job, "objectives": [], "figures_file": None, "cached": False}
 
 
 def test_what_is_installed_there_is_what_is_installed_here(installed: dict[str, Any]) -> None:
