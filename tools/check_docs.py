@@ -64,7 +64,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
 #: How what is refused begins: an error, or the place of a fault in a configuration.
-_REFUSED = re.compile(r"error:|--set [^:\n]+: |[\w./-]+\.yaml:\d+:\d+: |sip[\w.]+: ")
+_REFUSED = re.compile(r"error:|--(?:set|where|objective) [^:\n]+: |[\w./-]+\.yaml:\d+:\d+: |sip[\w.]+: ")
 #: How a sweep ends of which points failed.
 _POINTS_FAILED = re.compile(r"^[\d,]+ points?: .*\d (error|deadlock|limit|timeout|wrong)\b", re.MULTILINE)
 _PROOF_TIME = re.compile(r"(?<= steps) +[\d.]+ m?s$", re.MULTILINE)

@@ -34,6 +34,7 @@ from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.sweeps.objectives import FAMILIES, FIGURES, SECTIONS
 
 PAGES = check_docs.REPO / "docs" / "reference"
 #: What a pattern of the schema names, by a unit that only it has.
@@ -324,6 +325,26 @@ def python(plugins: Plugins) -> Iterator[str]:
         )
 
 
+def figures(plugins: Plugins) -> Iterator[str]:
+    """Yield the page of every figure that objectives of a sweep may name."""
+    yield from ("# Figures of a run", "", NOTE)
+    yield "What `--objective` of `kernbench sweep` may name, and the columns of its tables. How expressions are made of"
+    yield from ("them: [searching](../searching.md#expressions).", "", "Every run has:", "")
+    rows = [(code(each.name), _unit_of(each.name), each.sentence) for each in FIGURES]
+    yield from table(("figure", "unit", "meaning"), rows)
+    yield from ("", "Of each kind of resource that was used, statistic of a model, and column of rows there are:", "")
+    parts = (told.partition(": ") for told in FAMILIES.values())
+    yield from table(("figures", "unit", "meaning"), [(code(name), _unit_of(name), told) for name, _, told in parts])
+    yield from ("", "In KIND and COLUMN what is no letter or digit is `_`: `utilisation.hbm_ctrl_channel`.", "")
+    yield "Whatever else `--json` of a run has under a name of its own can be named by its dotted path, as"
+    yield "`kernels.roofline.bound`: " + ", ".join(code(name) for name in sorted(SECTIONS)) + "."
+
+
+def _unit_of(name: str) -> str:
+    parts = name.split(".")
+    return "ns" if any(each.endswith("_ns") for each in parts) else "B" if name.endswith("_bytes") else ""
+
+
 PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
     "commands": commands,
     "configuration": configuration,
@@ -334,6 +355,7 @@ PAGE: Mapping[str, Callable[[Plugins], Iterator[str]]] = {
     "python": python,
     "hooks": hooks,
     "errors": error_page,
+    "figures": figures,
 }
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.sweeps.objectives.figures import FAMILIES as FAMILIES
+    from kernbench_core.sweeps.objectives.figures import FIGURES as FIGURES
+    from kernbench_core.sweeps.objectives.figures import SECTIONS as SECTIONS
     from kernbench_core.sweeps.objectives.figures import may_be_figure as may_be_figure
     from kernbench_core.sweeps.objectives.figures import named_figures as named_figures
     from kernbench_core.sweeps.objectives.functions import FigureFunctions as FigureFunctions
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
 __getattr__ = door(
     __name__,
     {
+        "FAMILIES": "figures",
+        "FIGURES": "figures",
         "FigureFunctions": "functions",
         "Objective": "objective",
+        "SECTIONS": "figures",
         "flat": "functions",
         "may_be_figure": "figures",
         "measure": "objective",

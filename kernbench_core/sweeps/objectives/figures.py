@@ -73,21 +73,21 @@ FIGURES: Final[tuple[NamedFigure, ...]] = (
     NamedFigure("reported_rows", "Rows that the bench reported.", lambda r: len(r.rows)),
 )  # fmt: skip
 #: What a result's JSON has beside them: single figures, and sections whose figures have dotted names.
-_SECTIONS: Final = frozenset(
+SECTIONS: Final = frozenset(
     {
         "bench", "topology", "device", "total_ns", "phases", "interrupted", "checked", "wrong", "ops_verified",
-        "ops_checked", "ops_wrong", "kernels", "branch_values", "host_reads", "op_log_sha256", "explain", "tcm_map",
+        "ops_checked", "ops_wrong", "kernels", "branch_values", "host_reads", "op_log_sha256",
     }
 )  # fmt: skip
 #: Figures of which a result has one for each kind of resource, statistic of a model, or column of reported rows.
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "utilisation": "utilisation.KIND: of the busiest of its kind, over the run, as utilisation.pe_gemm.",
-        "mean_utilisation": "mean_utilisation.KIND: the mean over those of its kind that were used.",
-        "kernel_utilisation": "kernel_utilisation.KIND: of the busiest of its kind, while kernels ran.",
-        "busy_ns": "busy_ns.KIND: how long the busiest of its kind was busy.",
-        "statistics": "statistics.MODEL.NAME: what a model counted, as statistics.builtin.pe_mmu.misses.",
-        "rows": "rows.COLUMN, of a bench that reports one row; rows.COLUMN.min, .max, .mean, of any number of rows.",
+        "utilisation": "utilisation.KIND: Of the busiest of its kind, over the run, from 0 to 1.",
+        "mean_utilisation": "mean_utilisation.KIND: The mean over those of its kind that were used.",
+        "kernel_utilisation": "kernel_utilisation.KIND: Of the busiest of its kind, while kernels ran.",
+        "busy_ns": "busy_ns.KIND: How long the busiest of its kind was busy.",
+        "statistics": "statistics.MODEL.NAME: What a model counted, as statistics.builtin.hbm_ctrl_bank.row_hits.",
+        "rows": "rows.COLUMN: Of one reported row its cell; rows.COLUMN.min, .max and .mean of any number of rows.",
     }
 )
 #: Short names.
@@ -130,7 +130,7 @@ def figure_of(result: RunResult, name: str, figures: Mapping[str, Scalar] | None
 
 def may_be_figure(name: str) -> bool:
     """Whether a result may have a figure of that name: of families and sections only the first word is known."""
-    return name in KNOWN or name.partition(".")[0] in {*FAMILIES, *_SECTIONS}
+    return name in KNOWN or name.partition(".")[0] in {*FAMILIES, *SECTIONS}
 
 
 def measured(figures: Mapping[str, Scalar]) -> dict[str, Scalar | UnitNumber]:
