@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ def columns(page: SweepPage) -> dict[str, Any]:
         "count": len(points),
         "columns": found,
         "index": packed(np.array([point["index"] for point in points], np.uint32)),
+        "ranked": packed(np.array([is_ranked(point) for point in points], np.uint8)),
         "front": packed(np.array(page.front, np.uint8)),
         "key": texts(point["key"] for point in points),
         "status": texts(point["status"] for point in points),
@@ -49,6 +50,11 @@ def columns(page: SweepPage) -> dict[str, Any]:
         "show": texts(show for _, show in page.commands),
         "link": texts(page.links),
     }  # fmt: skip
+
+
+def is_ranked(point: Mapping[str, Any]) -> bool:
+    """Return whether a point is compared with the others: it ran, and nothing was left out of it."""
+    return bool(point["status"] == "ok" and point.get("fidelity") != "screen")
 
 
 def texts(values: Iterable[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from kernbench_core.report.formats import figure
 from kernbench_core.report.page import SHARED, asset, whole_page
 from kernbench_core.report.payload import script_text
-from kernbench_core.report.sweep.columns import columns, figure_form
+from kernbench_core.report.sweep.columns import columns, figure_form, is_ranked
 from kernbench_core.report.sweep.sweep_page import MovedBy, SweepPage, SweptObjective
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
@@ -87,7 +87,7 @@ def _best(page: SweepPage, objective: SweptObjective) -> _Best | None:
     found = [
         (sign * float(value), point)
         for point in page.points
-        if point["status"] == "ok" and _is_number(value := point["objectives"].get(objective.name))
+        if is_ranked(point) and _is_number(value := point["objectives"].get(objective.name))
     ]
     if not found:
         return None

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kernbench_core.runs.options import RunCall, command_options
-from kernbench_core.sweeps.axes import value_text
-from kernbench_core.sweeps.plan import TRITON, SweepPlan, params_of, settings_of
+from kernbench_core.sweeps.fidelity import COARSE_BYTES, screening_of
+from kernbench_core.sweeps.plan import TRITON, SweepPlan, params_of, point_key, settings_of
+from kernbench_core.sweeps.results import FULL
+from kernbench_core.sweeps.scripts import arguments_of
 
 #: Units in which times of options stand, by how much of the option's unit an ns is.
 _UNITS: Final = {1.0: "ns", 1e-9: "s"}
@@ -27,9 +29,17 @@ def run_command(plan: SweepPlan, values: Mapping[str, Any]) -> str:
         words += [word for name in given if given[name] is not None for word in ("-p", f"{name}={given[name]}")]
     words += _options(asked["options"])
     if plan.arguments:
-        named = {name: value_text(value) for name, value in asked["params"].items()}
-        words += ["--", *(_filled(word, named) for word in plan.arguments)]
+        words += ["--", *arguments_of(asked)]
     return shlex.join(words)
+
+
+def plan_at(plan: SweepPlan, record: Mapping[str, Any]) -> SweepPlan:
+    """Return the plan of one record: that of the sweep, or, of a point that was screened, that of its screening."""
+    if record.get("fidelity", FULL) == FULL:
+        return plan
+    coarse = screening_of(plan, 0).plan
+    is_coarse = point_key(coarse.run_of(record["values"])) == record["key"]
+    return coarse if is_coarse else screening_of(plan, COARSE_BYTES).plan
 
 
 def page_command(folder: str, key: str) -> str:
@@ -48,10 +58,3 @@ def _options(options: Mapping[str, Any]) -> Iterator[str]:
         else:
             yield f"--{said}"
             yield f"{value:.15g} {_UNITS[option.per_ns]}" if option.example else str(value)
-
-
-def _filled(word: str, named: Mapping[str, str]) -> str:
-    """Put the values of a point in the places `{NAME}` of an argument of a script."""
-    for name, value in named.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word

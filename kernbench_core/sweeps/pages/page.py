@@ -14,15 +14,16 @@ from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParam
 from kernbench_core.sweeps.axes import Axis, setting_text, value_text
 from kernbench_core.sweeps.constraints import NamedValues, kept_points
 from kernbench_core.sweeps.expressions import Expression
+from kernbench_core.sweeps.fidelity import fidelity_errors
 from kernbench_core.sweeps.folder import read_sweep
 from kernbench_core.sweeps.objectives import Objective, parse_objective
 from kernbench_core.sweeps.objectives.figures import ALIASES
-from kernbench_core.sweeps.pages.commands import page_command, run_command
+from kernbench_core.sweeps.pages.commands import page_command, plan_at, run_command
 from kernbench_core.sweeps.pareto import pareto_front
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.points import points_of
 from kernbench_core.sweeps.ranges import in_numbers
-from kernbench_core.sweeps.results import SweepResult
+from kernbench_core.sweeps.results import FULL, SCREEN, SweepResult, objective_table, points_in_words
 from kernbench_core.sweeps.sensitivity import Sensitivity, sensitivities
 
 if TYPE_CHECKING:
@@ -48,25 +49,35 @@ def sweep_page(
     """Return the page of a sweep; `folder` is what its user calls it, `link` leads to the page of a point, or is ""."""
     planned, skipped = _counted(sweep.plan, plugins)
     plan, records = sweep.plan, sweep.records
-    objectives = [parse_objective(text) for text in plan.objectives] or [parse_objective("time_ns")]
-    ran = [record for record in records if record["status"] == "ok"]
+    objectives = [parse_objective(text) for text in plan.objectives or ("time",)]
+    _, numbers, maximise = objective_table(plan, records)
+    values = np.array(numbers, np.float64).reshape(len(records), len(objectives))
+    ranked = np.array([record.get("fidelity", FULL) == FULL for record in records], np.bool_)
+    again = len(records) - len({record["index"] for record in records})
     return SweepPage(
-        name=f"{plan.bench}: {len(records):,} {'point' if len(records) == 1 else 'points'}",
+        name=f"{plan.bench}: {points_in_words(len(records))}",
         facts=list(_facts(plan)),
         parameters=[SweptParameter(axis.name, _is_wide(axis)) for axis in plan.axes],
         objectives=[SweptObjective(each.name, each.maximise, _figure(each)) for each in objectives],
         points=[_point(record, objectives) for record in records],
-        front=_front(records, objectives),
+        front=pareto_front(np.where(ranked[:, None], values, math.nan), maximise).tolist(),
         commands=[
-            (run_command(plan, record["values"]), page_command(folder, record["key"][:SHORT_KEY])) for record in records
+            (run_command(plan_at(plan, record), record["values"]), page_command(folder, record["key"][:SHORT_KEY]))
+            for record in records
         ],
         links=[link(record) for record in records],
-        moved_by=list(_moved(plan, ran, objectives)),
-        moved_of=_MEASURE + _doubts(plan, records, ran),
-        planned=planned,
+        moved_by=list(_moved(plan, records, values, objectives)),
+        moved_of=_MEASURE + _doubts(plan, records),
+        planned=None if planned is None else planned + again,
         skipped=skipped,
-        notes=list(_notes(plan)),
+        notes=[*_notes(plan), *sweep.notes, *(f"Screened against in full, {each}." for each in fidelity_errors(sweep))],
     )
+
+
+def front_of(sweep: SweepResult) -> list[_Record]:
+    """Return the points that none is better than in all objectives, in order; without objectives the fastest ones."""
+    best = {row["key"] for row in sweep.best}
+    return [record for record in sweep.records if record["key"] in best]
 
 
 def read_sweep_page(
@@ -89,13 +100,6 @@ def _figure(objective: Objective) -> str:
     return ALIASES.get(objective.expression.text, objective.expression.text)
 
 
-def front_of(sweep: SweepResult) -> list[_Record]:
-    """Return the points that none is better than in all objectives; without objectives the fastest ones."""
-    objectives = [parse_objective(text) for text in sweep.plan.objectives] or [parse_objective("time_ns")]
-    best = _front(sweep.records, objectives)
-    return [record for record, is_best in zip(sweep.records, best, strict=True) if is_best]
-
-
 #: What pages read of a record, and of which type it is.
 _FORM: Final = {"key": str, "index": int, "status": str, "values": dict, "figures": dict, "objectives": dict}
 
@@ -105,43 +109,28 @@ def _point(record: _Record, objectives: Sequence[Objective]) -> dict[str, Any]:
     if wrong:
         raise TypeError(f"{wrong[0]} of a record")
     error = record["error"]
-    named = {each.name: _objective(record, each) for each in objectives}
+    known = record["objectives"] or {"time": record["figures"].get("time_ns")}
+    named = {each.name: known.get(each.name) for each in objectives}
     return {**record, "objectives": named, "error": None if error is None else error["sentence"]}
 
 
-def _objective(record: _Record, objective: Objective) -> Any:
-    """Return what a record has of an objective; a sweep without any is after the time."""
-    return record["objectives"].get(objective.name, record["figures"].get(objective.name))
-
-
-def _number(value: Any) -> float:
-    """Return a figure as a number; records have names for those that JSON has not."""
-    return float(value) if isinstance(value, int | float) or value in ("inf", "-inf") else math.nan
-
-
-def _front(records: Sequence[_Record], objectives: Sequence[Objective]) -> list[bool]:
-    rows = [
-        [_number(_objective(record, each)) if record["status"] == "ok" else math.nan for each in objectives]
-        for record in records
-    ]
-    values = np.array(rows, np.float64).reshape(len(records), len(objectives))
-    return [bool(each) for each in pareto_front(values, [each.maximise for each in objectives])]
-
-
-def _moved(plan: SweepPlan, ran: Sequence[_Record], objectives: Sequence[Objective]) -> Iterator[MovedBy]:
-    numbers = {each.name: np.array([_finite(_objective(record, each)) for record in ran]) for each in objectives}
-    for found in sensitivities([record["values"] for record in ran], numbers):
+def _moved(
+    plan: SweepPlan, records: Sequence[_Record], values: np.ndarray[Any, Any], objectives: Sequence[Objective]
+) -> Iterator[MovedBy]:
+    """Yield what each parameter moves; where points were screened, of all of them as they were then."""
+    told = [at for at, record in enumerate(records) if record["status"] == "ok" and _is_told(plan, record)]
+    numbers = {each.name: values[told, at] for at, each in enumerate(objectives)}
+    for found in sensitivities([records[at]["values"] for at in told], numbers):
         if math.isnan(found.share):
             yield MovedBy(found.parameter, found.objective, None, _why(found, numbers[found.objective]))
             continue
         ends = ((found.lowest, value_text(found.lowest_at)), (found.highest, value_text(found.highest_at)))
-        chance = 0.0 if plan.sample == "grid" and not plan.search else (found.groups - 1) / (found.points - 1)
+        chance = 0.0 if plan.is_grid else (found.groups - 1) / (found.points - 1)
         yield MovedBy(found.parameter, found.objective, found.share, chance=chance, ends=ends)
 
 
-def _finite(value: Any) -> float:
-    number = _number(value)
-    return number if math.isfinite(number) else math.nan
+def _is_told(plan: SweepPlan, record: _Record) -> bool:
+    return plan.fidelity is None or record.get("fidelity") == SCREEN
 
 
 def _why(found: Sensitivity, numbers: np.ndarray[Any, Any]) -> str:
@@ -154,15 +143,18 @@ def _why(found: Sensitivity, numbers: np.ndarray[Any, Any]) -> str:
     return "the objective is the same at all points" if np.ptp(known) == 0 else "no two points share a value of it"
 
 
-def _doubts(plan: SweepPlan, records: Sequence[_Record], ran: Sequence[_Record]) -> str:
+def _doubts(plan: SweepPlan, records: Sequence[_Record]) -> str:
     """Say what the shares are to be taken with."""
     told = ""
     if plan.search:
         told = " The search chose where to look: shares say what moved among its points."
     elif plan.sample != "grid":
         told = " Of points that were drawn, a parameter that moves nothing has a small share, too, by chance."
-    if plan.sample == "grid" and not plan.search and (plan.where or len(ran) < len(records)):
-        why = [*(["failed"] if len(ran) < len(records) else []), *(["were left out"] if plan.where else [])]
+    if plan.fidelity:
+        told += " They are of the points as they were screened."
+    failed = any(record["status"] != "ok" for record in records)
+    if plan.is_grid and (plan.where or failed):
+        why = [*(["failed"] if failed else []), *(["were left out"] if plan.where else [])]
         told += f" Points of the grid {' and '.join(why)}: parameters go together then, and their shares overlap."
     return told
 
@@ -171,7 +163,7 @@ def _counted(plan: SweepPlan, plugins: Plugins) -> tuple[int | None, int]:
     """Return how many points a plan asks for, None where nobody knows, and how many its constraints leave out."""
     if plan.search:
         return None, 0
-    if plan.sample == "grid" and not plan.where:
+    if plan.is_grid and not plan.where:
         return math.prod(len(axis.values) for axis in plan.axes), 0
     laid = tuple(points_of(plan))
     if not plan.where:
@@ -208,6 +200,8 @@ def _facts(plan: SweepPlan) -> Iterator[tuple[str, str]]:
     if plan.where:
         yield "constraints", "; ".join(plan.where)
     yield "points", _sampling(plan)
+    if plan.fidelity:
+        yield "fidelity", f"{plan.fidelity}: all are screened, and the best run in full"
     if plan.options:
         yield "of every run", ", ".join(f"{name}={value}" for name, value in plan.options.items())
 

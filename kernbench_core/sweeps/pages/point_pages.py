@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchWarning, UsageError
+from kernbench_core.sweeps.pages.commands import plan_at
 from kernbench_core.sweeps.pages.page import SHORT_KEY
 from kernbench_core.sweeps.plan import params_of, settings_of
 from kernbench_core.sweeps.results import SweepResult
+from kernbench_core.sweeps.scripts import run_script
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.result import RunResult
 
 RUNS: Final = "runs"
 """The folder in a sweep's folder where the runs of points are kept."""
@@ -46,26 +49,26 @@ def make_page(sweep: SweepResult, record: Mapping[str, Any], plugins: Plugins) -
 
     Warn where the run is not the one that was recorded. Raise what the run raises, as the point did that failed.
     """
-    from kernbench_core.runs.bench_run import run
-
     assert sweep.folder is not None, "it was read"
-    asked = sweep.plan.run_of(record["values"])
+    plan = plan_at(sweep.plan, record)
     folder = run_folder(sweep.folder, record)
     page = folder / PAGE
-    result: Any = run(
-        asked["bench"],
-        topology=asked["topology"],
-        params=params_of(asked),
-        components=asked["components"],
-        set=settings_of(asked),
-        plugins=plugins,
-        out=folder,
-        report=page,
-        **asked["options"],
-    )
+    asked = plan.run_of(record["values"])
+    how = {
+        **asked["options"], "components": asked["components"], "set": settings_of(asked), "plugins": plugins,
+        "out": folder, "report": page,
+    }  # fmt: skip
+    result = run_script(asked, how) if plan.is_script else _run(asked, how)
     recorded = record["op_log_sha256"]
     if recorded is not None and recorded != result.op_log_sha256:
         told = f"point {record['index']} must run as it was recorded, and its op log is another one now"
         again = "what it is made of was changed since. A new sweep has new points."
         warnings.warn(f"{told}: {again}", KernbenchWarning, stacklevel=2)
     return page
+
+
+def _run(asked: Mapping[str, Any], how: Mapping[str, Any]) -> RunResult:
+    from kernbench_core.runs.bench_run import run
+
+    found: RunResult = run(asked["bench"], topology=asked["topology"], params=params_of(asked), **how)
+    return found

@@ -262,7 +262,7 @@ def test_an_odd_sweep_has_a_page(opened: Opened, tmp_path: Path, case: str, widt
 
 @pytest.mark.slow
 def test_figures_that_are_not_finite_are_told_as_such(opened: Opened, tmp_path: Path) -> None:
-    """They have no place in the scatter, and the front is made of the others and of what is infinitely good."""
+    """They have no place in the scatter, and are on no front."""
     page = opened(written(tmp_path, sweep_page(INFINITE)))
     read = "body => [...body.rows].map((row) => [...row.cells].slice(-2).map((cell) => cell.innerText))"
     cells = page.locator(".table tbody").evaluate(read)

@@ -18,7 +18,7 @@ import pytest
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import read_sweep
-from kernbench_core.sweeps.pages.commands import run_command
+from kernbench_core.sweeps.pages.commands import plan_at, run_command
 from tests.conftest import slow_but
 from tests.core.report.sweep.test_columns import read
 
@@ -196,3 +196,61 @@ def test_a_run_alone_has_its_page_in_its_folder_too(
     assert main(["report", str(folder)], plugins) == 0
     assert capsys.readouterr().out == f"{folder}/report.html: 1 run\n"
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
+
+
+SCRIPT = '''
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+if __name__ == "__main__":
+    n, block = int(sys.argv[1]), int(sys.argv[2].partition("=")[2])
+    double[(-(-n // block),)](np.ones(n, "f4"), np.zeros(n, "f4"), n, BLOCK=block)
+'''
+GEMM = ["-p", "M=64", "-p", "N=64", "-p", "K=64"]
+ASKED = {
+    "screened": ["gemm", *GEMM, "-p", "tile_m=32,64", "--fidelity", "auto:1", "--objective", "max:gflops"],
+    "script": ["triton:s.py", "-p", "n=100,200", "-p", "block=64", "--", "{n}", "--block={block}"],
+    "kernel": ["s.py:double", "-p", "x=zeros:f32:4,32", "-p", "y=empty:f32:4,32", "-p", "n=128", "-p", "BLOCK=32,64",
+               "--grid", "cdiv(n, BLOCK)", "--timeout", "100 s", "--max-sim-time", "0.5 ms"],
+    "machines": ["gemm", *GEMM, "--topology", "tiny,my m.yaml", "--set", "sip.ucie.bandwidth=64 GB/s", "--no-data"],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_point_of_any_kind_is_run_again(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """By its command, and for its page: a screened one as it was then, a script with its arguments, a kernel alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    Path("s.py").write_text(SCRIPT)
+    Path("my m.yaml").write_text("base: tiny\n")
+    topology = [] if kind == "machines" else ["--topology", "tiny"]
+    bench, *rest = ASKED[kind]
+    assert main(["sweep", bench, *topology, "-j", "1", "-o", "s", *rest], plugins) == 0
+    sweep = read_sweep("s")
+    assert {record.get("fidelity", "full") for record in sweep.records} >= {"full"}
+    again = []
+    for record in sweep.records:
+        capsys.readouterr()
+        words = shlex.split(run_command(plan_at(sweep.plan, record), record["values"]))
+        words.insert(words.index("--") if "--" in words else len(words), "--json")
+        assert main(words[1:], plugins) == 0
+        told = json.loads(capsys.readouterr().out)
+        again.append(told.get("result", told)["op_log_sha256"])
+        reported(plugins, tmp_path, "s", "--point", record["key"])
+        assert "warning" not in capsys.readouterr().err
+        kept = json.loads((tmp_path / "s" / "runs" / record["key"][:12] / "result.json").read_text())
+        assert kept["op_log_sha256"] == record["op_log_sha256"]
+    assert again == [record["op_log_sha256"] for record in sweep.records]
+    assert all(column(Path("s/report.html"), "link"))

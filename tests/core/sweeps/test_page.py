@@ -57,11 +57,11 @@ NUMBERS = st.one_of(st.integers(0, 4), st.sampled_from(["inf", "-inf", "nan", No
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), min_size=12, max_size=12))
 def test_the_front_is_of_those_that_none_is_better_than(cells: list[tuple[Any, Any] | None]) -> None:
-    """By comparing each with each: small times, large gains; what failed or has no number is not on it."""
+    """By comparing each with each: small times, large gains; what failed or has no finite number is not on it."""
     sweep = swept(plan(), [None if each is None else dict(zip(("time", "gain"), each, strict=True)) for each in cells])
 
     def known(cell: tuple[Any, Any] | None) -> bool:
-        return cell is not None and None not in cell and "nan" not in cell
+        return cell is not None and all(isinstance(each, int) for each in cell)
 
     def better(a: Any, b: Any) -> bool:
         (t, g), (u, h) = map(float, a), map(float, b)
@@ -192,7 +192,7 @@ def test_a_point_that_failed_keeps_its_sentence_and_has_commands() -> None:
     assert again[5:] == ["--set", f"{ROWS}=16", "-p", "kind=mesh", "-p", "n=8"]
     assert show == ["kernbench", "report", "my s", "--point", sweep.records[3]["key"][:12]]
     assert page.links[3] == "3.html"
-    assert page_of(SweepResult(plan(objectives=()), ())).objectives[0].name == "time_ns"
+    assert page_of(SweepResult(plan(objectives=()), ())).objectives[0].figure == "time_ns"
 
 
 def test_looking_at_a_sweep_runs_nothing_of_it(tmp_path: Path) -> None:
@@ -232,3 +232,22 @@ def test_a_damaged_record_is_a_sentence(tmp_path: Path, damage: dict[str, Any]) 
         f"the sweep in {str(folder)!r} must be as `kernbench sweep` wrote it, and its plan or a record is damaged or "
         "was changed; begin it again in another folder, and the cache serves what is the same."
     )
+
+
+def test_what_was_screened_is_the_best_of_nothing() -> None:
+    """Points that ran twice stand there twice; shares are of all that were screened, the front of those in full."""
+    of = plan(objectives=("time",), fidelity="auto:2")
+    coarse = swept(of, [{"time": float(10 + i)} for i in range(12)]).records
+    full = [{**coarse[i], "key": f"{i}" * 64, "objectives": {"time": 20.0 + i}, "fidelity": "full"} for i in (0, 1)]
+    screened = [{**each, "fidelity": "screen"} for each in coarse]
+    sweep = SweepResult(of, tuple(sorted([*screened, *full], key=lambda each: each["index"])), notes=("a note",))
+    page = page_of(sweep)
+    assert [point["key"] for point, best in zip(page.points, page.front, strict=True) if best] == ["0" * 64]
+    assert [record["key"] for record in front_of(sweep)] == ["0" * 64]
+    assert (page.planned, len(page.points)) == (14, 14)
+    alone = page_of(swept(plan(objectives=("time",)), [each["objectives"] for each in coarse]))
+    assert page.moved_by == alone.moved_by and page.moved_of.endswith(" They are of the points as they were screened.")
+    assert page.notes == [
+        "a note",
+        "Screened against in full, time: rank correlation 1.00, error 48.81% (median), 50.00% (largest), over 2 points.",
+    ]

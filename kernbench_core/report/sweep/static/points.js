@@ -97,7 +97,7 @@ kernbench.Scale = class {
     const { low, high } = this;
     const found = [];
     if (!this.log || high / low < 20) {
-      const step = kernbench.step(high - low, most);
+      const step = this.column.form === "bytes" ? 2 ** Math.ceil(Math.log2((high - low) / most)) : kernbench.step(high - low, most);
       if (!(step > 0)) return [low];
       for (let n = Math.ceil(low / step); n * step <= high && found.length <= most; n++) found.push(n * step);
       return found;
@@ -130,6 +130,7 @@ kernbench.Points = class {
     shortened(this.columns);
     this.index = data.index;
     this.front = data.front;
+    this.ranked = data.ranked;
     for (const name of ["key", "status", "error", "op_log", "fidelity", "again", "show", "link"]) {
       const { known, codes } = texts(data[name]);
       this[name] = (i) => known[codes[i]];

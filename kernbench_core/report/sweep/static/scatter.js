@@ -11,7 +11,7 @@ kernbench.front = (points, x, y) => {
   const sign = (column) => (column.best === "greatest" ? -1 : 1);
   const [a, b] = [sign(x), sign(y)];
   const found = [];
-  for (let i = 0; i < points.count; i++) if (points.status(i) === "ok" && !Number.isNaN(x.value(i)) && !Number.isNaN(y.value(i))) found.push(i);
+  for (let i = 0; i < points.count; i++) if (points.ranked[i] && Number.isFinite(x.value(i)) && Number.isFinite(y.value(i))) found.push(i);
   found.sort((i, j) => a * (x.value(i) - x.value(j)) || b * (y.value(i) - y.value(j)));
   const front = [];
   let least = Infinity;
@@ -132,13 +132,12 @@ kernbench.scatter = (element, points, run) => {
   }
   // The front: from each of its points a step towards the next.
   function stairs(context) {
-    const seen = front.filter(drawn); // infinite ones have no place
-    if (!seen.length) return;
+    if (!front.length) return;
     context.strokeStyle = context.fillStyle = kernbench.css("--kb-ink");
     context.lineWidth = 1.4;
     context.beginPath();
     let before = null;
-    for (const i of seen) {
+    for (const i of front) {
       const [x, y] = xy(i);
       if (before !== null) context.lineTo(x, before);
       if (before === null) context.moveTo(x, y);
@@ -146,7 +145,7 @@ kernbench.scatter = (element, points, run) => {
       before = y;
     }
     context.stroke();
-    for (const i of seen) {
+    for (const i of front) {
       context.beginPath();
       context.arc(...xy(i), 2.2, 0, 7);
       context.fill();

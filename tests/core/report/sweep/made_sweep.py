@@ -37,7 +37,7 @@ def dominated(page: SweepPage, one: Mapping[str, Any]) -> bool:
     signs = [(each.name, -1 if each.greatest else 1) for each in page.objectives]
     mine = [sign * one["objectives"][name] for name, sign in signs]
     for other in page.points:
-        if other["status"] == "ok":
+        if _known(page, other):
             theirs = [sign * other["objectives"][name] for name, sign in signs]
             if all(a <= b for a, b in zip(theirs, mine, strict=True)) and theirs != mine:
                 return True
@@ -55,12 +55,14 @@ def sweep_page(
         commands=[(f"run {each['index']}", f"show {each['key'][:12]}") for each in points], links=[""] * len(points),
         moved_by=[MovedBy(name, of.name, 0.5) for name in names for of in objectives], moved_of="Of a measure.",
     )  # fmt: skip
-    front = [each["status"] == "ok" and _known(page, each) and not dominated(page, each) for each in points]
+    front = [_known(page, each) and not dominated(page, each) for each in points]
     return attrs.evolve(page, **{"front": front, **more})
 
 
 def _known(page: SweepPage, one: Mapping[str, Any]) -> bool:
-    return not any(math.isnan(one["objectives"][each.name]) for each in page.objectives)
+    """Whether a point is compared with others: it ran in full, and has finite objectives."""
+    ran = one["status"] == "ok" and one.get("fidelity") != "screen"
+    return ran and all(math.isfinite(one["objectives"][each.name]) for each in page.objectives)
 
 
 def drawn_points(count: int, objectives: int = 2, failing: float = 0.1, seed: int = 1) -> list[dict[str, Any]]:
