@@ -122,6 +122,10 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         shell.error(str(races))
         return races.exit_code
     _print(result, look)
+    if asked["cached"] and not look.quiet:
+        from kernbench_core.cli.cache.notes import tell_of_cache
+
+        tell_of_cache(shell, result, verbose=look.verbose)
     return 0 if result.right else 1
 
 

@@ -52,6 +52,10 @@ class Shell:
         """Write a warning to stderr."""
         self._write("warning", "33", sentence)
 
+    def note(self, sentence: str) -> None:
+        """Write to stderr what is no warning, and worth a word."""
+        self._write("note", "36", sentence)
+
     def error(self, sentence: str) -> None:
         """Write an error to stderr, beside a result that is on stdout."""
         self._write("error", "1;31", shortened(sentence))

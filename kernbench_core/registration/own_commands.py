@@ -23,5 +23,6 @@ class CommandRegistry(Registry[CommandEntry]):
         CommandEntry("list", f"{_CLI}.catalogue:list_benches", "List the benches."),
         CommandEntry("components", f"{_CLI}.catalogue:components", "List the hardware models."),
         CommandEntry("topology", f"{_CLI}.topology:topology", "Look at machines."),
+        CommandEntry("cache", f"{_CLI}.cache.command:cache_group", "Look at kept results, and make room."),
         CommandEntry("plugins", f"{_CLI}.plugin.command:plugin_group", "Look at the plug-ins."),
     )
