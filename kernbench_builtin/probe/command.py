@@ -13,6 +13,7 @@ from kernbench_core.cli.option_types import Time, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
+from kernbench_core.runs import configure
 
 
 class Mode(Protocol):
@@ -21,6 +22,8 @@ class Mode(Protocol):
     #: The option that chooses the mode, the first of its own; "" for what is done without any.
     FLAG: str
     OPTIONS: tuple[click.Option, ...]
+    #: The machine that is probed when nobody names one.
+    DEFAULT_TOPOLOGY: str
     run: Callable[..., int]
 
 
@@ -37,13 +40,18 @@ COMMON = (
     click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
 )
+CACHED = click.Option(
+    ["--cached"],
+    is_flag=True,
+    help="Print what was printed before, if all that it depends on is the same; else keep it.",
+)
 TIMEOUT = click.Option(
     ["--timeout", "timeout_s"], metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time, as '60 s'."
 )
 
 
 @click.pass_context
-def _probe(ctx: click.Context, /, timeout_s: float | None, **options: Any) -> int:
+def _probe(ctx: click.Context, /, timeout_s: float | None, cached: bool, **options: Any) -> int:
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     chosen = next((mode for mode in MODES if mode.FLAG and mode.OPTIONS[0].name in given), MODES[0])
     own = {str(option.name) for option in (*COMMON, *chosen.OPTIONS)}
@@ -53,12 +61,18 @@ def _probe(ctx: click.Context, /, timeout_s: float | None, **options: Any) -> in
                 needs = f"must be given together with {mode.FLAG}" if mode.FLAG else f"must not go with {chosen.FLAG}"
                 raise UsageError(f"option {option.opts[0]} {needs}; see 'kernbench probe --help'.")
     shell = ctx.ensure_object(Shell)
+    asked = {name: options[name] for name in own}
     with WallTime(timeout_s).spent_on("probing"):
-        return chosen.run(shell, **{name: options[name] for name in own})
+        if not cached:
+            return chosen.run(shell, **asked)
+        topology = options["topology"] if "topology" in given else chosen.DEFAULT_TOPOLOGY
+        config = configure(shell.plugins, topology, options["components"], options["sets"])
+        return shell.replay(f"probe {chosen.FLAG}".strip(), asked, config, lambda: chosen.run(shell, **asked))
 
 
 # an option that several modes share stands once, as the first of them declares it
-_ALL = {option.name: option for option in reversed([*COMMON, TIMEOUT, *(o for mode in MODES for o in mode.OPTIONS)])}
+_EVERY = [*COMMON, CACHED, TIMEOUT, *(option for mode in MODES for option in mode.OPTIONS)]
+_ALL = {option.name: option for option in reversed(_EVERY)}
 
 probe = click.RichCommand(
     name="probe",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Node
 
 FLAG = "--dram"
+#: The machine that is probed when nobody names one.
+DEFAULT_TOPOLOGY = "default"
 #: Requests under way at once, when nobody asks for others.
 OUTSTANDING = (1, 4, 16, 64, 256, 1024)
 _FEW, _MANY = 2048, 16384

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kernbench_builtin.probe.transfers import Case, MeasuredTransfer, Prober
 
 FLAG = ""
+#: The machine that is probed when nobody names one.
+DEFAULT_TOPOLOGY = "default"
 OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--from", "source"], metavar="NODE", help="Where the data comes from: host, a PE or a memory."),
     click.Option(["--to", "target"], metavar="NODE", help="Where the data goes to: host, a PE or a memory."),

@@ -142,6 +142,8 @@ def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
         raise UsageError(f"option {option} must be one of {', '.join(choices)}, not {brief(value)}.{hint}")
 
 
+#: Options that change nothing of what is printed.
+_NOT_SHOWN = ("cached", "jobs", "max_events", "timeout", "quiet")
 _REDOPS = ("sum", "avg", "product", "min", "max")
 
 
@@ -197,6 +199,8 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         option("--check/--no-check", "check", default=True, help="Check the data, or keep shapes only."),
         option("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
         option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."),
+        option("--cached", is_flag=True,
+               help="Print what was printed before, if all that it depends on is the same; else keep it."),
         option("-j", "--jobs", metavar="N", default="2", show_default=True, callback=_at_least(1),
                help="Processes that simulate."),
         option("--max-events", metavar="N", callback=_at_least(1), help="Stop a simulation after this many events."),
@@ -224,7 +228,7 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     from kernbench_ccl.measure.choice import chosen_name
     from kernbench_ccl.plan import load_ccl
     from kernbench_core.engine import Limits
-    from kernbench_core.runs import tell_warnings
+    from kernbench_core.runs import configure, tell_warnings
 
     question = _question(kind, options)
     sizes = _sizes(options)
@@ -245,8 +249,13 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     names = _algorithms(options["algo"], config)
     name = chosen_name(config, kind.name, names[0] if names else None)
     several = len(names) > 1 or (name == "all" and name not in config.entries)
-    table = AllAlgorithms if several else OneAlgorithm
-    return table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name).run()
+    kind_of_table = AllAlgorithms if several else OneAlgorithm
+    table = kind_of_table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name)
+    if not options["cached"]:
+        return table.run()
+    asked = {name: value for name, value in options.items() if name not in _NOT_SHOWN}
+    resolved = configure(plugins, options["topology"], options["components"], setup.sets)
+    return shell.replay(f"ccl {kind.command}", asked, resolved, table.run)
 
 
 def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:

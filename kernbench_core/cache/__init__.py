@@ -13,7 +13,6 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.cache.computing import ComputingCode as ComputingCode
     from kernbench_core.cache.computing import computing_code as computing_code
-    from kernbench_core.cache.computing import model_digests as model_digests
     from kernbench_core.cache.digests import Digester as Digester
     from kernbench_core.cache.not_cacheable import NotCacheable as NotCacheable
     from kernbench_core.cache.store import Cache as Cache
@@ -28,6 +27,5 @@ __getattr__ = door(
         "CacheEntry": "store",
         "NotCacheable": "not_cacheable",
         "computing_code": "computing",
-        "model_digests": "computing",
     },
 )

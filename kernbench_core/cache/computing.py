@@ -1,9 +1,9 @@
-"""Digests of everything that computes: core, and the packages and files of the plug-ins; of single models, too."""
+"""Digests of everything that computes: core, and the packages and files of the plug-ins."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,6 @@ from kernbench_core.registration.entries import OFFERS
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
-    from kernbench_core.registry import ComponentRegistry
 
 _CORE: Final = __name__.partition(".")[0]
 #: So many sets of plug-ins are remembered with the packages that they are in.
@@ -47,25 +46,6 @@ def computing_code(plugins: Plugins, cache: Cache, *, closely: bool = False) -> 
     for file in sorted(files):
         digests[file] = _digest(trees, ours, Path(file), whole=False, closely=closely)
     return ComputingCode(digests, Origins(trees, ours))
-
-
-def model_digests(components: ComponentRegistry, impls: Iterable[str], cache: Cache | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each implementation: of its module's file, and of what that imports of its own package.
-
-    So a change of a model's code is told from one of a kernel, and from one of another model.
-    """
-    trees = trees_of(Cache.of_user() if cache is None else cache)
-    found = {}
-    for impl in sorted(set(impls)):
-        module = components[impl].target.partition(":")[0]
-        root = root_of(module.partition(".")[0])
-        if root is not None:
-            tree = trees.of(root)
-            file = tree.file_of(module)
-            facts = tree.imported_from([] if file is None else [file])
-            text = "\n".join(f"{name} {each.sha256}" for name, each in sorted(facts.items()))
-            found[impl] = hashlib.sha256(text.encode()).hexdigest()
-    return found
 
 
 def _digest(trees: Trees, ours: frozenset[str], root: Path, *, whole: bool, closely: bool) -> str:

@@ -75,9 +75,9 @@ def files_and_libraries(trees: Trees, ours: frozenset[str], tree: Tree, file: st
         if (tree.root, file) in seen:
             continue
         seen.add((tree.root, file))
-        facts = tree.facts if file is None else tree.imported_from([file])
-        found |= {f"{tree.root.parent}/{name} {each.sha256}" for name, each in facts.items()}
-        for module in {module for each in facts.values() for module in each.imports}:
+        files = list(tree.digests) if file is None else tree.imported_from(file)
+        found |= {f"{tree.root.parent}/{name} {tree.digests[name]}" for name in files}
+        for module in {module for name in files for module in tree.imports_of(name)}:
             top = module.partition(".")[0]
             if top in ours or top == tree.root.name.removesuffix(".py") or top in sys.stdlib_module_names:
                 continue

@@ -15,11 +15,9 @@ import re
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
-
-import attrs
 
 from kernbench_core.cache.not_cacheable import NotCacheable
 from kernbench_core.cache.store import Cache
@@ -37,20 +35,13 @@ _IMPORT: Final = re.compile(r"(?:\bfrom\s+(\.*[\w.]*)\s+)?\bimport\s*(\([^)]*\)|
 _NAME: Final = re.compile(r"\s*([\w.]+)")
 
 
-@attrs.frozen
-class FileFacts:
-    """The SHA-256 of a file, in hex, and the modules that its text names in imports, with what it takes of them."""
-
-    sha256: str
-    imports: tuple[str, ...] = ()
-
-
 class Tree:
     """A package's folder, or a module's file, as it is now. Files are named relative to the folder that it lies in."""
 
     def __init__(self, root: Path, cache: Cache) -> None:
         self.root = root
-        self.facts: Mapping[str, FileFacts] = {}
+        #: The SHA-256 of each file, in hex.
+        self.digests: Mapping[str, str] = {}
         self.sha256 = ""
         self._cache = cache
         self._stamps: dict[str, Stamp] = {}
@@ -59,6 +50,7 @@ class Tree:
         self._settled = False
         self._since = 0
         #: Files that were not loaded when they were looked at, as they were then.
+        self._imports: dict[tuple[str, str], tuple[str, ...]] = {}
         self._unloaded: dict[str, Stamp] = {}
         self._checked: dict[str, Stamp] = {}
 
@@ -79,24 +71,25 @@ class Tree:
         since = time.time_ns() - _SETTLED_NS
         self._settled = all(max(stamp[1:3]) < since for stamp in stamps.values())
         kept = self._cache.get(key) if self._settled else None
-        facts = None if kept is None else _facts_in(kept)
-        if facts is None:
-            facts = self._facts(stamps)
+        if kept is None:
+            digests = self._read_files(stamps)
             if self._settled:
-                told = {name: [each.sha256, each.imports] for name, each in facts.items()}
-                self._cache.put(key, {"facts": json.dumps(told).encode()}, {"kind": "files", "name": str(self.root)})
-        self.facts, self._stamps, self._since = facts, stamps, since
-        parts = [f"{name} {each.sha256}" for name, each in sorted(facts.items())]
+                about = {"kind": "files", "name": str(self.root)}
+                self._cache.put(key, {"digests": json.dumps(digests).encode()}, about)
+        else:
+            digests = json.loads(kept["digests"])
+        self.digests, self._stamps, self._since = digests, stamps, since
+        parts = [f"{name} {sha256}" for name, sha256 in sorted(digests.items())]
         self.sha256 = hashlib.sha256("\n".join([str(self.root), *parts]).encode()).hexdigest()
 
-    def _facts(self, stamps: Mapping[str, Stamp]) -> dict[str, FileFacts]:
-        """Return what is in the files; those that had not been written for a while when they were read are the same."""
+    def _read_files(self, stamps: Mapping[str, Stamp]) -> dict[str, str]:
+        """Digest the files; those that had not been written for a while when they were read are the same."""
         found = {}
         for path, stamp in stamps.items():
             if not path.endswith("/"):
                 name = self._name(path)
                 same = self._stamps.get(path) == stamp and max(stamp[1:3]) < self._since
-                found[name] = self.facts[name] if same else _facts(path, name)
+                found[name] = self.digests[name] if same else _digest(path)
         return found
 
     def _name(self, path: str) -> str:
@@ -124,22 +117,30 @@ class Tree:
                     "had begun; start a new one."
                 )
 
-    def imported_from(self, start: Iterable[str]) -> dict[str, FileFacts]:
-        """Return some files and those of this tree that they import, and these, and so on."""
-        found: dict[str, FileFacts] = {}
-        waiting = list(start)
+    def imported_from(self, start: str) -> list[str]:
+        """Return a file and those of this tree that it imports, and these, and so on."""
+        found: dict[str, None] = {}
+        waiting = [start]
         while waiting:
             name = waiting.pop()
-            if name in found or name not in self.facts:
-                continue
-            found[name] = self.facts[name]
-            for module in self.facts[name].imports:
-                waiting += _files_of(module)
-        return found
+            if name not in found and name in self.digests:
+                found[name] = None
+                waiting += (file for module in self.imports_of(name) for file in _files_of(module))
+        return list(found)
+
+    def imports_of(self, name: str) -> tuple[str, ...]:
+        """Return the modules that a file names in imports, with what it takes of them: more than these, at times."""
+        key = name, self.digests[name]
+        if name.endswith(".py") and key not in self._imports:
+            try:
+                self._imports[key] = _imports((self.root.parent / name).read_bytes(), name)
+            except OSError:
+                return ()
+        return self._imports.get(key, ())
 
     def file_of(self, module: str) -> str | None:
         """Return the file of a module; None where it is not in this tree."""
-        return next((name for name in reversed(_files_of(module)) if name in self.facts), None)
+        return next((name for name in reversed(_files_of(module)) if name in self.digests), None)
 
 
 class Trees:
@@ -218,18 +219,11 @@ def _stamp(path: str) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def _facts(path: str, name: str) -> FileFacts:
+def _digest(path: str) -> str:
     try:
-        data = Path(path).read_bytes()
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
-        return FileFacts("none")
-    imports = _imports(data, name) if name.endswith(".py") else ()
-    return FileFacts(hashlib.sha256(data).hexdigest(), imports)
-
-
-def _facts_in(kept: Mapping[str, bytes]) -> dict[str, FileFacts]:
-    found = json.loads(kept["facts"])
-    return {name: FileFacts(sha256, tuple(imports)) for name, (sha256, imports) in found.items()}
+        return ""
 
 
 def _imports(data: bytes, name: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 
+from kernbench_core.cli.cache.command import cache_group
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.diff.command import diff
 from kernbench_core.cli.plugin.command import plugin_group
@@ -135,12 +136,14 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, triton, rerun, diff, sweep, report, trace, web, list_benches, components, topology, plugin_group):
+for _command in (
+    run, triton, rerun, diff, sweep, report, trace, web, list_benches, components, topology, plugin_group, cache_group,
+):  # fmt: skip
     kernbench.add_command(_command)
 kernbench.params += OPTIONS
 for _title, _commands in (
     ("Run, and look at runs", ["run", "triton", "rerun", "diff", "sweep", "report", "trace", "web"]),
-    ("See what there is", ["list", "components", "topology", "plugins"]),
+    ("See what there is", ["list", "components", "topology", "plugins", "cache"]),
 ):
     kernbench.add_panel(click.RichCommandPanel(_title, commands=_commands))
 

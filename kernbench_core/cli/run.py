@@ -123,9 +123,11 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         return races.exit_code
     _print(result, look)
     if asked["cached"] and not look.quiet:
-        from kernbench_core.cli.cache.notes import tell_of_cache
+        from kernbench_core.runs.cached import sentence_of
 
-        tell_of_cache(shell, result, verbose=look.verbose)
+        told = sentence_of(result, verbose=look.verbose)
+        if told is not None:
+            shell.note(told)
     return 0 if result.right else 1
 
 

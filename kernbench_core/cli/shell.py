@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.terminal import shown
 from kernbench_core.wording import first_of, shortened
+
+if TYPE_CHECKING:
+    from kernbench_core.topology.configuration import Config
 
 
 class Shell:
@@ -76,6 +81,24 @@ class Shell:
             sys.stderr.write("".join(f"{shown(problem)}\n" for problem in first_of(problems)))
             sys.stderr.flush()
         return exit_code
+
+    def replay(self, command: str, options: Mapping[str, Any], config: Config, make: Callable[[], int]) -> int:
+        """Print what a command that is no run printed before for the same machine, where --cached asks for that.
+
+        `make` prints it, and returns the exit code; `options` are those that change what it prints, files among them.
+        """
+        from kernbench_core.cache import NotCacheable
+        from kernbench_core.runs.cached import replayed, sentence_of_key
+
+        try:
+            found = replayed(command, options, config, self.plugins, make)
+        except NotCacheable as why:
+            self.warn(str(why))
+            return make()
+        if found.from_cache:
+            sys.stdout.flush()
+            self.note(sentence_of_key(found.key, from_cache=True))
+        return found.exit_code
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
         if not self.forked:

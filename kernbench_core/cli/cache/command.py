@@ -31,7 +31,7 @@ class _Age(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
         found = re.fullmatch(rf"\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)\s*({'|'.join(_SECONDS)})\s*", str(value))
         if found is None:
             raise UsageError(
-                f"option --older must be a time with its unit ({', '.join(_SECONDS)}), as '30 days', not {brief(value)}."
+                f"option --older must be a time with its unit, {', '.join(_SECONDS)}, as '30 days', not {brief(value)}."
             )
         return float(found[1]) * _SECONDS[found[2]]
 
@@ -62,7 +62,8 @@ def cache_group() -> None:
 @click.pass_obj
 def list_entries(shell: Shell, as_json: bool) -> None:
     """List what is kept, what was used last first."""
-    from kernbench_core.cli.columns import paragraph, table, width
+    from kernbench_core.cli.columns import table
+    from kernbench_core.process.terminal import shown
     from kernbench_core.runs.result import json_text
     from kernbench_core.units import format_bytes
 
@@ -83,7 +84,7 @@ def list_entries(shell: Shell, as_json: bool) -> None:
         click.echo()
     count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
     of = format_bytes(cache.most_bytes)
-    paragraph(f"{count}, {format_bytes(held)} of at most {of}, in {cache.folder}", "", None, min(width(), 100))
+    click.echo(shown(f"{count}, {format_bytes(held)} of at most {of}, in {cache.folder}"))
 
 
 @cache_group.command()
@@ -160,7 +161,7 @@ def _told(entry: CacheEntry) -> tuple[str, str]:
     if entry.about is None:
         return "-", "of another version, or damaged"
     params = entry.about.get("params")
-    given = "".join(f" {name}={value}" for name, value in params.items()) if isinstance(params, dict) else ""
+    given = "".join(f" {k}={v}" for k, v in params.items() if v is not None) if isinstance(params, dict) else ""
     return str(entry.about.get("kind", "-")), brief(f"{entry.about.get('name', '')}{given}", 80).strip("'")
 
 

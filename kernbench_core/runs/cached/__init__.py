@@ -14,5 +14,19 @@ if TYPE_CHECKING:
     from kernbench_core.runs.cached.keys import RunKey as RunKey
     from kernbench_core.runs.cached.keys import run_key as run_key
     from kernbench_core.runs.cached.lookup import cached_run as cached_run
+    from kernbench_core.runs.cached.output import replayed as replayed
+    from kernbench_core.runs.cached.sentences import sentence_of as sentence_of
+    from kernbench_core.runs.cached.sentences import sentence_of_key as sentence_of_key
 
-__getattr__ = door(__name__, {"NOT_COVERED": "keys", "RunKey": "keys", "cached_run": "lookup", "run_key": "keys"})
+__getattr__ = door(
+    __name__,
+    {
+        "NOT_COVERED": "keys",
+        "RunKey": "keys",
+        "cached_run": "lookup",
+        "replayed": "output",
+        "run_key": "keys",
+        "sentence_of": "sentences",
+        "sentence_of_key": "sentences",
+    },
+)

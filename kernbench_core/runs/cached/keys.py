@@ -28,7 +28,7 @@ NOT_COVERED: Final = (
 
 _CODE: Final = "code of "
 #: Options beside those of the manifest that change what a result has.
-_OPTIONS: Final = ("explain", "tcm_map", "outputs")
+OPTIONS: Final = ("explain", "tcm_map", "outputs")
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
     bench, options = request.bench, request.options
     code = computing_code(request.plugins, cache)
     parts = {f"{_CODE}{name}": digest for name, digest in code.digests.items()}
-    parts["configuration"] = _configuration(request.config)
+    parts["configuration"] = configuration_digest(request.config)
     digester = Digester(code.origins)
     digester.add("the bench", bench.function)
     if bench.sources is not None:
@@ -78,8 +78,8 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
         parts[name] = _text(told.pop(name))
     types = {name: str(value.dtype) for name, value in request.values.items() if hasattr(value, "dtype")}
     parts["parameters"] = _text([told.pop("params"), types])
-    parts["options"] = _text([told, {name: getattr(options, name) for name in _OPTIONS}])
-    parts["Python"] = _python()
+    parts["options"] = _text([told, {name: getattr(options, name) for name in OPTIONS}])
+    parts["Python"] = python_digest()
     return RunKey(_text(sorted(parts.items())), parts)
 
 
@@ -88,7 +88,7 @@ def with_inputs(key: RunKey, here: Path, inputs: Mapping[str, str]) -> str:
     return _text([key.sha256, str(here), sorted(inputs.items())])
 
 
-def _configuration(config: Config) -> str:
+def configuration_digest(config: Config) -> str:
     """Digest a configuration with the places of its keys, which warnings name."""
     places = [(repr(path), place) for path, place in config.places.items()]
     told = [config.data, places, config.sources, config.warnings, sorted(map(repr, config.inherited))]
@@ -96,7 +96,8 @@ def _configuration(config: Config) -> str:
 
 
 @functools.cache
-def _python() -> str:
+def python_digest() -> str:
+    """Digest what of Python may change what a run computes."""
     return _text([sys.version, sys.implementation.name, sys.flags.optimize, platform.machine()])
 
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from kernbench_core.cache import Cache, NotCacheable, computing_code
 from kernbench_core.errors import KernbenchWarning
+from kernbench_core.runs.cached.columns import Arrays
 from kernbench_core.runs.cached.keys import RunKey, run_key, with_inputs
-from kernbench_core.runs.cached.result_files import Shown, result_files, result_of
+from kernbench_core.runs.cached.recording import Shown, recorded
+from kernbench_core.runs.cached.result_files import RunAnswer, pack, result_json, result_of, unpacked
 
 if TYPE_CHECKING:
     from kernbench_core.runs.manifest import Manifest
     from kernbench_core.runs.request import Request
     from kernbench_core.runs.result import RunResult
 
-#: Of a run that prints more letters than this, nothing is kept.
-_MOST_PRINTED: Final = 1 << 20
 #: So many sets of files that a bench has read are remembered for one key.
 _MOST_READS: Final = 8
 _READS: Final = "inputs.json"
@@ -57,7 +55,7 @@ def cached_run(
         found = _found(cache, key, plain, manifest, here, began)
         if found is not None:
             return found
-    with _recorded() as shown:
+    with recorded() as shown:
         result = carry_out()
     try:
         after = computing_code(request.plugins, cache, closely=True).digests
@@ -90,15 +88,15 @@ def _found(
         files = cache.get(kept_as) if kept_as else None
     if files is None:
         return None
-    own = {"all_links": request.options.links == "all", "cache_key": kept_as}
+    all_links = request.options.links == "all"
     try:
-        result, shown = result_of(files, request.bench.name, manifest, own, began)
+        with unpacked(files) as (said, data):
+            answer = RunAnswer.of(request.bench.name, manifest, said["result"], kept_as, all_links=all_links)
+            result, shown = result_of(said["result"], data, answer, began), Shown.of(said)
     except NotCacheable:
         cache.remove(kept_as)
         return None
-    sys.stdout.write(shown.printed)
-    for sentence in shown.warnings:
-        warnings.warn(sentence, KernbenchWarning, stacklevel=5)
+    shown.show()
     return result
 
 
@@ -107,7 +105,9 @@ def _keep(
 ) -> str:
     """Keep a result, as it would be without files; return its key with the files that the bench has read."""
     explain = result.explain if request.options.explain else None
-    files = result_files(attrs.evolve(result, explain=explain, timeline=None), shown)
+    arrays = Arrays()
+    said = result_json(attrs.evolve(result, explain=explain, timeline=None), arrays)
+    files = pack({"result": said, **attrs.asdict(shown)}, arrays)
     reads = {
         place: hashlib.sha256(request.inputs.kept[name]).hexdigest() if name in request.inputs.kept else ""
         for name, place in request.inputs.asked.items()
@@ -148,52 +148,3 @@ def _digest(path: str) -> str:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return ""
-
-
-class _Tee:
-    """Standard output that keeps what is written to it, up to a limit, and writes it on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.kept: list[str] = []
-        self.letters = 0
-
-    def write(self, text: str) -> int:
-        """Write on, and keep."""
-        self.letters += len(text)
-        if self.letters <= _MOST_PRINTED:
-            self.kept.append(text)
-        return self._stream.write(text)
-
-    def writelines(self, texts: Iterable[str]) -> None:
-        """Write one text after the other."""
-        for text in texts:
-            self.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def _recorded() -> Iterator[Callable[[], Shown]]:
-    """Give what tells what the block showed: what it printed, and kernbench's warnings, which come when it has ended.
-
-    NotCacheable where it printed more than is kept.
-    """
-    tee: Any = _Tee(sys.stdout)
-    caught: list[warnings.WarningMessage] = []
-
-    def shown() -> Shown:
-        if tee.letters > _MOST_PRINTED:
-            raise NotCacheable(f"the run printed more than {_MOST_PRINTED:,} letters; it is not kept.")
-        told = (str(each.message) for each in caught if issubclass(each.category, KernbenchWarning))
-        return Shown("".join(tee.kept), tuple(told))
-
-    try:
-        with warnings.catch_warnings(record=True) as heard, redirect_stdout(tee):
-            caught = heard
-            warnings.filterwarnings("always", category=KernbenchWarning)
-            yield shown
-    finally:
-        for each in caught:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, source=each.source)

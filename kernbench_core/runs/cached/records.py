@@ -20,6 +20,7 @@ _RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "kernbench_core.explain.explanation": ("Balance", "Explanation", "LaunchExplanation", "Went"),
     "kernbench_core.explain.ledger": ("LedgerRow", "QueueingPlace"),
     "kernbench_core.explain.usage": ("Filling", "Usage"),
+    "kernbench_core.frontend.tuning": ("JitTuning", "Trial"),
     "kernbench_core.host.figures.kernels": ("ArrayFill", "KernelFigures", "KernelUse"),
     "kernbench_core.host.figures.meter": ("LaunchUse",),
     "kernbench_core.host.figures.roofline": ("Achieved", "RooflinePoint"),

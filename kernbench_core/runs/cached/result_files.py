@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -32,68 +33,69 @@ _LAUNCH: Final = tuple(each.name for each in attrs.fields(LaunchFigures) if each
 
 
 @attrs.frozen
-class Shown:
-    """What a run showed while it went on: what it printed to standard output, and the sentences of its warnings."""
+class RunAnswer:
+    """What a result has of the run that it answers: its names, its manifest, and what its printed form is to hold."""
 
-    printed: str = ""
-    warnings: tuple[str, ...] = ()
+    bench: str
+    params: Mapping[str, Any]
+    topology: str
+    device: str
+    manifest: Mapping[str, Any]
+    cache_key: str | None
+    all_links: bool = False
 
-
-def result_files(result: RunResult, shown: Shown) -> dict[str, bytes]:
-    """Return the files that a result is kept as; raise NotCacheable for what has no form."""
-    arrays = Arrays()
-    said: dict[str, Any] = {name: _kept_json(getattr(result, name), arrays) for name in _KEPT}
-    said |= {
-        "op_log_sha256": result.op_log_sha256,
-        "inputs": result.manifest["bench"].get("inputs"),
-        "wall_s": result.wall_s,
-        "launches": [_launch_json(launch, arrays) for launch in result.launches],
-        "ops": table_json(result.ops, arrays),
-        "outputs": _outputs_json(result.outputs, arrays),
-        "printed": shown.printed,
-        "warnings": list(shown.warnings),
-    }
-    return {"result.json": json.dumps(said, separators=(",", ":")).encode(), "arrays": arrays.data()}
+    @classmethod
+    def of(cls, bench: str, manifest: Manifest, said: Mapping[str, Any], key: str, *, all_links: bool) -> RunAnswer:
+        """Return what a run of this manifest is answered with, of what is `said` of the result that is kept."""
+        read = {} if said["inputs"] is None else {"inputs": said["inputs"]}
+        made = attrs.evolve(manifest, bench={**manifest.bench, **read}, op_log_sha256=said["op_log_sha256"])
+        told = made.params, made.topology, made.options["device"], made.to_json()
+        return cls(bench, *told, key, all_links)
 
 
-def result_of(
-    files: Mapping[str, bytes], bench: str, manifest: Manifest, options: Mapping[str, Any], began: float
-) -> tuple[RunResult, Shown]:
-    """Return the result that was kept, as the answer to a run of the same manifest, and what that run showed.
+def pack(said: Mapping[str, Any], arrays: Arrays) -> dict[str, bytes]:
+    """Return the files of what is said in JSON, and of its arrays."""
+    return {"said.json": json.dumps(said, separators=(",", ":")).encode(), "arrays": arrays.data()}
 
-    `options` are fields of the result that the run alone says; it was asked for at `began`, of `time.perf_counter`.
-    NotCacheable where the files are not such a result.
+
+@contextmanager
+def unpacked(files: Mapping[str, bytes]) -> Iterator[tuple[Any, bytes]]:
+    """Give what was said, and the bytes of arrays, to a block that makes something of them.
+
+    NotCacheable where the files, or what the block finds in them, are not as this version writes them.
     """
     try:
-        said = json.loads(files["result.json"])
-        shown = Shown(said["printed"], tuple(said["warnings"]))
-        return _result(said, files["arrays"], bench, manifest, options, began), shown
+        yield json.loads(files["said.json"]), files["arrays"]
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise NotCacheable("what the cache has is no result of this version.") from error
 
 
-def _result(
-    said: Mapping[str, Any], data: bytes, bench: str, manifest: Manifest, options: Mapping[str, Any], began: float
-) -> RunResult:
-    read = {} if said["inputs"] is None else {"inputs": said["inputs"]}
-    manifest = attrs.evolve(manifest, bench={**manifest.bench, **read}, op_log_sha256=said["op_log_sha256"])
+def result_json(result: RunResult, arrays: Arrays) -> dict[str, Any]:
+    """Return a result as JSON, with its tables among the arrays; raise NotCacheable for what has no form."""
+    return {
+        **{name: _kept_json(getattr(result, name), arrays) for name in _KEPT},
+        "op_log_sha256": result.op_log_sha256,
+        "inputs": result.manifest["bench"].get("inputs"),
+        "launches": [launch_json(launch, arrays) for launch in result.launches],
+        "ops": table_json(result.ops, arrays),
+        "outputs": _outputs_json(result.outputs, arrays),
+    }
+
+
+def result_of(said: Mapping[str, Any], data: bytes, answer: RunAnswer, began: float) -> RunResult:
+    """Return the result that was kept as an answer to what was asked at `began`, of `time.perf_counter`."""
     kept = {name: _kept_of(said[name], data) for name in _KEPT}
     return RunResult(
-        bench=bench,
-        params=manifest.params,
-        topology=manifest.topology,
-        device=manifest.options["device"],
+        **{field.name: getattr(answer, field.name) for field in attrs.fields(RunAnswer)},
         wall_s=time.perf_counter() - began,
         op_log_sha256=said["op_log_sha256"],
-        manifest=manifest.to_json(),
         op_log=None,
         store=None,
-        launches=[_launch_of(each, data) for each in said["launches"]],
+        launches=[launch_of(each, data) for each in said["launches"]],
         outputs=_outputs_of(said["outputs"], data),
         from_cache=True,
         op_columns=[table_of(said["ops"], data)],
         **kept,
-        **options,
     )
 
 
@@ -105,13 +107,14 @@ def _kept_of(said: Any, data: bytes) -> Any:
     return table_of(said["of"], data) if isinstance(said, dict) and said.get("@") == "table" else decode(said)
 
 
-def _launch_json(launch: LaunchFigures, arrays: Arrays) -> dict[str, Any]:
+def launch_json(launch: LaunchFigures, arrays: Arrays) -> dict[str, Any]:
+    """Return the figures of a launch as JSON, its links among the arrays."""
     fields = {name: encode(getattr(launch, name)) for name in _LAUNCH}
     more = {"_alone": launch._alone, "busiest": encode(launch.busiest), "links": table_json(launch.links, arrays)}
     return {**fields, **more}
 
 
-def _launch_of(said: Mapping[str, Any], data: bytes) -> LaunchFigures:
+def launch_of(said: Mapping[str, Any], data: bytes) -> LaunchFigures:
     """Return the figures of a launch as those of a copy in another process are."""
     plain = {name: decode(each) for name, each in said.items() if name != "links"}
     return LaunchFigures.of_copy({**plain, "links": table_of(said["links"], data)})

@@ -44,6 +44,11 @@ class TritonRun:
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton",
         points: int | None = None,
     ) -> None:  # fmt: skip
+        if options.get("cached"):
+            raise UsageError(
+                "kb.triton runs its caller's own code between launches, which no key covers; leave out cached=True, or "
+                "put it into a file for 'kernbench triton --cached'."
+            )
         if points is not None and points < 0:
             raise UsageError(f"points must be a count of points of a benchmark, 0 or more, not {points}.")
         self.points = points

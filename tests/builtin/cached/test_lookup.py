@@ -199,6 +199,7 @@ def test_files_that_a_bench_reads_are_looked_at(plugins: Plugins, tmp_path: Path
     assert run()
 
 
+@pytest.mark.slow
 def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins, tmp_path: Path) -> None:
     """As the run without them would give it; a timeline is no part of it."""
     options: dict[str, Any] = {"params": SIZE, "cached": True, "plugins": plugins}
@@ -224,8 +225,8 @@ def test_a_damaged_entry_is_a_miss(plugins: Plugins, folder: Path) -> None:
     cache = Cache(folder)
     files = dict(cache.get(first.cache_key) or {})
     for wrong in (
-        {}, {"result.json": b"{}"}, {**files, "result.json": b"no JSON"}, {**files, "arrays": b""},
-        {**files, "result.json": files["result.json"].replace(b"TimingResult", b"Popen")},
+        {}, {"said.json": b"{}"}, {**files, "said.json": b"no JSON"}, {**files, "arrays": b""},
+        {**files, "said.json": files["said.json"].replace(b"TimingResult", b"Popen")},
     ):  # fmt: skip
         cache.put(first.cache_key, wrong, {})
         again = kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins)

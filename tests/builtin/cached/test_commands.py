@@ -1,0 +1,192 @@
+"""`--cached` on the command line: the same output, from the cache, of runs, scripts, probes and collectives."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins
+
+SLOW = pytest.mark.slow
+Call = Callable[..., tuple[int, str, str]]
+COVERS = (
+    "whose key does not cover files that the bench opens by itself, the clock, the environment, random numbers without "
+    "a seed and the network."
+)
+
+SCRIPT = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+import beside
+
+@triton.autotune(configs=[triton.Config({"BLOCK": block}) for block in (64, 256)], key=["n"])
+@triton.jit
+def scale_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+x = np.ones(100, np.float32)
+for _ in range(beside.TIMES):
+    scale_kernel[lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)](x, 100)
+print("found", x[0], sys.argv[1:])
+eval(sys.argv[-1])
+"""
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Call:
+    """Give a function that does what `kernbench` does with a cache of its own; it gives code, stdout and stderr."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beside.py").write_text("TIMES = 2\n")
+    (tmp_path / "scale.py").write_text(SCRIPT)
+
+    def run(*args: str) -> tuple[int, str, str]:
+        sys.modules.pop("beside", None)  # each call stands for a process of its own
+        code = main(list(args), plugins)
+        told = capfd.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def apart(text: str) -> str:
+    """Leave out what differs from run to run: real times, and where a result is from."""
+    text = re.sub(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all", "in S", text)
+    return re.sub(r'"(wall_s|from_cache)": [\w.+-]+', r'"\1": 0', text)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("run", "gemm", "--topology", "tiny", "-p", "M=32", "-p", "N=32", "-p", "K=32", "--explain", "--tcm-map"),
+        pytest.param(("run", "gemm", "--topology", "tiny", "-p", "M=32", "--json", "--links", "all"), marks=SLOW),
+        ("triton", "--topology", "tiny", "scale.py", "0"),
+        pytest.param(("triton", "--topology", "tiny", "--json", "scale.py", "0"), marks=SLOW),
+        pytest.param(("triton", "--topology", "tiny", "--autotune", "all", "-v", "scale.py", "0"), marks=SLOW),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_run_and_a_script_print_the_same(call: Call, args: tuple[str, ...]) -> None:
+    """And a line on stderr says that it is from the cache, and what no key covers."""
+    made = call(*args)
+    first, again = (call(args[0], "--cached", *args[1:]) for _ in range(2))
+    assert apart(made[1]) == apart(first[1]) == apart(again[1])
+    assert made[0] == first[0] == again[0] == 0
+    *prints, told = again[2].splitlines()
+    assert re.fullmatch(rf"note: from the cache, [0-9a-f]{{12}}, {COVERS}", told)
+    assert prints == (["found 4.0 ['0']"] if "--json" in args and args[0] == "triton" else [])
+    kept = [told.replace("from the", "kept in the")] if "-v" in args else []
+    assert first[2].splitlines() == [*prints, *kept]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("probe", "--dram", "--requests", "16", "--outstanding", "1,4"),
+        pytest.param(("probe", "--traffic", "uniform", "--load", "0.1", "--warmup", "10", "--measure", "20"),
+                     marks=SLOW),
+        pytest.param(("probe", "--topology", "tiny"), marks=SLOW),
+        pytest.param(("ccl", "all_reduce", "--ranks", "2", "-b", "1K", "-e", "2K", "--json"), marks=SLOW),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_other_commands_print_the_same(call: Call, args: tuple[str, ...]) -> None:
+    """Another setting is another machine."""
+    made, first, again = call(*args), call(*args, "--cached"), call(*args, "--cached")
+    assert apart(made[1]) == apart(first[1]) == apart(again[1])
+    assert again[1] == first[1] and again[0] == 0
+    assert re.fullmatch(rf"(?s).*note: from the cache, [0-9a-f]{{12}}, {COVERS}\n", again[2])
+    other = call(
+        *args, "--cached", "--set", "mesh.link.latency=3 ns" if "--traffic" in args else "sip.ucie.latency=99 ns"
+    )
+    assert "from the cache" not in other[2]
+
+
+@pytest.mark.slow
+def test_a_script_is_run_anew_for_whatever_is_otherwise(call: Call, tmp_path: Path) -> None:
+    """Its text, a module beside it, an argument, an option; one that fails is never kept."""
+
+    def cached(*args: str, script: str = "scale.py") -> bool:
+        code, _, err = call("triton", "--topology", "tiny", "--cached", script, *args)
+        assert code == 0
+        return "from the cache" in err
+
+    assert [cached("0"), cached("0"), cached("1"), cached("1", "0"), cached("1", "0")] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
+    (tmp_path / "beside.py").write_text("TIMES = 3\n")
+    assert [cached("0"), cached("0")] == [False, True]
+    (tmp_path / "scale.py").write_text(SCRIPT.replace("* 2", "* 3"))
+    assert [cached("0"), cached("0")] == [False, True]
+    (tmp_path / "0").write_text("a file that an argument names")
+    assert [cached("0"), cached("0")] == [False, True]
+    for _ in range(2):
+        code, out, err = call("triton", "--topology", "tiny", "--cached", "scale.py", "sys.exit(3)")
+        assert code == 3 and "found 27.0" in out and "from the cache" not in err
+
+
+def test_files_are_written_by_a_run_of_its_own(call: Call, tmp_path: Path) -> None:
+    args = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--cached")
+    code, _, err = call(*args, "--out", "saved")
+    assert code == 0 and (tmp_path / "saved" / "manifest.json").is_file()
+    assert re.fullmatch(
+        r"note: --out needs a run of its own: this one was made, and its result is kept as [0-9a-f]{12}\.\n", err
+    )
+    assert "note: from the cache" in call(*args)[2]
+    assert call(*args, "-q")[2] == ""
+
+
+def test_the_entries_are_listed_shown_and_pruned(call: Call, tmp_path: Path) -> None:
+    args = ("run", "vector-add", "--topology", "tiny", "--cached", "--json", "-p", "n=64")
+    result = json.loads(call(*args)[1])
+    assert result["from_cache"] is False and json.loads(call(*args)[1])["from_cache"] is True
+    listed = json.loads(call("cache", "list", "--json")[1])
+    assert (listed["schema"], listed["folder"], listed["most_bytes"]) == (
+        "kernbench.cache-entries/1", str(tmp_path / "cache"), 2 << 30,
+    )  # fmt: skip
+    assert listed["bytes"] == sum(each["bytes"] for each in listed["entries"])
+    (run,) = (each for each in listed["entries"] if each["about"]["kind"] == "run")
+    code, out, _ = call("cache", "list")
+    assert re.search(rf"^{run['key'][:12]}  run +vector-add on tiny n=64 .* now$", out, re.MULTILINE)
+    assert f"\n\n{len(listed['entries'])} entries, " in out
+    code, out, _ = call("cache", "show", run["key"][:6])
+    assert code == 0 and f"key: {run['key']}\n" in out and "name: vector-add on tiny\n" in out
+    assert f"op_log_sha256: {result['op_log_sha256']}\n" in out and "parts, configuration: " in out
+    shown = json.loads(call("cache", "show", run["key"], "--json")[1])
+    assert shown == {"schema": "kernbench.cache-entry/1", **run}
+    assert call("cache", "prune", "--older", "1 day")[1].startswith("removed 0 entries of 0 B; ")
+    pruned = json.loads(call("cache", "prune", "--all", "--json")[1])
+    assert pruned == {"schema": "kernbench.cache-pruned/1", "removed": len(listed["entries"]),
+                      "removed_bytes": listed["bytes"], "kept": 0, "kept_bytes": 0}  # fmt: skip
+    assert call("cache", "list")[1] == f"0 entries, 0 B of at most 2 GiB, in {tmp_path / 'cache'}\n"
+
+
+@pytest.mark.parametrize(
+    "args, told",
+    [
+        (("show", "abc"), "the key must be given by 4 characters of it or more, not by 'abc'."),
+        (("show", "abcd"),
+         "the key must begin a key that is kept, and 'abcd' does not; 'kernbench cache list' lists them."),
+        (("prune", "--older", "3"),
+         "option --older must be a time with its unit, s, min, h, day, days, week, weeks, as '30 days', not '3'."),
+        (("prune", "--keep", "3 apples"), "option --keep must be a size, not '3 apples'."),
+        (("prune", "--all", "--keep", "1 MB"), "--all removes everything; leave out --keep and --older, or --all."),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)  # fmt: skip
+def test_wrong_options_are_told(call: Call, args: tuple[str, ...], told: str) -> None:
+    code, out, err = call("cache", *args)
+    assert (code, out) == (2, "") and err.startswith(f"error: {told}")
