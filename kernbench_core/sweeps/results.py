@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_core.sweeps.axes import short_names, value_text
 from kernbench_core.sweeps.objectives import parse_objective
@@ -37,7 +37,7 @@ class SweepResult:
     plan: SweepPlan
     records: tuple[Mapping[str, Any], ...]
     folder: Path | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), eq=False)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -143,6 +143,8 @@ class SweepSession:
             told: dict[str, Any] = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
             if sweep.plan.fidelity is not None:
                 told["fidelity"] = [each.to_json() for each in fidelity_errors(sweep)]
+            if sweep.notes:
+                told["notes"] = list(sweep.notes)
             click.echo(json_text({**told, "counts": counts, "points": sweep.rows}))
         else:
             self._sum_up(sweep)

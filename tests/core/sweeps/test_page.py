@@ -249,5 +249,6 @@ def test_what_was_screened_is_the_best_of_nothing() -> None:
     assert page.moved_by == alone.moved_by and page.moved_of.endswith(" They are of the points as they were screened.")
     assert page.notes == [
         "a note",
-        "Screened against in full, time: rank correlation 1.00, error 48.81% (median), 50.00% (largest), over 2 points.",
+        "Screened against in full, time: rank correlation 1.00, error 48.81% (median), 50.00% (largest), over 2 "
+        "points.",
     ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import itertools
 import json
 import logging
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,7 +81,8 @@ def searched(
     plan = SweepPlan(bench="x", axes=of or axes(), search=method, seed=seed, objectives=("t", "a")[: len(maximise)])
     with open_sweep(folder, plan) as opened:
         parsed = parse_search(method)
-        study = PointStudy(folder / JOURNAL, parsed, plan.axes, maximise, seed)
+        with opened.writing():
+            study = PointStudy(folder / JOURNAL, parsed, plan.axes, maximise, seed)
         outcome = PointSearch(
             opened,
             study,
@@ -278,6 +281,36 @@ def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     executor = Analytic()
     assert searched(tmp_path / "s", "random:10", executor)[1] == wanted
     assert executor.ran == []
+
+
+@pytest.mark.parametrize("whole", [0, 1, 3])
+def test_a_full_disk_ends_a_search_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    """At any write of the journal, of which a part may come to the disk; with room it goes on."""
+    _, wanted = searched(tmp_path / "whole", "nsga2:16", Analytic())
+    written = 0
+
+    def fsync(file: int) -> None:
+        nonlocal written
+        if Path(f"/proc/self/fd/{file}").readlink().name == JOURNAL:
+            written += 1
+            if written > whole:
+                os.ftruncate(file, os.fstat(file).st_size - 40)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        first = Analytic()
+        with pytest.raises(UsageError) as caught:
+            searched(tmp_path / "s", "nsga2:16", first)
+    assert str(caught.value) == (
+        f"the folder of the sweep, '{tmp_path}/s', must be writable, and that failed with 'No space left on device'; "
+        "all points recorded so far are whole: make room, and go on with --resume."
+    )
+    rest = Analytic()
+    assert searched(tmp_path / "s", "nsga2:16", rest)[1] == wanted
+    assert len(first.ran) + len(rest.ran) == len(wanted)
 
 
 def test_optuna_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
