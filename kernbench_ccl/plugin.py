@@ -92,6 +92,7 @@ def kernbench_collectives() -> list[CollectiveEntry]:
 def kernbench_benches() -> list[BenchEntry]:
     """Return the benches whose ranks work together."""
     return [
+        BenchEntry("collective", "kernbench_ccl.benches.collective:bench"),
         BenchEntry("tp-mlp", "kernbench_ccl.benches.tp_mlp:bench"),
         BenchEntry("moe-all-to-all", "kernbench_ccl.benches.moe_all_to_all:bench"),
         BenchEntry("dp-gradients", "kernbench_ccl.benches.dp_gradients:bench"),

@@ -81,6 +81,7 @@ BENCHES: Mapping[str, Mapping[str, Any]] = {
     "attention": {
         "model": "gpt2", "tokens": 32, "heads": 4, "kv_heads": 2, "head_dim": 32, "tile_q": 16, "tile_k": 16,
     },
+    "collective": {"size": "6 KiB", "algo": "ring"},
     "dp-gradients": {"tokens": 64, "hidden": 32, "layers": 3, "communication_pes": 1},
     "gemm": {"M": 96, "N": 128, "K": 160, **_TILES},
     "gemm-composite": {"M": 96, "N": 128, "K": 160, **_TILES},
@@ -97,7 +98,7 @@ BENCHES: Mapping[str, Mapping[str, Any]] = {
     "vector-add": {"n": 5000, "block": 256},
 }  # fmt: skip
 """Every registered bench, with shapes that give each PE something to do, and some more than others."""
-RANKS = ("dp-gradients", "moe-all-to-all", "tp-mlp")
+RANKS = ("collective", "dp-gradients", "moe-all-to-all", "tp-mlp")
 """Benches of several ranks, which `tiny` has not by itself."""
 COLLECTIVES = (
     ("all_reduce", "ring", {}),

@@ -123,6 +123,6 @@ def _number(name: str, value: float | None) -> str:
     """Write a figure; of a time that is one, with its unit."""
     if value is None:
         return "-"
-    if name in ("time", "time_ns"):
+    if name == "time" or name.endswith("_ns"):
         return format_time(value)
     return f"{value:.4g}" if abs(value) < 1e4 else format_count(value)
