@@ -9,7 +9,8 @@ from attrs import define, field
 
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.sweeps.axes import short_names, value_text
-from kernbench_core.sweeps.objectives import flat, may_be_figure
+from kernbench_core.sweeps.objectives import flat
+from kernbench_core.sweeps.objectives.figures import KNOWN
 from kernbench_core.sweeps.plan import SweepPlan, params_of, settings_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def with_short_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by name, and by the shortest ends of names that tell them apart, but for names of figures."""
     shorts = zip(short_names(values), values, strict=True)
-    return {**{short: values[name] for short, name in shorts if not may_be_figure(short)}, **values}
+    return {**{short: values[name] for short, name in shorts if short not in KNOWN}, **values}
 
 
 @define
