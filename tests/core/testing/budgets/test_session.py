@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 
 import pytest
 
@@ -167,3 +169,94 @@ def test_all_kinds_of_tests(inner: Inner) -> None:
         "",
         "test_k.py:57: UsageError",
     ]
+
+
+GOLDENS = """
+def test_one(kernbench):
+    kernbench.golden(ran(kernbench))
+
+def test_two(kernbench):
+    kernbench.golden(ran(kernbench, n=4))
+"""
+
+
+def test_goldens_are_made_held_and_listed(inner: Inner) -> None:
+    """Made when asked, held to from then on, and left where they are when their tests are gone."""
+    inner.write(BENCH, GOLDENS)
+    absent = inner.run("-k", "one")
+    command = "pytest test_k.py::test_one --kernbench-update"
+    said = f"bench on a mapping has no golden, as 'goldens/test_k/test_one.json' is not there. Write it: {command}\n"
+    assert failure(absent, "test_one") == said
+    inner.run("--kernbench-update").assert_outcomes(passed=2)
+    made = goldens(inner)
+    assert list(made) == ["test_one.json", "test_two.json"]
+    same = inner.run("-W", "error")
+    same.assert_outcomes(passed=2)
+    assert section(same) == []
+    again = inner.run("--kernbench-update")
+    assert section(again) == ["goldens: 0 new, 0 rewritten, 2 as they were"]
+    inner.write(BENCH, GOLDENS.replace("test_two", "test_three"))
+    listed = ["goldens that no test asked for; remove those that nobody needs:", "  goldens/test_k/test_two.json"]
+    assert section(inner.run("-k", "one")) == listed
+    assert section(inner.run("test_k.py::test_one")) == []
+    assert goldens(inner) == made
+
+
+@pytest.mark.slow
+def test_wherever_pytest_is_called_paths_lead_to_the_files(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From another folder, and with another root; goldens lie beside their tests."""
+    inner.write(BENCH, GOLDENS, name="kernels/test_k.py")
+    here = inner.folder / "some where"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    found = inner.run("../kernels", "-k", "one", "--rootdir", str(inner.folder / "kernels"))
+    command = "pytest ../kernels/test_k.py::test_one --kernbench-update"
+    golden = "../kernels/goldens/test_k/test_one.json"
+    said = f"bench on a mapping has no golden, as {golden!r} is not there. Write it: {command}\n"
+    assert failure(found, "test_one") == said
+    found = inner.run("../kernels", "-k", "one", "--rootdir", str(here), "--kernbench-update")
+    assert section(found) == ["goldens: 1 new, 0 rewritten, 0 as they were", f"  {golden}: new"]
+    inner.run("../kernels", "-k", "one", "--rootdir", str(inner.folder)).assert_outcomes(passed=1, deselected=1)
+
+
+def test_reports_are_printed_or_written(inner: Inner) -> None:
+    """When all tests are over; one that cannot be written then is told, and fails the session."""
+    inner.write(BENCH, BUDGETS)
+    found = inner.run("--kernbench-report", "md", "--kernbench-json", "out/figures.json")
+    table = section(found)
+    said = "Figures: 12, beyond their budgets: 4. Runs: 4, otherwise than their goldens: 0."
+    assert table[:3] == ["### kernbench", "", said]
+    assert "| `test_k.py::test_beyond (run 1)` | `ops` | 2 | from 3 to 4 **beyond** |  |  |" in table
+    written = json.loads((inner.folder / "out" / "figures.json").read_text())
+    assert written[0] == {
+        "name": "test_k.py::test_beyond (run 1) time_ns", "unit": "ns", "value": 575.5334625244141,
+        "extra": "bench on a mapping\nbudget: at most 100 ns",
+    }  # fmt: skip
+    inner.write(BENCH, "def test_a(kernbench):\n    __import__('pathlib').Path('late').write_text('')\n")
+    found = inner.run("--kernbench-report", "md=late/report.md")
+    file = inner.folder / "late" / "report.md"
+    assert found.ret == pytest.ExitCode.TESTS_FAILED
+    assert section(found) == [f"file {str(file)!r} must be in a folder that can be written: Not a directory."]
+
+
+def test_options_that_are_wrong_are_told_before_any_test(inner: Inner) -> None:
+    inner.write("def test_a():\n    pass\n")
+    found = inner.run("--kernbench-report", "html")
+    assert found.ret == pytest.ExitCode.USAGE_ERROR
+    assert found.stderr.lines[:1] == ["ERROR: --kernbench-report must be md or md=FILE, not 'html'. Known: md."]
+
+
+@pytest.mark.slow
+def test_processes_and_hash_seeds_change_nothing(inner: Inner) -> None:
+    """Goldens and reports are the same bytes, however many processes ran the tests, in whatever order."""
+    inner.write(BENCH, KINDS, GOLDENS, BUDGETS)
+    reports = ("--kernbench-report", "md=report.md", "--kernbench-json", "figures.json", "-W", "error")
+    seen = []
+    for seed, args in (("0", ()), ("1", ("-n", "2")), ("2", ("-p", "no:xdist"))):
+        shutil.rmtree(inner.folder / "goldens", ignore_errors=True)
+        found = inner.run_apart("--kernbench-update", *reports, *args, PYTHONHASHSEED=seed)
+        assert section(found)[0] == "goldens: 7 new, 0 rewritten, 0 as they were"
+        texts = [(inner.folder / name).read_text() for name in ("report.md", "figures.json")]
+        seen.append((section(found), goldens(inner), *texts))
+    assert len(seen[0][1]) == 7
+    assert seen[0] == seen[1] == seen[2]
