@@ -37,8 +37,12 @@ def what_changed(compared: RunComparison) -> list[str]:
 
 def changed_in_short(compared: RunComparison) -> str:
     """Say the same in a line, without lines of kernels and values of keys: "kernel gemm.py:kernel, model acme.unit"."""
-    words = {"sources": "kernel or bench", "models": "model", "params": "parameter", "plugins": "plug-in"}
-    found = [f"{words.get(each.sort, each.sort)} {each.name}" for each in compared.causes]
+    words = {"sources": "bench", "models": "model", "params": "parameter", "options": "option", "plugins": "plug-in"}
+    found = [
+        f"{'kernel' if each.sort == 'sources' and ':' in each.name else words.get(each.sort, each.sort)} {each.name}"
+        for each in compared.causes
+        if each.sort != "versions"
+    ]
     return _listed(found)
 
 

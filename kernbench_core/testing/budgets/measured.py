@@ -17,8 +17,8 @@ _NO_NUMBERS: Final = ("verified",)
 #: What is the simulator's own, follows from rounding, or is reported by a bench: it may differ from machine to machine.
 _NOT_HELD: Final = ("events", "max_abs_error")
 _FAMILIES_NOT_HELD: Final = ("mean_utilisation.", "rows.")
-#: How many resources, ops and lines are told.
-_MOST: Final = 4
+#: How many resources are told, and how many kernel lines.
+_MOST: Final = 3
 
 
 def limited_figures(result: RunResult) -> dict[str, float | int | None]:
@@ -45,7 +45,7 @@ def held_figures(figures: Figures) -> dict[str, float | int | None]:
 
 
 def where_it_went(result: RunResult) -> Iterator[str]:
-    """Say where the time of a run went: its phases, and what was busiest."""
+    """Say where the time of a run went: its phases, what was busiest, and the kernel lines whose ops took longest."""
     phases = sorted(result.phases.items(), key=lambda each: -each[1])
     yield "Where the time went:"
     for name, ns in phases:
@@ -54,3 +54,6 @@ def where_it_went(result: RunResult) -> Iterator[str]:
     for use in result.busiest[:_MOST]:
         alike = f", {use.alike} alike" if use.alike > 1 else ""
         yield f"  {use.name}: busy {exact(use.busy_ns)} ns ({use.utilisation:.1%}{alike})".replace("%", " %")
+    lines = zip(*(result.lines[name].tolist() for name in ("ns", "ops", "file", "line", "text")), strict=True)
+    for ns, ops, file, line, text in sorted(lines, reverse=True)[:_MOST]:
+        yield f"  {file}:{line}: {exact(ns)} ns in {ops} ops: {text}"
