@@ -20,6 +20,8 @@ _FORMS: Final = {"_ns": "time", "_bytes": "bytes", "_gb_per_s": "bandwidth"}
 _QUANTITIES: Final = {"time": "time", "size": "bytes", "bandwidth": "bandwidth"}
 #: How records write floats that JSON has not.
 _NOT_FINITE: Final = ("inf", "-inf", "nan")
+#: Figures below, of which no more than six digits are shown, take half of the room.
+_LARGE: Final = 1e30
 #: From this factor between the largest and the smallest figure on they stand apart by factors.
 _WIDE: Final = 100.0
 
@@ -110,7 +112,9 @@ def _figures(role: str, name: str, values: Sequence[Any]) -> dict[str, Any]:
     numbers = np.array([_figure(value) for value in values], np.float64)
     usual = numbers[np.isfinite(numbers)]
     wide = usual.size > 0 and usual.min() > 0 and usual.max() / usual.min() >= _WIDE
-    return {"name": name, "role": role, "form": figure_form(name), "numbers": packed(numbers), "log": bool(wide)}
+    short = role == "figure" and (usual.size == 0 or np.abs(usual).max() < _LARGE)
+    kept = packed(numbers.astype(np.float32) if short else numbers)
+    return {"name": name, "role": role, "form": figure_form(name), "numbers": kept, "log": bool(wide)}
 
 
 def figure_form(name: str) -> str:

@@ -17,6 +17,8 @@ from tests.core.report.test_page import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 POINTS = "kernbench.run(0).points"
+#: The table and the drawings follow what is kept at the next frame.
+FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))))"
 Opened = Callable[..., Any]
 
 
@@ -42,6 +44,7 @@ def written(folder: Path, page: SweepPage, name: str = "sweep") -> Path:
 def rows(page: Any) -> list[int]:
     """Return the numbers of the points in the table, over all of its pages."""
     found: list[int] = []
+    page.evaluate(FRAME)
     page.locator("[aria-label='First rows']").evaluate("button => button.click()")
     while True:
         found += [int(text) for text in page.locator(".table .open").all_inner_texts()]
@@ -52,7 +55,8 @@ def rows(page: Any) -> list[int]:
 
 
 def kept(page: Any) -> list[int]:
-    """Return the points that the filter keeps."""
+    """Return the points that the filter keeps, once all is drawn."""
+    page.evaluate(FRAME)
     found: list[int] = page.evaluate(f"[...{POINTS}.kept.keys()].filter((i) => {POINTS}.kept[i])")
     return found
 

@@ -12,7 +12,14 @@ kernbench.parallel = (element, points, run) => {
   const ground = make("div", { class: "ground" }, canvas);
   element.append(ground);
   let place = null; // of the drawing: width, height, whether axes lie
+  const [all, lines] = [make("canvas"), make("canvas")]; // all lines in grey; those that are kept over them
+  let stale = []; // which of both must be drawn anew
+  let moving = 0; // while a brush moves only some of many lines are drawn
   const paint = kernbench.soon(draw);
+  const anew = (...which) => () => {
+    stale = [...new Set([...stale, ...which])];
+    paint();
+  };
 
   for (const axis of axes) {
     const { column } = axis;
@@ -24,6 +31,7 @@ kernbench.parallel = (element, points, run) => {
         axis.log = !axis.log;
         button.setAttribute("aria-pressed", String(axis.log));
         axis.scale = new kernbench.Scale(column, points.count, axis.log);
+        anew("all")();
         set(axis, 0, 1);
       });
       axis.name.append(button);
@@ -51,6 +59,11 @@ kernbench.parallel = (element, points, run) => {
     event.preventDefault();
     if (now[0] <= now[1]) set(axis, ...now);
   }
+  function move(axis, from, to) {
+    clearTimeout(moving);
+    moving = setTimeout(() => { moving = 0; anew("lines")(); }, 150);
+    set(axis, from, to);
+  }
   function set(axis, from, to) {
     [axis.from, axis.to] = [Math.max(0, from), Math.min(1, to)];
     points.brush(axis.column, axis.scale, axis.from, axis.to);
@@ -73,6 +86,7 @@ kernbench.parallel = (element, points, run) => {
       axis.name.style.top = `${y}px`;
       axis.name.style.width = lying ? "100%" : `${Math.min(apart, size[0]) - 6}px`;
     }
+    stale = ["all", "lines"];
     draw();
   }
   const cross = (n) => (place.lying ? 46 + n * place.apart : 60 + n * place.apart);
@@ -89,30 +103,42 @@ kernbench.parallel = (element, points, run) => {
   }
   function draw() {
     if (place === null) return;
-    const context = kernbench.sized(canvas, place.width, place.height);
     const kept = points.keptCount;
-    lines(context, kept);
+    if (stale.includes("all") && kept < points.count) {
+      drawAll();
+      stale = ["lines"];
+    }
+    if (stale.includes("lines")) drawKept(kept);
+    stale = stale.filter((each) => each === "all");
+    const context = kernbench.sized(canvas, place.width, place.height);
+    context.drawImage(lines, 0, 0, place.width, place.height);
+    if (run.point !== null && run.point !== undefined) {
+      context.lineJoin = "round";
+      context.lineWidth = 3.5;
+      context.strokeStyle = kernbench.css("--kb-c5");
+      stroke(context, run.point);
+    }
     marks(context);
     for (const axis of axes) handles(axis);
   }
-  function lines(context, kept) {
+  function drawAll() {
+    const context = kernbench.sized(all, place.width, place.height);
+    context.strokeStyle = kernbench.css("--kb-rule");
+    context.globalAlpha = points.count > 1000 ? 0.25 : 0.6;
+    const each = Math.ceil(points.count / 3000);
+    for (let i = 0; i < points.count; i += each) stroke(context, i);
+  }
+  function drawKept(kept) {
+    const context = kernbench.sized(lines, place.width, place.height);
+    if (kept < points.count) context.drawImage(all, 0, 0, place.width, place.height);
     context.lineJoin = "round";
-    if (kept < points.count) {
-      context.strokeStyle = kernbench.css("--kb-rule");
-      context.globalAlpha = points.count > 1000 ? 0.25 : 0.6;
-      for (let i = 0; i < points.count; i++) if (!points.kept[i]) stroke(context, i);
-    }
-    context.globalAlpha = kept > 3000 ? 0.25 : kept > 300 ? 0.5 : 0.85;
+    const each = moving ? Math.ceil(kept / 1000) : 1;
+    context.globalAlpha = kept / each > 3000 ? 0.25 : kept / each > 300 ? 0.5 : 0.85;
     context.lineWidth = kept > 300 ? 1 : 1.6;
     for (const [colour, some] of kernbench.shades(points, run.colour.scale)) {
       context.strokeStyle = colour;
-      for (const i of some) stroke(context, i);
+      for (let n = 0; n < some.length; n += each) stroke(context, some[n]);
     }
-    context.globalAlpha = 1;
-    if (run.point === null || run.point === undefined) return;
-    context.lineWidth = 3.5;
-    context.strokeStyle = kernbench.css("--kb-c5");
-    stroke(context, run.point);
   }
   function stroke(context, i) {
     context.beginPath();
@@ -184,10 +210,15 @@ kernbench.parallel = (element, points, run) => {
     const handle = axes.flatMap((axis) => axis.handles.map((each, end) => [each, axis, end])).find(([each]) => each === event.target);
     const axis = handle ? handle[1] : begun.axis;
     const other = handle ? [handle[1].to, handle[1].from][handle[2]] : begun.at;
+    let last = null;
+    const follow = kernbench.soon(() => {
+      const { at } = under(last);
+      move(axis, Math.min(at, other), Math.max(at, other));
+    });
     const moved = (now) => {
       if (axis === null || Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < 4) return;
-      const { at } = under(now);
-      set(axis, Math.min(at, other), Math.max(at, other));
+      last = now;
+      follow();
     };
     const ended = (now) => {
       ground.removeEventListener("pointermove", moved);
@@ -218,11 +249,12 @@ kernbench.parallel = (element, points, run) => {
     }
     if (nearest !== null) run.set("point", nearest, null);
   }
-  for (const what of ["kept", "point", "colour"]) run.on(what, paint);
+  run.on("point", paint);
+  for (const what of ["kept", "colour"]) run.on(what, anew("lines"));
   // Give the axes back what the filter was cleared of.
   run.on("kept", () => {
     for (const axis of axes) if (!points.brushes.has(axis.column) && (axis.from > 0 || axis.to < 1)) [axis.from, axis.to] = [0, 1];
   });
-  window.addEventListener("kernbench-theme", paint);
+  window.addEventListener("kernbench-theme", anew("all", "lines"));
   new ResizeObserver(layout).observe(element);
 };

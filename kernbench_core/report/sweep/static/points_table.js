@@ -101,7 +101,7 @@ kernbench.pointsTable = (element, points, run) => {
     arrange();
   });
   all.addEventListener("change", fill);
-  run.on("kept", arrange);
+  run.on("kept", kernbench.soon(arrange));
   run.on("point", (i) => {
     const before = top;
     if (i !== null && rows.indexOf(i) >= 0) top = Math.floor(rows.indexOf(i) / many) * many;

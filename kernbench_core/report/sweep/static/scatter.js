@@ -95,7 +95,7 @@ kernbench.scatter = (element, points, run) => {
     place = { width, height: Math.max(240, Math.min(440, 0.62 * width)) };
     const context = kernbench.sized(canvas, place.width, place.height);
     frame(context);
-    const wide = points.count > 2000 ? 2 : points.count > 300 ? 2.8 : 4;
+    const wide = points.count > 2000 ? 1.5 : points.count > 300 ? 2.8 : 4;
     context.fillStyle = kernbench.css("--kb-rule");
     for (let i = 0; i < points.count; i++) if (!points.kept[i]) dot(context, i, wide);
     for (const [colour, some] of kernbench.shades(points, run.colour.scale)) {
@@ -115,6 +115,10 @@ kernbench.scatter = (element, points, run) => {
   // A point, or a cross at the edge where one of its values is none.
   function dot(context, i, wide) {
     const [x, y] = xy(i);
+    if (drawn(i) && points.count > 2000) {
+      context.fillRect(x - wide, y - wide, 2 * wide, 2 * wide);
+      return;
+    }
     if (drawn(i)) {
       context.beginPath();
       context.arc(x, y, wide, 0, 7);
