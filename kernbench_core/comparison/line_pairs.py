@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kernbench_core.comparison.figures import FigureTable
 
 #: What both are called together, and the name in each, None where it has no such thing.
 NamePair: TypeAlias = tuple[str, str | None, str | None]
 #: Lines of a diff around what changed, and of a whole diff.
-_AROUND, _MOST = 2, 60
+_AROUND: Final = 2
+_MOST: Final = 60
+#: Lines in a row that may be rewritten ones, and the share of its words that such a line keeps.
+_REWRITTEN: Final = 100
+_LEAST: Final = 0.5
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
 def paired_names(before: FigureTable, after: FigureTable) -> Iterator[NamePair]:
@@ -24,7 +32,7 @@ def paired_names(before: FigureTable, after: FigureTable) -> Iterator[NamePair]:
 
 
 def paired_lines(before: FigureTable, after: FigureTable) -> Iterator[NamePair]:
-    """Pair kernel lines, `file:number`: file by file, in order, by what they say; one that was rewritten by its place.
+    """Pair kernel lines, `file:number`: file by file, in order, by what they say; one that was rewritten by its words.
 
     A file that only one of the two has is the new name of the only one that the other has.
     """
@@ -62,19 +70,51 @@ def _number(name: str) -> int:
 
 def _of_file(before: FigureTable, after: FigureTable, old: Sequence[str], new: Sequence[str]) -> Iterator[NamePair]:
     said = [before.about.get(name, "") for name in old], [after.about.get(name, "") for name in new]
-    for first, end, begin, stop in _stretches(*said):
-        together = min(end - first, stop - begin)
-        for one, other in zip(old[first:end], new[begin:stop], strict=False):
-            yield _both(one, other), one, other
-        yield from ((name, name, None) for name in old[first + together : end])
-        yield from ((name, None, name) for name in new[begin + together : stop])
+    pairs = _pairs(*said)
+    for first, second in pairs:
+        yield _both(old[first], new[second]), old[first], new[second]
+    taken = {first for first, _ in pairs}, {second for _, second in pairs}
+    yield from ((name, name, None) for at, name in enumerate(old) if at not in taken[0])
+    yield from ((name, None, name) for at, name in enumerate(new) if at not in taken[1])
 
 
-def _stretches(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
-    """Return which stretches of two lists of texts belong together, the same ones when the lists are exchanged."""
+def _pairs(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return which texts of two lists belong together, in order; the same ones when the lists are exchanged."""
     if new < old:
-        return [(first, end, begin, stop) for begin, stop, first, end in _stretches(new, old)]
-    return [codes[1:] for codes in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()]
+        return [(first, second) for second, first in _pairs(new, old)]
+    found: list[tuple[int, int]] = []
+    for kind, first, end, begin, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            found += zip(range(first, end), range(begin, stop), strict=True)
+        elif kind == "replace":
+            alike = _alike(old[first:end][:_REWRITTEN], new[begin:stop][:_REWRITTEN])
+            found += [(first + one, begin + other) for one, other in alike]
+    return found
+
+
+def _alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return which rewritten lines are which, in order, so that together they have the most words in common."""
+    words = [[Counter(_WORD.findall(text)) for text in texts] for texts in (old, new)]
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    share = [[_shared(one, other) for other in words[1]] for one in words[0]]
+    for i, j in itertools.product(reversed(range(len(old))), reversed(range(len(new)))):
+        best[i][j] = max(best[i + 1][j], best[i][j + 1], share[i][j] + best[i + 1][j + 1])
+    found, i, j = [], 0, 0
+    while i < len(old) and j < len(new):
+        if share[i][j] and best[i][j] == share[i][j] + best[i + 1][j + 1]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _shared(one: Counter[str], other: Counter[str]) -> float:
+    """Return which share of their words two lines have in common; 0 where that is too few for one line rewritten."""
+    share = 2 * (one & other).total() / max(1, one.total() + other.total())
+    return share if share >= _LEAST else 0.0
 
 
 def _both(one: str, other: str) -> str:

@@ -69,10 +69,16 @@ def unknown_section(unknown: Mapping[str, str]) -> list[str]:
 
 def cause_line(cause: ChangedInput) -> str:
     """Say in a line what was run otherwise."""
+    name, before, after = cause_texts(cause)
+    return f"{name}: {before} → {after}"
+
+
+def cause_texts(cause: ChangedInput) -> tuple[str, str, str]:
+    """Say what was run otherwise, what that was, and what it is."""
     sides = [_value(cause, side, brief) for side in ("before", "after")]
     plain = [_value(cause, side, _plain) for side in ("before", "after")]
     sides = sides if plain[0] == plain[1] else plain
-    return f"{_CAUSES.get(cause.sort, cause.sort)} {cause.name}: {sides[0]} → {sides[1]}"
+    return f"{_CAUSES.get(cause.sort, cause.sort)} {cause.name}", sides[0], sides[1]
 
 
 def figure_name(figure: str) -> str:

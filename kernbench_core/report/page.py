@@ -19,7 +19,7 @@ from kernbench_core.drawing.svg import SHAPES
 from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.package import __version__
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.report.comparison import compared
+from kernbench_core.report.comparison import compared, moved_from_first
 from kernbench_core.report.formats import FILTERS
 from kernbench_core.report.payload import script_text
 from kernbench_core.report.section import Section
@@ -79,6 +79,7 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
         parts=parts,
         scale=scale,
         compared=compared(pages) if len(pages) > 1 else (),
+        moved=moved_from_first(pages),
     )
 
 

@@ -79,7 +79,8 @@ def test_a_link_of_another_latency_is_told_first() -> None:
         "  a->b",
         "    latency 5 ns → 6 ns, +1 ns (+20.00 %)",
         "  c->d",
-        "    waited 0 ns → 900 ns, +900 ns; busy 6.4 ns → 12.8 ns, +6.4 ns (+100.00 %);",
+        "    waited 0 ns → 900 ns, +900 ns;",
+        "    busy 6.4 ns → 12.8 ns, +6.4 ns (+100.00 %);",
         "    bytes 64 B → 128 B, +64 B (+100.00 %); deliveries 1 → 2, +1 (+100.00 %)",
     ]
 
@@ -118,9 +119,9 @@ def test_lines_of_all_sorts() -> None:
         "",
         "ops, 2 moved",
         "  math mul",
-        "    only in B: time 3 ns, ops 2, bytes 0 B",
+        "    only in B: time 3 ns; ops 2; bytes 0 B",
         "  math add",
-        "    only in A: time 2 ns, ops 1, bytes 0 B",
+        "    only in A: time 2 ns; ops 1; bytes 0 B",
         "",
         "not compared: links (not known of A: run it with --links all)",
     ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.report import RunPage, render_report
-from kernbench_core.report.comparison import ComparedTime, compared, difference
+from kernbench_core.report.comparison import ComparedTime, compared, difference, moved_from_first
 from tests.core.report.test_page import result, shipped
 
 
@@ -73,3 +74,69 @@ def test_it_stands_on_pages_of_several_runs_only() -> None:
     assert cells == ["kernel add", "10 ns", "20 ns", "2.00 ×, 10 ns more"]
     assert ">&lt;b&gt;</th>" in both and 'href="#compared"' in both
     assert "compared-title" not in render_report([page("a", ("add", 0.0, 10.0))], shipped())
+
+
+LINKS = {"kind": ["wire"], "gb_per_s": [10.0], "bytes": [64], "deliveries": [1], "waited_ns": [0.0]}
+
+
+def moved(first: RunPage, *others: RunPage) -> str:
+    """Return what a page of runs says of what moved, without its elements."""
+    text = render_report([first, *others], shipped())
+    parts = re.findall(r'<article class="moved">(.*?)</article>', text, re.DOTALL)
+    assert len(parts) == len(others)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", " ".join(parts)))
+
+
+def test_what_moved_stands_below_the_times() -> None:
+    """What was run otherwise, and each sort of things in a table of its own; names are text."""
+    first = page("a", links={"name": ["x->y"], "latency_ns": [5.0], "busy_ns": [1.5], **LINKS})
+    hostile = {"name": ["x->y"], "latency_ns": [6.0], "busy_ns": [2.5], **LINKS, "kind": ["<i>"]}
+    other = page("<b>", links=hostile, params={"n": 8}, hazards=[], total_ns=100.0)
+    told = moved(first, other)
+    assert "total time 100 ns, the same" in told and "A is a, B is &lt;b&gt;." in told
+    assert "parameter n 3 8" in told
+    assert "Links: 1 moved what latency busy x → y &lt;i&gt; 5 ns → 6 ns +1 ns (+20.00 %) 1.5 ns → 2.5 ns" in told
+    assert "not compared: critical path, places on the critical paths of launches (not known of A and B" in told
+
+
+def test_each_run_is_compared_with_the_first() -> None:
+    """Under its name; the same run moved nothing, and has no table."""
+    one, two = page("a"), page("b", total_ns=50.0, phases={"kernel": 50.0})
+    told = moved(one, two, page("c"))
+    assert "What moved: b total time 100 ns → 50 ns, -50 ns (-50.00 %)" in told
+    assert "What moved: c the same: 100 ns, and no figure moved" in told
+
+
+def test_both_critical_paths_have_one_scale() -> None:
+    """A bar each, as long as it took; the longest parts first, and all others together."""
+    parts = [(f"p{at}", 10.0 * (at == 0) + 1.0) for at in range(12)]
+    where = [{"phase": "kernel", "sort": "read", "kind": kind, "ns": ns, "waited_at": None} for kind, ns in parts]
+    nothing: dict[str, Any] = {"ledger": [], "queueing": [], "launches": [], "filling": [],
+                               "utilisation": {"bin_ns": 1.0, "kinds": []}}  # fmt: skip
+    pages = []
+    for name, by in (("a", 1.0), ("b", 2.0)):
+        explain = {"where": [{**each, "ns": each["ns"] * by} for each in where], **nothing}
+        pages.append(page(name, explain=explain, total_ns=22.0 * by, phases={"kernel": 22.0 * by}))
+    (found,) = moved_from_first([attrs.evolve(each) for each in pages])
+    assert [(part.name, part.before, part.after) for part in found.path] == [
+        ("kernel · read · p0", 11.0, 22.0),
+        *((f"kernel · read · {kind}", 1.0, 2.0) for kind in ("p1", "p10", "p11", "p2", "p3", "p4")),
+        ("5 others", 5.0, 10.0),
+    ]
+    widths = [sum(float(w) for w in re.findall(r'width="([\d.]+)" height="22"', bar)) for bar in found.bars]
+    assert widths == pytest.approx([320.0, 640.0], abs=0.1)
+    assert "Critical path of the whole run, before and after" in moved(*pages)
+
+
+def test_of_many_things_some_are_listed() -> None:
+    """With how many are not; of their kind there is one."""
+    count = 230
+    links = [
+        {"name": [f"l{at}" for at in range(count)], "kind": ["wire"] * count, "gb_per_s": [1.0] * count,
+         "latency_ns": [1.0] * count, "bytes": [0] * count, "deliveries": [0] * count, "waited_ns": [0.0] * count,
+         "busy_ns": [float(at * by) for at in range(count)]}
+        for by in (1, 2)
+    ]  # fmt: skip
+    told = moved(page("a", links=links[0]), page("b", links=links[1]))
+    assert "Links: 229 moved" in told and "29 more moved less; kernbench diff --json lists all." in told
+    assert told.count(" wire ") == 200 + 1 and "194 more" in told
