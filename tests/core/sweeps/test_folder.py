@@ -45,7 +45,9 @@ def test_what_is_put_is_read_in_the_order_of_the_points(tmp_path: Path) -> None:
     found = read_sweep(first)
     assert found.plan == PLAN and list(found.records) == records() and found.folder == first
     names = sorted(each.name for each in first.iterdir())
-    assert names == ["points", "sweep.json", "sweep.lock", "table.csv", "table.jsonl"]
+    assert [name for name in names if name != "table.parquet"] == [
+        "points", "sweep.json", "sweep.lock", "table.csv", "table.jsonl",
+    ]  # fmt: skip
     for name in ("table.csv", "table.jsonl"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
     assert [json.loads(line) for line in (first / "table.jsonl").read_text().splitlines()] == found.rows
