@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kernbench_core.host.sources import file_and_function
+from kernbench_core.sweeps.axes import TOPOLOGY
 from kernbench_core.sweeps.evaluate import job_of
 from kernbench_core.sweeps.executors.base import Executor, PointJob
 from kernbench_core.sweeps.folder import SweepFolder
@@ -16,6 +17,9 @@ from kernbench_core.sweeps.plan import TRITON, SweepPlan
 from kernbench_core.sweeps.points import SweepPoint
 from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.sweeps.table import write_tables
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
 
 Coming: TypeAlias = Callable[[Sequence[SweepPoint]], None]
 """Called with points when it is known that they are of a sweep."""
@@ -73,12 +77,19 @@ def is_failed(record: Mapping[str, Any]) -> bool:
     return record["status"] not in ("ok", "wrong")
 
 
-def digests_of(plan: SweepPlan) -> dict[str, str]:
-    """Return the SHA-256, in hex, of each file that a plan names and that is there."""
-    topology = plan.axis("topology")
+def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
+    """Return the SHA-256, in hex, of each file that a plan names and that is there, and of each package that computes.
+
+    Of a package whose files are changed while this process goes on, there is none.
+    """
+    from kernbench_core.cache import Cache, NotCacheable, computing_code
+
+    topology = plan.axis(TOPOLOGY)
     names: list[object] = [plan.components, plan.figures, plan.bench.removeprefix(TRITON)]
     names += [plan.topology] if topology is None else list(topology.values)
-    found = {}
+    found: dict[str, str] = {}
+    with suppress(NotCacheable):
+        found |= computing_code(plugins, Cache.of_user()).digests
     for name in filter(None, map(str, filter(None, names))):
         named = file_and_function(name)
         path = Path(name if named is None else named[0])

@@ -34,10 +34,14 @@ _TEMPORARY = ".kernbench-tmp"
 
 @frozen
 class SweepFolder:
-    """A folder that this process writes a sweep into, and nobody else does meanwhile."""
+    """A folder that this process writes a sweep into, and nobody else does meanwhile.
+
+    Of one that is not `kept` when the sweep is over no record is written.
+    """
 
     path: Path
     plan: SweepPlan
+    kept: bool = True
     _records: dict[str, dict[str, Any]] = field(factory=dict)
 
     @property
@@ -50,8 +54,9 @@ class SweepFolder:
 
         Raise UsageError where there is no room for it, or the folder cannot be written.
         """
-        with _told(self.path):
-            write_whole(self.path / _POINTS / f"{record['key']}.json", _text(record))
+        if self.kept:
+            with _told(self.path):
+                write_whole(self.path / _POINTS / f"{record['key']}.json", _text(record))
         self._records[record["key"]] = record
 
     def sweep(self) -> SweepResult:
@@ -71,11 +76,14 @@ class SweepFolder:
 
 
 @contextmanager
-def open_sweep(path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None) -> Iterator[SweepFolder]:
+def open_sweep(
+    path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None, *, kept: bool = True
+) -> Iterator[SweepFolder]:
     """Give the folder of a sweep, new or as an earlier one of the same plan left it; locked while the block runs.
 
-    `digests` are those of the files that the plan names. Raise UsageError where another sweep is at work there, and
-    where the folder holds something else: another plan, files that were changed since, records of another version.
+    `digests` are those of the files that the plan names, and of the code that computes. Raise UsageError where another
+    sweep is at work there, and where the folder holds something else: another plan, files or code that were changed
+    since, records of another version.
     """
     _check_free(path)
     with _told(path):
@@ -88,7 +96,7 @@ def open_sweep(path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = 
             _check_same(path, head)
         with _told(path):
             write_whole(path / _PLAN, _text(head))
-        yield SweepFolder(path, plan, {record["key"]: record for record in _read_records(path)})
+        yield SweepFolder(path, plan, kept, {record["key"]: record for record in _read_records(path)})
 
 
 def read_sweep(path: str | Path) -> SweepResult:

@@ -142,7 +142,8 @@ def run_planned(
         from kernbench_core.sweeps.executors.cluster import ClusterExecutor
 
         executor = ClusterExecutor.for_plan(sweep.plan, plugins, scheduler, patience_s)
-    with _folder(folder) as path, open_sweep(path, sweep.plan, digests_of(sweep.plan)) as opened:
+    digests = {} if folder is None else digests_of(sweep.plan, plugins)
+    with _folder(folder) as path, open_sweep(path, sweep.plan, digests, kept=folder is not None) as opened:
         begin(opened)
         if sweep.search is not None:
             at_once = processes or (cores() if scheduler is None else _AT_ONCE)

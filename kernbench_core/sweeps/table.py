@@ -25,7 +25,9 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def write_tables(folder: SweepFolder) -> None:
-    """Write the tables of all that is recorded in a folder."""
+    """Write the tables of all that is recorded in a folder that is kept."""
+    if not folder.kept:
+        return
     rows = folder.sweep().rows
     folder.write("table.jsonl", "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
     folder.write("table.csv", csv_text(rows).encode())

@@ -216,3 +216,13 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     temporary = f".a.json.{os.getpid()}.kernbench-tmp"
     assert done == [f"sync {temporary}", f"rename {temporary} a.json", f"sync {tmp_path.name}"]
     assert (tmp_path / "a.json").read_bytes() == b"x"
+
+
+def test_a_folder_that_is_not_kept_holds_no_record(tmp_path: Path) -> None:
+    """What is known of the points is known all the same."""
+    with open_sweep(tmp_path, PLAN, kept=False) as folder:
+        for record in records():
+            folder.put(record)
+        write_tables(folder)
+        assert list(folder.sweep().records) == records()
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["points", "sweep.json", "sweep.lock"]
