@@ -9,7 +9,6 @@ from typing import Any, Final
 import attrs
 from markupsafe import Markup
 
-from kernbench_core.report.formats import figure
 from kernbench_core.report.page import SHARED, asset, whole_page
 from kernbench_core.report.payload import script_text
 from kernbench_core.report.sweep.columns import columns, figure_form, is_ranked
@@ -17,8 +16,15 @@ from kernbench_core.report.sweep.sweep_page import MovedBy, SweepPage, SweptObje
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 _SCRIPTS: Final = ("points", "canvas", "points_table", "point", "parallel", "scatter", "sweep")
+
+
+def _plain(value: float) -> str:
+    """Write a number with six digits at most, as the page's scripts do."""
+    return f"{float(f'{value:.6g}'):,.15g}"
+
+
 _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
-    "time": format_time, "bytes": format_bytes, "bandwidth": format_bandwidth, "number": figure,
+    "time": format_time, "bytes": format_bytes, "bandwidth": format_bandwidth, "number": _plain,
 }  # fmt: skip
 #: How a point can have ended beside "ok", and the words for many.
 _ENDS: Final = {"error": "failed", "deadlock": "deadlocked", "limit": "reached a limit", "timeout": "ran out of time",

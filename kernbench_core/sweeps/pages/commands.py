@@ -43,8 +43,11 @@ def plan_at(plan: SweepPlan, record: Mapping[str, Any]) -> SweepPlan:
 
 
 def page_command(folder: str, key: str) -> str:
-    """Return the command that makes the page of a point's run, from the folder where `folder` is known by that name."""
-    return shlex.join(["kernbench", "report", folder, "--point", key])
+    """Return the command that makes the page of a point's run, "" without a folder.
+
+    It is given where `folder` is known by that name.
+    """
+    return folder and shlex.join(["kernbench", "report", folder, "--point", key])
 
 
 def _options(options: Mapping[str, Any]) -> Iterator[str]:

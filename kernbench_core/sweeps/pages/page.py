@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.plugins import load_plugins
 from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 from kernbench_core.sweeps.axes import Axis, setting_text, value_text
 from kernbench_core.sweeps.constraints import NamedValues, kept_points
@@ -44,10 +45,14 @@ _Record = Mapping[str, Any]
 
 
 def sweep_page(
-    sweep: SweepResult, folder: str, plugins: Plugins, link: Callable[[_Record], str] = lambda _: ""
+    sweep: SweepResult, folder: str = "", plugins: Plugins | None = None, link: Callable[[_Record], str] = lambda _: ""
 ) -> SweepPage:
-    """Return the page of a sweep; `folder` is what its user calls it, `link` leads to the page of a point, or is ""."""
-    planned, skipped = _counted(sweep.plan, plugins)
+    """Return the page of a sweep, for `render_sweep` of the report.
+
+    `folder` is what its user calls its folder, "" where it is not kept; `link` leads to the page of a point, or is "".
+    `plugins` are by default those that are installed.
+    """
+    planned, skipped = _counted(sweep.plan, load_plugins() if plugins is None else plugins)
     plan, records = sweep.plan, sweep.records
     objectives = [parse_objective(text) for text in plan.objectives or ("time",)]
     _, numbers, maximise = objective_table(plan, records)

@@ -70,6 +70,21 @@ def test_a_folder_is_served_until_ctrl_c(plugins: Plugins, tmp_path: Path, start
     assert ended(process, signal.SIGINT) == (0, "", "")
 
 
+@pytest.mark.slow
+def test_sweeps_are_served_beside_the_runs_that_they_keep(plugins: Plugins, tmp_path: Path, start: Started) -> None:
+    """The page of a sweep leads to the run of a point that has its page."""
+    done = kb.sweep("vector-add", "tiny", {"n": [64, 128]}, plugins=plugins, out=tmp_path / "s", processes=1)
+    assert main(["report", str(tmp_path / "s"), "--point", done.records[0]["key"]], plugins) == 0
+    process, line, address = start("web", str(tmp_path))
+    assert line == f"1 run and 1 sweep are in {tmp_path}, shown at {address} until Ctrl-C.\n"
+    kept = f"s%2Fruns%2F{done.records[0]['key'][:12]}"
+    index = got(address)
+    assert 'href="/sweep?at=s"' in index and f'href="/run?at={kept}"' in index
+    assert "<title>vector-add: 2 points – kernbench</title>" in got(f"{address}sweep?at=s")
+    assert "<title>s/runs/" in got(f"{address}run?at={kept}")
+    assert ended(process, signal.SIGINT) == (0, "", "")
+
+
 def test_a_run_is_served_while_it_goes_on_and_after_it(start: Started) -> None:
     """Its result is printed as ever; the page is the whole run then, until Ctrl-C."""
     process, line, address = start("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--web", "-q")

@@ -192,6 +192,7 @@ def test_a_point_that_failed_keeps_its_sentence_and_has_commands() -> None:
     assert again[5:] == ["--set", f"{ROWS}=16", "-p", "kind=mesh", "-p", "n=8"]
     assert show == ["kernbench", "report", "my s", "--point", sweep.records[3]["key"][:12]]
     assert page.links[3] == "3.html"
+    assert sweep_page(sweep, plugins=plugins()).commands[3] == (page.commands[3][0], "")
     assert page_of(SweepResult(plan(objectives=()), ())).objectives[0].figure == "time_ns"
 
 

@@ -73,9 +73,9 @@ kernbench.parallel = (element, points, run) => {
     const width = element.clientWidth;
     if (!width) return;
     const lying = width < 36 * parseFloat(getComputedStyle(document.documentElement).fontSize);
-    const apart = lying ? 76 : Math.max(92, (width - 120) / Math.max(1, axes.length - 1));
+    const apart = lying ? 76 : Math.max(92, (width - 140) / Math.max(1, axes.length - 1));
     const long = lying ? width - 40 : 300;
-    const size = lying ? [width, 40 + apart * axes.length] : [Math.max(width, 120 + apart * (axes.length - 1)), long + 104];
+    const size = lying ? [width, 40 + apart * axes.length] : [Math.max(width, 140 + apart * (axes.length - 1)), long + 104];
     place = { lying, apart, long, width: size[0], height: size[1] };
     ground.classList.toggle("lying", lying);
     ground.style.width = `${size[0]}px`;
@@ -89,7 +89,7 @@ kernbench.parallel = (element, points, run) => {
     stale = ["all", "lines"];
     draw();
   }
-  const cross = (n) => (place.lying ? 46 + n * place.apart : 60 + n * place.apart);
+  const cross = (n) => (place.lying ? 46 + n * place.apart : 50 + n * place.apart);
   const along = (at) => (place.lying ? 26 + (place.long - 12) * at : 52 + place.long * (1 - at));
   const xy = (n, at) => (place.lying ? [along(Number.isNaN(at) ? NONE : at), cross(n)] : [cross(n), along(Number.isNaN(at) ? NONE : at)]);
 
@@ -163,7 +163,7 @@ kernbench.parallel = (element, points, run) => {
         const [x, y] = xy(n, at);
         const text = fitted(context, told);
         const wide = context.measureText(text).width;
-        const left = place.lying ? Math.max(0, Math.min(place.width - wide, x - wide / 2)) : x + wide + 16 > place.width ? x - wide - 14 : x + 14;
+        const left = place.lying ? Math.max(0, Math.min(place.width - wide, x - wide / 2)) : x + 14;
         const top = place.lying ? y + 19 : y;
         context.fillStyle = shade;
         context.globalAlpha = 0.8;
