@@ -36,9 +36,9 @@ def computing_code(plugins: Plugins, cache: Cache, *, closely: bool = False) -> 
     Raise NotCacheable where a file was written after it had been loaded.
     """
     trees = trees_of(cache)
-    packages, files = _places(plugins)
+    packages, files, registered = _places(plugins)
     ours = frozenset(packages)
-    digests = {}
+    digests = {"what is registered": registered}
     for top in sorted(packages):
         root = root_of(top)
         if root is not None:
@@ -54,15 +54,15 @@ def _digest(trees: Trees, ours: frozenset[str], root: Path, *, whole: bool, clos
     if root.name in ours and root.name.startswith("kernbench_") and root_of(_CORE) in (root, root.parent / _CORE):
         return tree.sha256  # the libraries of kernbench's own packages are in every key
     file = None if whole else tree.file_of(root.stem)
-    parts = [tree.sha256, *files_and_libraries(trees, ours, tree, file)]
+    parts = [tree.sha256, *files_and_libraries(trees, ours, tree, file, as_loaded=True)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-_PLACES: dict[int, tuple[Plugins, frozenset[str], frozenset[str]]] = {}
+_PLACES: dict[int, tuple[Plugins, frozenset[str], frozenset[str], str]] = {}
 
 
-def _places(plugins: Plugins) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the packages, by their first names, and the files that plug-ins and their entries are in."""
+def _places(plugins: Plugins) -> tuple[frozenset[str], frozenset[str], str]:
+    """Return the packages, by their first names, the files that plug-ins are in, and a digest of what they register."""
     known = _PLACES.get(id(plugins))
     if known is None or known[0] is not plugins:
         if len(_PLACES) >= _MOST:
@@ -70,7 +70,9 @@ def _places(plugins: Plugins) -> tuple[frozenset[str], frozenset[str]]:
         files = frozenset(source.file for source in plugins.sources if source.file)
         named = {Path(file).stem for file in files}
         packages = frozenset({_CORE, *(top for top in _tops(plugins) if top not in named)})
-        known = _PLACES[id(plugins)] = plugins, packages, files
+        entries = sorted(repr(entry) for kind in OFFERS for entry in getattr(plugins, kind).values())
+        registered = hashlib.sha256("\n".join(entries).encode()).hexdigest()
+        known = _PLACES[id(plugins)] = plugins, packages, files, registered
     return known[1:]
 
 

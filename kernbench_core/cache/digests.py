@@ -42,6 +42,7 @@ _NOT_BEHAVIOUR: Final = (
     "__dataclass_params__ __match_args__ __slots__ __parameters__ __orig_bases__ __abstractmethods__ __annotations__ "
     "__annotate_func__ __annotations_cache__ __getstate__ __setstate__"
 )
+_REACHES_ALL: Final = ("eval", "exec", "globals", "__import__")
 _SKIPPED: Final = frozenset(_NOT_BEHAVIOUR.split())
 _SLOTS: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _BUILT_IN: Final = (
@@ -242,6 +243,8 @@ class Digester:
         """Take in the globals that code names, and the modules that it imports."""
         for name in facts.globals:
             self._tag("global", name)
+            if name in _REACHES_ALL and name not in names:
+                raise self._refused(f"names {name}, and so may name anything else")
             if name in names:
                 self._inside(f"'s global {name!r}", names[name])
                 if isinstance(names[name], types.ModuleType):

@@ -46,8 +46,11 @@ class Origins:
         """Return the version of a library, "" for what is none."""
         return _library(module.partition(".")[0]) or ""
 
-    def imported(self, module: str, package: str) -> Iterator[str]:
-        """Yield what tells a module that code imports, in a package: its version, or its files and what they import."""
+    def imported(self, module: str, package: str = "", *, as_loaded: bool = False) -> Iterator[str]:
+        """Yield what tells a module that code imports, in a package: its version, or its files and what they import.
+
+        With `as_loaded` raise NotCacheable where one of these was loaded before its file was written.
+        """
         for name in (module, f"{package}.{module}") if package else (module,):
             top = name.partition(".")[0]
             if not top or self.is_ours(top):
@@ -59,13 +62,17 @@ class Origins:
             root = root_of(top)
             if root is not None:
                 tree = self._trees.of(root)
-                yield from files_and_libraries(self._trees, self._ours, tree, tree.file_of(name))
+                file = tree.file_of(name)
+                yield from files_and_libraries(self._trees, self._ours, tree, file, as_loaded=as_loaded)
 
 
-def files_and_libraries(trees: Trees, ours: frozenset[str], tree: Tree, file: str | None) -> Iterator[str]:
+def files_and_libraries(
+    trees: Trees, ours: frozenset[str], tree: Tree, file: str | None, *, as_loaded: bool
+) -> Iterator[str]:
     """Yield the files that a file imports, with their digests, and the libraries, with their versions; in order.
 
-    Without a file it is all of a tree. Packages that are `ours` are left out.
+    Without a file it is all of a tree. Packages that are `ours` are left out. With `as_loaded` raise NotCacheable where
+    one of the files was written after it had been loaded.
     """
     waiting = [(tree, file)]
     seen: set[tuple[Path, str | None]] = set()
@@ -75,6 +82,8 @@ def files_and_libraries(trees: Trees, ours: frozenset[str], tree: Tree, file: st
         if (tree.root, file) in seen:
             continue
         seen.add((tree.root, file))
+        if as_loaded:
+            tree.check_loaded()
         files = list(tree.digests) if file is None else tree.imported_from(file)
         found |= {f"{tree.root.parent}/{name} {tree.digests[name]}" for name in files}
         for module in {module for name in files for module in tree.imports_of(name)}:

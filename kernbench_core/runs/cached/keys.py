@@ -53,8 +53,13 @@ class RunKey:
         return tuple(sorted(name for name in names if self.parts.get(name) != other.get(name)))
 
 
+def plain_request(request: Request) -> Request:
+    """Return a request without the files to be written, whose result is the same but for what they need."""
+    return attrs.evolve(request, trace=None, out=None, bundle=None, report=None)
+
+
 def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> RunKey:
-    """Return the key of a run that begins in the folder `here`, whose manifest it would be; nothing is run.
+    """Return the key of a plain run that begins in the folder `here`, whose manifest it would be; nothing is run.
 
     Raise NotCacheable where something that the run depends on has no digest.
     """
@@ -67,7 +72,7 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
     if bench.sources is not None:
         digester.add("the bench's files", (str(bench.sources.folder), bench.sources.function, bench.sources.hashes))
         for name in sorted(bench.sources.imported):
-            digester.add("an import", tuple(code.origins.imported(name, "")))
+            digester.add("an import", tuple(code.origins.imported(name, as_loaded=True)))
     parts["bench"] = digester.sha256
     if not bench.registered:
         parts["folder"] = _text(str(here))

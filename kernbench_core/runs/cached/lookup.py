@@ -15,9 +15,10 @@ import attrs
 from kernbench_core.cache import Cache, NotCacheable, computing_code
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.runs.cached.columns import Arrays
-from kernbench_core.runs.cached.keys import RunKey, run_key, with_inputs
+from kernbench_core.runs.cached.keys import RunKey, plain_request, run_key, with_inputs
 from kernbench_core.runs.cached.recording import Shown, recorded
 from kernbench_core.runs.cached.result_files import RunAnswer, pack, result_json, result_of, unpacked
+from kernbench_core.runs.cached.surprises import Surprises, digest_of
 
 if TYPE_CHECKING:
     from kernbench_core.runs.manifest import Manifest
@@ -42,7 +43,7 @@ def cached_run(
     files are to be written, or somebody watches, it is carried out, too, and its result is kept.
     """
     began = time.perf_counter()
-    plain = _plain(request)
+    plain = plain_request(request)
     cache = Cache.of_user() if cache is None else cache
     try:
         manifest = manifest_of(plain, None)
@@ -55,22 +56,20 @@ def cached_run(
         found = _found(cache, key, plain, manifest, here, began)
         if found is not None:
             return found
+    before = Surprises.before()
     with recorded() as shown:
         result = carry_out()
     try:
-        after = computing_code(request.plugins, cache, closely=True).digests
-        if after != key.code:
+        before.check(request.bench)
+        code = computing_code(request.plugins, cache, closely=True)
+        if code.digests != key.code:
             raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")
-        kept_as = _keep(cache, key, request, manifest, here, result, shown())
+        reads = _reads_of(request) | before.files(request.bench, code.origins)
+        kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
     except NotCacheable as why:
         return _not_kept(lambda: result, why)
     note = f"{' and '.join(wants)} needs a run of its own: this one was made, and its result is kept" if wants else ""
     return attrs.evolve(result, cache_key=kept_as, cache_note=note)
-
-
-def _plain(request: Request) -> Request:
-    """Return a request without the files to be written, whose result is the same but for what they need."""
-    return attrs.evolve(request, trace=None, out=None, bundle=None, report=None)
 
 
 def _not_kept(carry_out: Callable[[], RunResult], why: NotCacheable) -> RunResult:
@@ -100,18 +99,21 @@ def _found(
     return result
 
 
+def _reads_of(request: Request) -> dict[str, str]:
+    """Return the files that the bench has asked for, with the SHA-256 of what it got; "" where that was nothing."""
+    kept, asked = request.inputs.kept, request.inputs.asked
+    return {place: hashlib.sha256(kept[name]).hexdigest() if name in kept else "" for name, place in asked.items()}
+
+
 def _keep(
-    cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, result: RunResult, shown: Shown
-) -> str:
-    """Keep a result, as it would be without files; return its key with the files that the bench has read."""
+    cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, result: RunResult, shown: Shown,
+    reads: dict[str, str],
+) -> str:  # fmt: skip
+    """Keep a result, as it would be without files; return its key with the files that the bench `reads`."""
     explain = result.explain if request.options.explain else None
     arrays = Arrays()
     said = result_json(attrs.evolve(result, explain=explain, timeline=None), arrays)
     files = pack({"result": said, **attrs.asdict(shown)}, arrays)
-    reads = {
-        place: hashlib.sha256(request.inputs.kept[name]).hexdigest() if name in request.inputs.kept else ""
-        for name, place in request.inputs.asked.items()
-    }
     about = {
         "kind": "run",
         "name": f"{result.bench} on {result.topology}",
@@ -140,11 +142,4 @@ def _reads(files: Mapping[str, bytes]) -> list[dict[str, str]]:
 
 def _are_there(reads: Mapping[str, str]) -> bool:
     """Whether files are what they were, and those that were not there still are not."""
-    return all(_digest(path) == sha256 for path, sha256 in reads.items())
-
-
-def _digest(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return ""
+    return all(digest_of(path) == sha256 for path, sha256 in reads.items())

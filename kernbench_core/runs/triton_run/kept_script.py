@@ -77,7 +77,7 @@ class KeptScripts:
         """Return the SHA-256 of all that a script's answer depends on, as far as its files say it."""
         files = dict(named_files(script.arguments))
         if script.is_module:
-            modules = sorted(code.origins.imported(script.name, ""))
+            modules = sorted(code.origins.imported(script.name, as_loaded=True))
         else:
             script.check()
             sources = read_sources(Path(script.name))
@@ -88,7 +88,7 @@ class KeptScripts:
                         "before the script ran; the run is not kept."
                     )
             files |= {f"{sources.folder}/{name}": sha256 for name, sha256 in sources.hashes.items()}
-            modules = sorted(told for name in sources.imported for told in code.origins.imported(name, ""))
+            modules = sorted(told for name in sources.imported for told in code.origins.imported(name, as_loaded=True))
         options = {**kept_options(self._call), **{name: getattr(self._call, name) for name in OPTIONS}}
         parts = [
             "script", script.name, list(script.arguments), script.is_module, sorted(files.items()), modules, points,

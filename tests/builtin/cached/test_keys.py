@@ -1,0 +1,265 @@
+"""Keys of runs: one change of anything that a run depends on is another key, and changed back it is the first again."""
+
+from __future__ import annotations
+
+import random
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kernbench_core as kb
+from kernbench_core.cache import Cache, NotCacheable, trees
+from kernbench_core.errors import KernbenchWarning
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process.interrupt import WallTime
+from kernbench_core.runs.bench_run import configure, manifest_of
+from kernbench_core.runs.cached import RunKey, run_key
+from kernbench_core.runs.cached.keys import plain_request
+from kernbench_core.runs.options import RunCall
+from kernbench_core.runs.request import request_of
+from tests.conftest import SOURCE_TREE
+
+BENCH = '''
+"""A bench in a file, with a module beside it and one elsewhere."""
+import numpy as np
+import beside
+import elsewhere
+
+SIZE = {size}
+
+def kernel(x, tl):  # {comment}
+    tl.store(x, tl.load(x, shape=(4,)) * beside.FACTOR)
+
+def bench(rt, n: int = {default}, x: "np.ndarray | None" = None):
+    """Do {sentence}."""
+    y = rt.tensor(np.ones(4, np.float32) if x is None else x, name="y")
+    rt.launch(kernel, y, grid=({grid},))
+'''
+PLUGIN = """
+import kernbench_core as kb
+import plugin_helper
+kernbench_api = 1
+def kernbench_benches():
+    return [kb.BenchEntry("{name}", "keyed:bench")]
+def bench(rt):
+    return plugin_helper.VALUE + {plugin}
+"""
+MACHINE = """base: tiny
+cube: {{pes: {pes}}}  # {note}
+"""
+TEXTS = {
+    "bench.py": (BENCH, {"size": 1, "comment": "a", "default": 2, "sentence": "this", "grid": 1}),
+    "beside.py": ("FACTOR = {factor}\n", {"factor": 2}),
+    "lib/elsewhere.py": ("import deeper\nVALUE = {value}\n", {"value": 1}),
+    "lib/deeper.py": ("DEEP = {deep}\n", {"deep": 1}),
+    "keyed.py": (PLUGIN, {"name": "keyed", "plugin": 1}),
+    "plugin_helper.py": ("VALUE = {helped}\n", {"helped": 1}),
+    "machine.yaml": (MACHINE, {"pes": 2, "note": "as ever"}),
+}
+#: Each option of a run that its result depends on, with another value than the default.
+OPTIONS: dict[str, Any] = {
+    "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
+    "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison", "pipeline_loops": True,
+    "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=3",),
+    "params": {"n": 5}, "topology": "tiny",
+}  # fmt: skip
+#: Those that it does not depend on.
+OTHERS: dict[str, Any] = {
+    "cached": True, "links": "all", "strict_races": True, "level": "unit", "window": "1 ns..2 ns", "trace": "t.json",
+    "out": "saved", "report": "page.html",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give the folder of all files; what is imported from there is forgotten in the end."""
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path, tmp_path / "lib"):
+        monkeypatch.syspath_prepend(str(path))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(trees, "BEGAN_NS", 1 << 63)  # as if each key were made by a process of its own
+    (tmp_path / "lib").mkdir()
+    for name, (text, values) in TEXTS.items():
+        (tmp_path / name).write_text(text.format(**values))
+    np.save(tmp_path / "x.npy", np.ones(4, np.float32))
+    yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
+    """Forget the modules, as a process that begins anew has none."""
+    for name in ("elsewhere", "deeper", "plugin_helper", "beside", "keyed"):
+        sys.modules.pop(name, None)
+
+
+def key_of(folder: Path, plugins: Plugins | None = None, **options: Any) -> RunKey:
+    """Return the key of a run of the bench; nothing is run."""
+    _forget()
+    here = Path.cwd()
+    loaded = load_plugins([*SOURCE_TREE, str(folder / "keyed.py")], installed=False) if plugins is None else plugins
+    call = RunCall(**{"bench": "bench.py", "topology": "machine.yaml", **options})
+    config = configure(loaded, call.topology, call.components, call.set)
+    request = plain_request(request_of(call, config, loaded, here, WallTime(None)))
+    return run_key(request, manifest_of(request, None), here, Cache(folder / "cache"))
+
+
+CHANGES = [(file, name) for file, (_, values) in TEXTS.items() for name in values]
+
+
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(change=st.sampled_from(CHANGES), to=st.integers(3, 9))
+def test_one_change_in_a_file_is_another_key(folder: Path, change: tuple[str, str], to: int) -> None:
+    """Of the bench, its modules here and elsewhere, theirs, a plug-in, its module, the machine; back it is the first.
+
+    A line that the machine's file merely says otherwise counts where a place in it does.
+    """
+    before = key_of(folder)
+    file, name = change
+    text, values = TEXTS[file]
+    (folder / file).write_text(text.format(**{**values, name: f"{to}" if name != "name" else f"keyed-{to}"}))
+    after = key_of(folder)
+    (folder / file).write_text(text.format(**values))
+    assert (after.sha256 != before.sha256) == (name != "note")
+    told = {"bench.py": "bench", "machine.yaml": "configuration", "beside.py": "bench"}
+    for part in after.differences(before.parts):
+        assert part in ("bench", "options", "configuration", "parameters", "plugins") or part.startswith("code of ")
+    if file in told and name != "note":
+        assert told[file] in after.differences(before.parts)
+    assert key_of(folder) == before
+
+
+def test_each_option_that_changes_the_result_is_in_the_key(folder: Path, plugins: Plugins) -> None:
+    """And none of those that do not; together they are all options of a run."""
+    before = key_of(folder, plugins)
+    keys = {name: key_of(folder, plugins, **{name: value}).sha256 for name, value in OPTIONS.items()}
+    assert len({before.sha256, *keys.values()}) == len(keys) + 1
+    for name, value in OTHERS.items():
+        more = {"trace": "t.json"} if name in ("level", "window") else {}
+        assert key_of(folder, plugins, **{name: value, **more}).sha256 == before.sha256, name
+    import attrs
+
+    fields = {field.name for field in attrs.fields(RunCall)}
+    rest = {"bench", "components", "grid", "bundle", "on_progress", "watcher", "plugins", "timeline"}
+    assert fields == {*OPTIONS, *OTHERS, *rest}
+
+
+@pytest.mark.parametrize("byte", [0, 15])
+def test_one_byte_of_an_array_is_another_key(folder: Path, plugins: Plugins, byte: int) -> None:
+    """In a file and in memory; and so is another dtype of the same bytes, which `.npy` files do not tell apart."""
+    before = key_of(folder, plugins, params={"x": "x.npy"})
+    data = bytearray((folder / "x.npy").read_bytes())
+    data[-1 - byte] ^= 1
+    (folder / "x.npy").write_bytes(data)
+    assert key_of(folder, plugins, params={"x": "x.npy"}).differences(before.parts) == ("parameters",)
+    made = {
+        key_of(folder, plugins, params={"x": np.ones(4, dtype)}).sha256
+        for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)
+    }
+    ones = np.full(4, 56, np.uint8)
+    made |= {key_of(folder, plugins, params={"x": ones.view(ml_dtypes.float8_e5m2)}).sha256}
+    assert len(made) == 4
+
+
+def test_a_key_needs_no_machine_of_that_name(folder: Path, plugins: Plugins) -> None:
+    """A folder, a name of the machine and a way to say a setting are told in results, and so are others."""
+    found = [key_of(folder, plugins)]
+    (folder / "other.yaml").write_text((folder / "machine.yaml").read_text())
+    found.append(key_of(folder, plugins, topology="other.yaml"))
+    found.append(key_of(folder, plugins, set=("cube.pes=3",)))
+    found.append(key_of(folder, plugins, components="machine.yaml", topology="tiny"))
+    assert len({key.sha256 for key in found}) == 4
+    assert found[1].differences(found[0].parts) == ("configuration", "options")
+
+
+def test_a_module_that_was_loaded_before_it_was_written_has_no_key(
+    folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process has what it said before; one that is not loaded yet may be written."""
+    key_of(folder, plugins)
+    monkeypatch.setattr(trees, "BEGAN_NS", time.time_ns() - 1_000_000)
+    time.sleep(0.02)
+    (folder / "lib" / "elsewhere.py").write_text("VALUE = 2\n")
+    call = RunCall("bench.py", "machine.yaml")
+    request = request_of(call, configure(plugins, "tiny"), plugins, Path.cwd(), WallTime(None))
+    with pytest.raises(NotCacheable) as caught:
+        run_key(request, manifest_of(request, None), Path.cwd(), Cache(folder / "cache"))
+    assert str(caught.value) == (
+        "module 'elsewhere' must be what its file says, and that was written after this process had begun; start a new "
+        "one."
+    )
+
+
+def run(bench: Any, plugins: Plugins) -> kb.RunResult:
+    return kb.run(bench, "tiny", cached=True, plugins=plugins)
+
+
+def test_random_numbers_of_all_are_noticed(folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing seeds them the run is not kept; where the bench does, it is."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
+
+    def unseeded(rt: kb.Runtime) -> None:
+        rt.tensor(np.random.rand(4).astype(np.float32))
+
+    def other(rt: kb.Runtime) -> None:
+        rt.tensor(np.full(4, random.random(), np.float32))
+
+    def seeded(rt: kb.Runtime) -> None:
+        np.random.seed(3)
+        rt.tensor(np.random.rand(4).astype(np.float32))
+
+    for bench in (unseeded, other):
+        for _ in range(2):
+            with pytest.warns(KernbenchWarning) as told:
+                assert not run(bench, plugins).from_cache
+            sentence = "the bench drew random numbers that it did not seed; the run is not kept."
+            assert [str(each.message) for each in told] == [sentence]
+    assert [run(seeded, plugins).from_cache for _ in range(2)] == [False, True]
+
+
+def test_a_module_that_is_imported_by_a_name_that_is_made_is_looked_at(
+    folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
+    (folder / "dynamic.py").write_text(
+        textwrap.dedent(
+            """
+            import importlib
+            import numpy as np
+            def bench(rt):
+                module = importlib.import_module("else" + "where")
+                rt.tensor(np.full(4, module.VALUE, np.float32))
+                rt.report(value=module.VALUE)
+            """
+        )
+    )
+    seen = []
+    for value in (1, 1, 5, 5, 1):
+        (folder / "lib" / "elsewhere.py").write_text(f"VALUE = {value}\n")
+        _forget()
+        result = run("dynamic.py", plugins)
+        assert result.rows[0]["value"] == value
+        seen.append(result.from_cache)
+    assert seen == [False, True, False, True, True]
+
+
+def test_what_reaches_all_by_name_has_no_key(folder: Path, plugins: Plugins) -> None:
+    def bench(rt: kb.Runtime) -> None:
+        rt.tensor(np.full(4, eval("1 + 1"), np.float32))
+
+    call = RunCall(bench, "tiny")
+    request = request_of(call, configure(plugins, "tiny"), plugins, Path.cwd(), WallTime(None))
+    with pytest.raises(NotCacheable) as caught:
+        run_key(request, manifest_of(request, None), Path.cwd(), Cache(folder / "cache"))
+    assert str(caught.value) == (
+        "the bench names eval, and so may name anything else, which no key covers; the run is not kept."
+    )
