@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.comparison import RunComparison, RunFigures, compare
+from kernbench_core.comparison import MovedRow, RunComparison, RunFigures, compare
 from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.errors import UsageError
 from kernbench_core.runs.result import RunResult
@@ -81,12 +81,21 @@ class GoldenDifferences:
     @property
     def found(self) -> bool:
         """Whether any figure is another one that is equal wherever a run is made."""
-        return bool(self.moved or any(row.sort not in _FOLLOW for row in self.compared.rows))
+        return bool(self.moved or self.rows)
+
+    @property
+    def rows(self) -> list[MovedRow]:
+        """What moved and is no figure of its own, or one that a later kernbench has of the whole run."""
+        return [
+            row
+            for row in self.compared.rows
+            if row.sort not in _FOLLOW and not (row.sort == "total" and row.before is None)
+        ]
 
     def in_short(self) -> str:
         """Say in a line what moved, and what of what was run is not the same."""
-        rows = {row.sort for row in self.compared.rows if row.sort not in _FOLLOW}
-        figures = self.moved[0] if self.moved else f"others of its {' and '.join(sorted(rows))}" if rows else ""
+        sorts = sorted({row.sort for row in self.rows})
+        figures = self.moved[0] if self.moved else f"figures of its {' and '.join(sorts)}" if sorts else ""
         changed = changed_in_short(self.compared)
         return "; ".join([figures or "the same figures", *([f"changed: {changed}"] if changed else [])])
 
@@ -125,9 +134,9 @@ def _differences(golden: Golden, result: RunResult) -> GoldenDifferences:
 
 def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Say which figures of the whole run are others: "time_ns is 71,353.736 ns, was 70,120 ns: 1,233.736 ns more"."""
-    for name in {**before, **now}:
-        then, since, unit = before.get(name), now.get(name), unit_of(name)
-        if then == since and name in before and name in now:
+    for name, then in before.items():  # a later kernbench may have more
+        since, unit = now.get(name), unit_of(name)
+        if then == since and name in now:
             continue
         if isinstance(then, int | float) and isinstance(since, int | float):
             yield f"{name} is {exact(since)}{unit}, was {exact(then)}{unit}: {change(then, since, unit)}"

@@ -94,6 +94,8 @@ def _checked(found: Any, shown: str, test: str) -> Golden:
         older = ours and hint == otherwise
         raise GoldenFault(f"golden {shown!r} must have schema {SCHEMA!r}, not {brief(schema)}; {hint}.", older)
     wrong = [each.name for each in attrs.fields(Golden) if not isinstance(found.get(each.name), _FORMS[each.name])]
+    if not wrong and not all(_is_figure(each) for each in found["measured"].values()):
+        wrong = ["measured"]
     if wrong:
         raise GoldenFault(f"golden {shown!r} must hold {' and '.join(wrong)} as it was written.", True)
     if found["test"] != test:
@@ -102,6 +104,10 @@ def _checked(found: Any, shown: str, test: str) -> Golden:
             "there, give one another name."
         )
     return Golden(**{each.name: found[each.name] for each in attrs.fields(Golden)})
+
+
+def _is_figure(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 _FORMS: Mapping[str, type] = {"test": str, "measured": dict, "figures": dict}

@@ -103,7 +103,7 @@ class BudgetSession:
         if self._of_tests:
             self._config.workeroutput[_FILES] = self._files  # type: ignore[attr-defined]  # xdist gives it
             return
-        for outlet in self._outlets:
+        for outlet in () if self._config.getoption("collectonly", False) else self._outlets:
             if outlet.file is None:
                 continue
             try:

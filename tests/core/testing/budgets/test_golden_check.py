@@ -11,6 +11,8 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernbench_core import run
 from kernbench_core.compute.verification import Verification
@@ -18,6 +20,7 @@ from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.golden_check import checked_golden, updated_golden
 from kernbench_core.testing.budgets.records import ABSENT, DAMAGED, DIFFERS, NEW, REWRITTEN, SAME, GoldenRecord
 from kernbench_core.wire import Wire
+from tests.conftest import examples
 from tests.core.testing.budgets.inner_pytest import ran
 from tests.core.working_machine import on_machine
 
@@ -211,3 +214,35 @@ def test_no_golden_is_written_of_wrong_data_or_where_nothing_can_be(result: RunR
     file = tmp_path / "goldens" / "g.json"
     said = f"has no place for its golden: file {str(file)!r} must be in a folder that can be written: File exists."
     assert updated(result, file) == (GoldenRecord("g.json", DAMAGED), said)
+
+
+def test_a_golden_of_before_a_figure_was_there_holds(result: RunResult, file: Path) -> None:
+    """One that is gone since is told."""
+    found = json.loads(file.read_text())
+    del found["measured"]["hops"], found["figures"]["totals"]["hazards"]
+    file.write_text(json.dumps(found))
+    assert checked(result, file)[0].state == SAME
+    found["measured"]["statistics.acme.misses"] = 7
+    file.write_text(json.dumps(found))
+    lines = checked(result, file)[1].splitlines()
+    assert lines[-4:-1] == ["", "other figures", "  statistics.acme.misses is none, was 7"]
+
+
+PARTS = st.one_of(st.text('01.e-{}[],:"nul', max_size=5), st.sampled_from(["null", "true", "{}", "[]", "1e999"]))
+
+
+@examples(60)
+@given(where=st.floats(0, 1), length=st.integers(0, 40), put=PARTS)
+def test_whatever_befalls_a_golden_is_told(
+    result: RunResult, tmp_path_factory: pytest.TempPathFactory, where: float, length: int, put: str
+) -> None:
+    """A part of its text that is gone, or is another one, is found and told, or changes nothing that counts."""
+    file = tmp_path_factory.getbasetemp() / "befallen.json"
+    updated(result, file)
+    text = file.read_text()
+    at = int(where * len(text))
+    file.write_text(text[:at] + put + text[at + length :])
+    record, failure = checked(result, file)
+    assert record.state in (SAME, DIFFERS, DAMAGED) and (failure == "") is (record.state == SAME)
+    updated(result, file)
+    assert checked(result, file)[0].state in (SAME, DAMAGED)

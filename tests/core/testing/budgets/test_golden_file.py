@@ -86,6 +86,7 @@ DAMAGED = [
         "golden 'g.json' must hold measured as it was written.",
         True,
     ),
+    (RIGHT.replace("1.5", '"1.5"', 1), "golden 'g.json' must hold measured as it was written.", True),
     (
         RIGHT.replace("test_a", "test_A"),
         "golden 'g.json' must be that of 'test_a', and is that of 'test_A'; where both tests are there, give one "

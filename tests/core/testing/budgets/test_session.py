@@ -241,7 +241,11 @@ def test_reports_are_printed_or_written(inner: Inner) -> None:
 
 
 def test_options_that_are_wrong_are_told_before_any_test(inner: Inner) -> None:
+    """And tests that are only listed leave a report as it is."""
     inner.write("def test_a():\n    pass\n")
+    (inner.folder / "report.md").write_text("of before")
+    inner.run("--collect-only", "--kernbench-report", "md=report.md")
+    assert (inner.folder / "report.md").read_text() == "of before"
     found = inner.run("--kernbench-report", "html")
     assert found.ret == pytest.ExitCode.USAGE_ERROR
     assert found.stderr.lines[:1] == ["ERROR: --kernbench-report must be md or md=FILE, not 'html'. Known: md."]
