@@ -129,7 +129,10 @@ def _moved(
         if math.isnan(found.share):
             yield MovedBy(found.parameter, found.objective, None, _why(found, numbers[found.objective]))
             continue
-        ends = ((found.lowest, value_text(found.lowest_at)), (found.highest, value_text(found.highest_at)))
+        values_of = {value_text(records[at]["values"][found.parameter]) for at in told}
+        near = "around " if len(values_of) > found.groups else ""  # of a group of values the middle one
+        lowest, highest = (f"{near}{value_text(at)}" for at in (found.lowest_at, found.highest_at))
+        ends = ((found.lowest, lowest), (found.highest, highest))
         chance = 0.0 if plan.is_grid else (found.groups - 1) / (found.points - 1)
         yield MovedBy(found.parameter, found.objective, found.share, chance=chance, ends=ends)
 

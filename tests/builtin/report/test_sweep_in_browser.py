@@ -309,3 +309,81 @@ def test_nothing_moves_by_itself_where_that_is_not_wanted(opened: Opened, file: 
     page.evaluate("() => { Element.prototype.scrollIntoView = (how) => { window.how = how.behavior; }; }")
     page.locator(".moved button").first.click()
     assert page.evaluate("window.how") == "auto"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1200, 340])
+def test_a_click_on_a_line_or_a_dot_shows_its_point(opened: Opened, tmp_path: Path, width: int) -> None:
+    """Where axes stand and where they lie; a click beside them shows none."""
+    points = [point(0, {"x": 1}, {"time_ns": 10.0}), point(1, {"x": 3}, {"time_ns": 30.0}), point(2, {"x": 3})]
+    page = opened(
+        written(tmp_path, sweep_page(points, OBJECTIVES[:1])), viewport={"width": width, "height": 1600}
+    )  # fmt: skip
+    title = page.locator("aside.point h3")
+    ends = [page.get_by_role("slider", name=f"{end} {name} that is kept").bounding_box()
+            for name in ("x", "time_ns") for end in ("Smallest", "Largest")]  # fmt: skip
+    low_x, high_x, low_time, high_time = ((box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in ends)
+
+    def between(a: tuple[float, float], b: tuple[float, float], off: float = 0.0) -> tuple[float, float]:
+        x, y = a[0] + 0.6 * (b[0] - a[0]), a[1] + 0.6 * (b[1] - a[1])
+        return (x, y + off) if width > 1000 else (x + off, y)
+
+    for number, place in ((0, between(low_x, low_time)), (1, between(high_x, high_time, 3))):
+        page.mouse.click(*place)
+        assert title.inner_text() == f"Point {number}"
+        page.keyboard.press("Escape")
+    page.mouse.click(*between(low_x, low_time, 60 if width < 1000 else -60))
+    assert title.count() == 0
+    plot = page.locator(".scatter canvas")
+    box = plot.bounding_box()
+    wide, high = box["width"] - 74 - 32, box["height"] - 34 - 48
+    for number, at in ((0, (74 + 16, 16 + high)), (1, (74 + 16 + wide, 16)), (2, (74 + 16 + wide, 16 + high + 34))):
+        plot.click(position={"x": at[0] - (2 if number == 1 else 0), "y": at[1]})
+        assert title.inner_text() == f"Point {number}"
+        page.keyboard.press("Escape")
+    plot.click(position={"x": 74 + 16 + wide / 2, "y": 16 + high / 4})
+    assert title.count() == 0
+
+
+@pytest.mark.slow
+def test_an_axis_is_linear_or_logarithmic(opened: Opened, tmp_path: Path) -> None:
+    """Places are shares of the difference, or of the factor; all stand in the middle where there is one value."""
+    values = [1.0, 10.0, 25.0, 1000.0]
+    points = [point(i, {"x": i, "same": 7}, {"time_ns": each}) for i, each in enumerate(values)]
+    points += [point(9, {"x": 4, "same": 7}), point(10, {"x": 5, "same": 7}, {"time_ns": math.inf})]
+    page = opened(written(tmp_path, sweep_page(points, OBJECTIVES[:1])))
+
+    def places(column: int, log: bool) -> list[float | None]:
+        scale = f"new kernbench.Scale({POINTS}.columns[{column}], {POINTS}.count, {str(log).lower()})"
+        found: list[float | None] = page.evaluate(f"[...{scale}.at].map((at) => Number.isNaN(at) ? null : at)")
+        return found
+
+    time = 2
+    assert places(time, False) == pytest.approx([*((each - 1) / 999 for each in values), None, None], abs=1e-6)
+    assert places(time, True) == pytest.approx([*(math.log10(each) / 3 for each in values), None, None], abs=1e-6)
+    assert places(1, True) == [0.5] * 6
+    button = page.get_by_role("button", name="Logarithmic axis of time_ns")
+    assert button.get_attribute("aria-pressed") == "true"
+    slider = page.get_by_role("slider", name="Largest time_ns that is kept")
+    slider.press("ArrowLeft")
+    assert kept(page) == [0, 1, 2] and slider.get_attribute("aria-valuetext") == "25 ns"
+    button.click()
+    assert (button.get_attribute("aria-pressed"), kept(page)) == ("false", list(range(6)))
+    assert page.get_by_role("button", name="Logarithmic axis of same").count() == 0
+
+
+@pytest.mark.slow
+def test_the_best_are_kept_and_a_narrow_table_is_short(
+    opened: Opened, file: Path, points: list[dict[str, Any]]
+) -> None:
+    """Ten rows at a time on a narrow page, each cell below its head; a star for those that none is better than."""
+    page = opened(file, viewport={"width": 320, "height": 900})
+    page.get_by_label("Which points").select_option(label="the best")
+    best = [i for i, each in enumerate(sweep_page(points, OBJECTIVES[:3]).front) if each]
+    assert kept(page) == best and page.locator(".table [role=img]").count() == min(10, len(best))
+    assert rows(page) == best
+    page.get_by_role("button", name="clear").click()
+    page.evaluate(FRAME)
+    assert page.locator(".table .open").count() == 10
+    cell = page.locator(".table tbody tr").first.locator("td").nth(2)
+    assert cell.get_attribute("data-head") == "best"

@@ -93,6 +93,17 @@ def test_a_share_is_the_variance_between_means(seed: int) -> None:
         assert means[at] == pytest.approx(least) and means[there] == pytest.approx(most)
 
 
+def test_values_that_stand_for_their_neighbours_say_so() -> None:
+    """Of twenty values there are eight groups, each of which the middle one stands for; of eight each is its own."""
+    for count, least, most in ((20, "around 2", "around 20"), (8, "1", "8")):
+        numbers = ",".join(str(i) for i in range(1, count + 1))
+        axes = (read_axis("n", PARAM, numbers), read_axis("kind", PARAM, "a,b"))
+        of = plan(axes=axes, objectives=("time",))
+        page = page_of(swept(of, [{"time": float(i)} for i in range(2 * count)]))
+        found = next(each for each in page.moved_by if each.parameter == "n")
+        assert found.ends is not None and [at for _, at in found.ends] == [least, most]
+
+
 def test_what_is_not_known_of_a_parameter_says_why() -> None:
     """One value, an objective that does not move, points that have nothing in common, none that has the objective."""
     one = plan(axes=(read_axis("n", PARAM, "3"), read_axis("kind", PARAM, "a,b")), objectives=("time",))
