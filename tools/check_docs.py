@@ -193,21 +193,19 @@ def _with_times_of(shown: str, printed: str) -> str:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Work in a new folder that has the example plug-in beside it, with a page's width."""
-    before, columns = Path.cwd(), os.environ.get("COLUMNS")
-    with tempfile.TemporaryDirectory() as folder:
+    """Work in a new folder that has the example plug-in beside it, with a page's width and a cache of its own."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
+        own = mock.patch.dict(os.environ, {"COLUMNS": WIDTH, "KERNBENCH_CACHE": cache})
         (Path(folder) / "plugins_example").symlink_to(REPO / "plugins_example")
         os.chdir(folder)
-        os.environ["COLUMNS"] = WIDTH
         sys.path.insert(0, folder)  # as the first place of an interpreter that is started there
         try:
-            yield Path(folder)
+            with own:
+                yield Path(folder)
         finally:
             os.chdir(before)
             sys.path.remove(folder)
-            os.environ.pop("COLUMNS")
-            if columns is not None:
-                os.environ["COLUMNS"] = columns
 
 
 def plugins_of(page: str) -> Plugins:
