@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.budgeted_run import BudgetedRun, budgeted
 from kernbench_core.testing.budgets.golden_check import checked_golden, updated_golden
@@ -18,6 +18,7 @@ from kernbench_core.testing.budgets.golden_names import case_of, folder_of, gold
 from kernbench_core.testing.budgets.limits import budgets_from
 from kernbench_core.testing.budgets.measured import limited_figures, where_it_went
 from kernbench_core.testing.budgets.records import CaseRecord, RunRecord
+from kernbench_core.testing.budgets.user_frames import of_user_frames
 from kernbench_core.wording import brief
 
 __tracebackhide__ = True  # a failure shows the line of the test
@@ -75,7 +76,10 @@ class KernbenchFixture:
         """Run a bench as `kb.run` does, which says what the arguments are; the result has `budget`, too."""
         from kernbench_core.runs.bench_run import run
 
-        return budgeted(run(*args, **options), self.budget)
+        try:
+            return budgeted(run(*args, **options), self.budget)
+        except KernbenchError as error:
+            raise of_user_frames(error) from None
 
     def budget(self, result: RunResult, limits: Mapping[str, object] | None = None, /, **more: object) -> None:
         """Hold any result to limits, as `result.budget` does with one that `run` returned."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import OutOfBoundsError, UnknownName, UsageError
 from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.budgeted_run import BudgetedRun
 from kernbench_core.testing.budgets.fixture import GoldenPlace, KernbenchFixture
@@ -72,3 +73,24 @@ def test_what_it_does_not_take(kernbench: KernbenchFixture, result: RunResult) -
             ask()
         assert str(caught.value) == sentence
     assert kernbench.taken() == ""
+
+
+def outside(x: Any, tl: Any) -> None:
+    """Read what is behind the end."""
+    tl.load(x + 4)
+
+
+def test_errors_of_runs_show_the_lines_of_tests_benches_and_kernels(kernbench: KernbenchFixture) -> None:
+    """And none of what is between; a model, as `run` of the toys' processor, is somebody's, too."""
+
+    def launching(rt: Any) -> None:
+        rt.launch(outside, rt.zeros((4,), "f32"))
+
+    with pytest.raises(OutOfBoundsError) as caught:
+        kernbench.run(launching, **on_machine())
+    names = [entry.name for entry in caught.traceback if not entry.ishidden(caught)]
+    assert names == ["test_errors_of_runs_show_the_lines_of_tests_benches_and_kernels", "run", "outside"]
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    with pytest.raises(UnknownName) as unknown:
+        kernbench.run("nothing", **on_machine())
+    assert [entry.name for entry in unknown.traceback if not entry.ishidden(unknown)] == names[:1]
