@@ -7,7 +7,7 @@ A mapping may stand for the file, with what YAML would give, and one of keys to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,9 @@ ALTERNATIVES: Mapping[KeyPath, tuple[tuple[frozenset[str], frozenset[str]], ...]
     }
 )
 """Sections with two forms of saying one thing: what a layer says in one form replaces the other form below it."""
+
+
+_SMALL = 2**16
 
 
 @frozen(repr=False)
@@ -166,7 +169,7 @@ class _Reader:
 
     def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
         self.sources.append(name)
-        tree = self.attempt(lambda: read_yaml(text, name, deferred=self.deferred))
+        tree = self.attempt(lambda: _document(text, name, self.deferred))
         return self.based(tree, name, folder, seen)
 
     def mapping_layer(self, given: Mapping[str, object], name: str) -> Located:
@@ -178,9 +181,10 @@ class _Reader:
         if not isinstance(tree.value, dict):
             self.problems.append(f"{name}:1:1: configuration must be a mapping, not {brief(plain(tree))}.")
             return Located({}, name)
-        base = tree.value.pop("base", None)
+        base = tree.value.get("base")
         if base is None:
             return tree
+        tree = evolve(tree, value={key: item for key, item in tree.value.items() if key != "base"})
         if not isinstance(base.value, str):
             self.problems.append(f"{base.place}: base must be a preset or a file name, not {brief(plain(base))}.")
             return tree
@@ -209,6 +213,25 @@ class _Reader:
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
         inherited = frozenset(path for path, item in _items(tree, ()) if item.inherited)
         return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited)
+
+
+def _document(text: str, name: str, deferred: list[str] | None) -> Located:
+    """Read a document as `read_yaml` does; a small one once, as every point of a sweep is laid over the same files."""
+    if len(text) > _SMALL:
+        return read_yaml(text, name, deferred=deferred)
+    tree, faults = _small_document(text, name)
+    if faults and deferred is None:
+        raise ConfigError(*faults)
+    if deferred is not None:
+        deferred.extend(faults)
+    return tree
+
+
+@lru_cache(maxsize=32)
+def _small_document(text: str, name: str) -> tuple[Located, tuple[str, ...]]:
+    """Return what a document holds, which nobody changes, and what is wrong with its keys."""
+    faults: list[str] = []
+    return read_yaml(text, name, deferred=faults), tuple(faults)
 
 
 def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, object] | None = None) -> Located:

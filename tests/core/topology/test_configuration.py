@@ -6,6 +6,7 @@ import copy
 import json
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.topology import configuration
 from kernbench_core.topology.configuration import dotted, load_config, merge, parse_config
 from kernbench_core.topology.strict_yaml import MAX_BYTES, Located
 
@@ -295,3 +297,37 @@ def test_a_mapping_that_was_made_is_added_to() -> None:
     first = merge(Located({}, ""), Located({"a": Located(1, "")}, ""), own=own)
     assert merge(first, Located({"b": Located(2, "")}, ""), own=own).value is first.value
     assert merge(first, Located({"c": Located(3, "")}, "")).value is not first.value
+
+
+def test_a_small_file_is_parsed_once_and_is_as_new_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is laid over it, its base included, is left in what is kept; a changed file is another one."""
+    parsed: list[str] = []
+    real = configuration.read_yaml
+
+    def read(text: str, name: str, **how: Any) -> Any:
+        parsed.append(name)
+        return real(text, name, **how)
+
+    monkeypatch.setattr(configuration, "read_yaml", read)
+    below, file = tmp_path / "below.yaml", tmp_path / "file.yaml"
+    below.write_text("cube: {pes: 1, width: 3}\noverrides: [{a: 1}]\n")
+    file.write_text("base: below.yaml\ncube: {pes: 2}\noverrides: [{b: 2}]\n")
+    plain = {"cube": {"pes": 2, "width": 3}, "overrides": [{"a": 1}, {"b": 2}]}
+    assert load_config(file, sets=["cube.pes=7"]).data == plain | {"cube": {"pes": 7, "width": 3}}
+    parsed_first = len([name for name in parsed if name.startswith(str(tmp_path))])
+    for _ in range(2):
+        assert load_config(file).data == plain
+    assert (parsed_first, len([name for name in parsed if name.startswith(str(tmp_path))])) == (2, 2)
+    below.write_text("cube: {pes: 1, width: 4}\n")
+    assert load_config(file).data == {"cube": {"pes": 2, "width": 4}, "overrides": [{"b": 2}]}
+
+
+def test_what_is_wrong_with_a_small_file_is_told_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text("cube: {pes: 1}\ncube: {pes: 2}\n")
+    sentence = f"{file}:2:1: key 'cube' must appear once, but it is also at {file}:1:1."
+    for _ in range(2):
+        assert load_config(file, defer=True).faults == (sentence,)
+        with pytest.raises(ConfigError) as caught:
+            load_config(file)
+        assert caught.value.problems == (sentence,)
