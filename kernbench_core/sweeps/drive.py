@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.sweeps.axes import TOPOLOGY
 from kernbench_core.sweeps.evaluate import job_of
-from kernbench_core.sweeps.executors.base import Executor, PointJob
+from kernbench_core.sweeps.executors.base import Executor, PointJob, PointRecord
 from kernbench_core.sweeps.folder import SweepFolder
 from kernbench_core.sweeps.plan import TRITON, SweepPlan
 from kernbench_core.sweeps.points import SweepPoint
@@ -21,6 +21,8 @@ from kernbench_core.sweeps.table import write_tables
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
+#: So many records are written together at most.
+_TOGETHER: Final = 16
 Coming: TypeAlias = Callable[[Sequence[SweepPoint]], None]
 """Called with points when it is known that they are of a sweep."""
 Telling: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -53,9 +55,27 @@ def closing(folder: SweepFolder, executor: Executor) -> Iterator[None]:
 
 
 def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, tell: Telling) -> None:
-    """Carry out jobs; each record is in the folder before `tell` is called with it."""
-    for record in executor.run(jobs):
-        folder.put(record)
+    """Carry out jobs; each record is in the folder before `tell` is called with it.
+
+    Those that come while others are written go to the disk together: it takes hardly longer for several than for one.
+    """
+    group: list[PointRecord] = []
+    try:
+        for record in executor.run(jobs):
+            group.append(record)
+            if len(group) == _TOGETHER or not executor.has_more:
+                _keep(folder, group, tell)
+    finally:
+        _keep(folder, group, tell)
+
+
+def _keep(folder: SweepFolder, group: list[PointRecord], tell: Telling) -> None:
+    """Put records into the folder, and tell of them; none of them is left in the group."""
+    records = group[:]
+    group.clear()
+    if records:
+        folder.put(*records)
+    for record in records:
         tell(record)
 
 

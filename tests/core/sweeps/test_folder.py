@@ -7,17 +7,22 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kernbench_core.errors import UsageError
 from kernbench_core.package import __version__
 from kernbench_core.sweeps import SweepPlan, open_sweep, read_sweep
+from kernbench_core.sweeps import folder as folder_module
 from kernbench_core.sweeps.axes import SET, read_axis
+from kernbench_core.sweeps.drive import record_all
 from kernbench_core.sweeps.evaluate import blank_record, job_of
-from kernbench_core.sweeps.folder import write_whole
+from kernbench_core.sweeps.folder import write_together, write_whole
 from kernbench_core.sweeps.points import points_of
 from kernbench_core.sweeps.table import write_tables
 
@@ -226,3 +231,103 @@ def test_a_folder_that_is_not_kept_holds_no_record(tmp_path: Path) -> None:
         write_tables(folder)
         assert list(folder.sweep().records) == records()
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["points", "sweep.json", "sweep.lock"]
+
+
+def test_several_are_on_the_disk_before_any_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All contents, in whichever order, then the names, then the folder once."""
+    done: list[str] = []
+    real_sync, real_replace = os.fsync, Path.replace
+
+    def sync(descriptor: int) -> None:
+        real_sync(descriptor)
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    def replace(path: Path, target: Path) -> Path:
+        done.append(target.name)
+        return real_replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    files = {f"{letter}.json": letter.encode() for letter in "abcde"}
+    write_together(tmp_path, files)
+    assert sorted(done[:5]) == [f".{name}.{os.getpid()}.kernbench-tmp" for name in files]
+    assert done[5:] == [*files, tmp_path.name]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+    assert threading.active_count() == 1
+
+
+def test_of_several_as_many_are_kept_as_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = records()
+    real_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if second["key"] in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real_sync(descriptor)
+
+    with open_sweep(tmp_path, PLAN) as folder:
+        monkeypatch.setattr(os, "fsync", sync)
+        with pytest.raises(UsageError, match="No space left on device"):
+            folder.put(first, second, third)
+        assert list(folder.records) == [first["key"]]
+    assert list(read_sweep(tmp_path).records) == [first]
+    assert not [*tmp_path.rglob("*tmp")]
+
+
+class Bursts:
+    """An executor of which several records come at once: so many as each burst has, and then what ends it."""
+
+    def __init__(self, *bursts: int, end: BaseException | None = None) -> None:
+        self._bursts, self._end = bursts, end
+        self.has_more = False
+
+    def run(self, jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        coming = iter(jobs)
+        for burst in self._bursts:
+            for left in reversed(range(burst)):
+                self.has_more = left > 0
+                yield blank_record(next(coming))
+        if self._end is not None:
+            raise self._end
+
+    def close(self) -> None:
+        pass
+
+
+def test_records_that_come_at_once_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most sixteen; each is told of behind that."""
+    plan = attrs.evolve(PLAN, axes=(read_axis("cube.pes", SET, "1..30:lin:30"),))
+    done: list[int] = []
+    told: list[int] = []
+    real = folder_module.write_together
+
+    def write(folder: Path, files: Mapping[str, bytes]) -> None:
+        if folder.name == "points":
+            assert len(told) == sum(done)
+            done.append(len(files))
+        real(folder, files)
+
+    monkeypatch.setattr(folder_module, "write_together", write)
+    with open_sweep(tmp_path, plan) as folder:
+        jobs = [job_of(plan, point) for point in points_of(plan)]
+        record_all(folder, jobs, Bursts(1, 3, 20, 6), lambda record: told.append(record["index"]))
+    assert done == [1, 3, 16, 4, 6]
+    assert told == list(range(30))
+
+
+def test_what_had_finished_is_kept_when_the_executor_fails(tmp_path: Path) -> None:
+    told: list[int] = []
+    executor = Bursts(1, 1, end=UsageError("the scheduler is gone."))
+    executor_run = executor.run
+
+    def run(jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        for record in executor_run(jobs):
+            executor.has_more = True  # and then there is none
+            yield record
+
+    executor.run = run  # type: ignore[method-assign]
+    with open_sweep(tmp_path, PLAN) as folder, pytest.raises(UsageError, match="gone"):
+        jobs = [job_of(PLAN, point) for point in points_of(PLAN)]
+        record_all(folder, jobs, executor, lambda record: told.append(record["index"]))
+    assert told == [0, 1]
+    assert len(read_sweep(tmp_path).records) == 2

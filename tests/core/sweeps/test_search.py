@@ -68,6 +68,8 @@ class Analytic:
             )
             yield blank_record(job) | told
 
+    has_more = False
+
     def close(self) -> None:
         pass
 

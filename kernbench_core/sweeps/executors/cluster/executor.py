@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ class ClusterExecutor:
     _looked_s: float = attrs.field(default=float("-inf"), init=False)
     _served_s: float = attrs.field(init=False)
     _given_up: list[PointRecord] = attrs.field(factory=list, init=False)
+    _answers: deque[PointAnswer] = attrs.field(factory=deque, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._dispatch = Dispatch(self.luggage.sweep)
@@ -95,12 +97,18 @@ class ClusterExecutor:
                     self._look(connection)
                     more = self._fill(connection, coming) and more
                     yield from self._taken()
-                    for answer in connection.answers(_LOOK_S if self._dispatch.tickets else 0.0):
-                        yield from self._record(connection, answer)
+                    self._answers.extend(connection.answers(_LOOK_S if self._dispatch.tickets else 0.0))
+                    while self._answers:
+                        yield from self._record(connection, self._answers.popleft())
                 yield from self._taken()
             except ConnectionLost:
                 self._lost()
             self._check_patience()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another record has come by now."""
+        return bool(self._given_up or self._answers)
 
     def close(self) -> None:
         """Have workers stop what they evaluate, and end the connection."""
