@@ -1,0 +1,44 @@
+"""tools/bench_sweep.py runs, and what a point costs beside its run is bounded in calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.sweeps import points_of
+from kernbench_core.sweeps.evaluate import evaluate, job_of
+from tests.conftest import count_calls, loaded_tool
+
+TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
+
+
+@pytest.mark.slow
+def test_the_quick_measurement() -> None:
+    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    measured = {result["name"]: result["value"] for result in found["results"]}
+    assert found["ok"] is True
+    assert measured["points"] == 40
+    alone = measured["a point alone, of a processor"]
+    assert measured["a point, of a processor"] > alone > measured["a point that the cache has, of a processor"]
+    assert measured["a point that is recorded"] < measured["a point that the cache has"]
+
+
+def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of what its run takes; what it shares with all points was done by the first."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
+    with loaded_tool("bench_sweep") as tool:
+        asked = tool.plan(3)
+        jobs = [job_of(asked, point) for point in points_of(asked)]
+        for job in jobs:
+            evaluate(job, plugins=tool.PLUGINS)
+        calls = count_calls(lambda: evaluate(jobs[1], plugins=tool.PLUGINS))
+        assert evaluate(jobs[1], plugins=tool.PLUGINS)["from_cache"]
+        uncached = [{**job, "cached": False} for job in jobs]
+        alone = count_calls(lambda: evaluate(uncached[1], plugins=tool.PLUGINS))
+    assert calls <= 8_000
+    assert calls * 8 <= alone
