@@ -1,7 +1,8 @@
-"""Write the JSON Schemas that lie beside presets: what editors check YAML files by that begin with their names.
+"""Write the JSON Schemas that lie beside presets, and that of plans: what editors check YAML files by.
 
-`python tools/schemas.py` writes those that have changed; `--check` tells whether any would. Each is what
-`kernbench topology schema` prints where the plug-ins of its folder, and no others, are installed.
+`python tools/schemas.py` writes those that have changed; `--check` tells whether any would. Each of presets is what
+`kernbench topology schema` prints where the plug-ins of its folder, and no others, are installed; that of plans is what
+`kernbench sweep --schema` prints.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "topology.schema.json"
+PLANS = "kernbench_core/sweeps/planning/plan.schema.json"
 OURS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
 FOLDERS = {
     "kernbench_builtin/topologies": OURS,
@@ -25,6 +27,7 @@ def texts() -> dict[str, str]:
     """Return the schemas by their paths in the tree."""
     from kernbench_core.plugins import load_plugins
     from kernbench_core.runs.result import json_text
+    from kernbench_core.sweeps.planning.schema import plan_schema
     from kernbench_core.topology import configuration_schema
 
     found = {}
@@ -32,7 +35,7 @@ def texts() -> dict[str, str]:
         plugins = load_plugins(points, installed=False)
         schema = configuration_schema(plugins.components, plugins.networks, plugins.machines)
         found[f"{folder}/{NAME}"] = f"{json_text(schema)}\n"
-    return found
+    return {**found, PLANS: f"{json_text(plan_schema())}\n"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import rich_click as click
 from attrs import define, field
 
+from kernbench_core.cli.columns import wrapped
 from kernbench_core.process.terminal import shown_in_line
 from kernbench_core.sweeps.axes import Axis, short_names, value_text
 from kernbench_core.sweeps.objectives import parse_objective
@@ -19,6 +20,7 @@ from kernbench_core.sweeps.results import SCREEN
 from kernbench_core.units import format_count, format_time
 
 _GAP = 2
+_INDENT = "    "
 _STATUS, _NUMBER = 8, 10
 #: Where a range has values that are written with all their digits.
 _INSIDE = (0.0123, 0.3457, 0.7891, 0.9877)
@@ -26,12 +28,16 @@ _INSIDE = (0.0123, 0.3457, 0.7891, 0.9877)
 
 @define
 class Rows:
-    """Lays out the head and one row after another; columns that find no room go on in a line below."""
+    """Lays out the head and one row after another; columns that find no room go on in a line below.
+
+    `wraps` says whether errors are cut into lines of the `width`.
+    """
 
     plan: SweepPlan
     points: Sequence[SweepPoint]
     width: int
     most: int
+    wraps: bool = False
     timed: list[str] = field(init=False)
     fidelity: list[str] = field(init=False)
     names: list[str] = field(init=False)
@@ -66,7 +72,8 @@ class Rows:
         text = self._lines(cells)
         if record["error"] is not None:
             sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])
-            text += f"\n    {sentence}"
+            lines = wrapped(sentence, self.width, _INDENT, _INDENT) if self.wraps else [f"{_INDENT}{sentence}"]
+            text = "\n".join([text, *lines])
         return text
 
     def _lines(self, cells: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ class SweepSession:
         return self._end(done)
 
     def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint], most: int) -> None:
-        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width(), most))
+        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width(), most, sys.stdout.isatty()))
 
     def _begin(self, folder: SweepFolder) -> None:
         """Print the head."""
