@@ -49,8 +49,10 @@ class Tree:
         #: Whether no file was written just before it was read, and so may have been written again since.
         self._settled = False
         self._since = 0
-        #: Files that were not loaded when they were looked at, as they were then.
+        #: Modules that were written since this process began.
+        self._late: dict[str, Stamp] = {}
         self._imports: dict[tuple[str, str], tuple[str, ...]] = {}
+        #: Files that were not loaded when they were looked at, as they were then.
         self._unloaded: dict[str, Stamp] = {}
         self._checked: dict[str, Stamp] = {}
 
@@ -79,6 +81,8 @@ class Tree:
         else:
             digests = json.loads(kept["digests"])
         self.digests, self._stamps, self._since = digests, stamps, since
+        written = {path: stamp for path, stamp in stamps.items() if path.endswith(".py")}
+        self._late = {path: stamp for path, stamp in written.items() if max(stamp[1:3]) >= BEGAN_NS}
         parts = [f"{name} {sha256}" for name, sha256 in sorted(digests.items())]
         self.sha256 = hashlib.sha256("\n".join([str(self.root), *parts]).encode()).hexdigest()
 
@@ -97,11 +101,7 @@ class Tree:
 
     def check_loaded(self) -> None:
         """Raise NotCacheable for a module that is loaded, and whose file was written since this process began."""
-        late = {
-            path: stamp
-            for path, stamp in self._stamps.items()
-            if max(stamp[1:3]) >= BEGAN_NS and path.endswith(".py") and self._checked.get(path) != stamp
-        }
+        late = {path: stamp for path, stamp in self._late.items() if self._checked.get(path) != stamp}
         if not late:
             return
         loaded = {str(getattr(module, "__file__", None)): module for module in list(sys.modules.values())}

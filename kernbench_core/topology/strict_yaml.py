@@ -7,6 +7,7 @@ same from Python objects.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,6 +27,8 @@ MAX_VALUES = 2**17
 ALIAS_BUDGET = 2000
 """How many values all aliases of one file may expand to, together."""
 
+#: Documents of more letters are parsed each time.
+_KEPT_LETTERS = 1 << 16
 _MOST_INT = 10**300
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -61,6 +64,18 @@ def read_yaml(text: str, name: str, *, positions: bool = True, deferred: list[st
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise ConfigError(f"{name}: file must be at most 4 MiB, not {len(text)} characters; split it with 'base:'.")
+    tree, problems = (_parsed if len(text) <= _KEPT_LETTERS else _parsed.__wrapped__)(text, name, positions)
+    if problems and deferred is None:
+        raise ConfigError(*problems)
+    if deferred is not None:
+        deferred.extend(problems)
+    # whoever lays layers over each other changes the outermost mapping, and copies those inside it
+    return evolve(tree, value=dict(tree.value)) if isinstance(tree.value, dict) else tree
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str, name: str, positions: bool) -> tuple[Located, tuple[str, ...]]:
+    """Return a document, and what is wrong with it though it could be read on; the last ones are remembered."""
     composer = _Composer(name, positions)
     try:
         tree = composer.document(yaml.parse(text, Loader=_LOADER))
@@ -70,11 +85,7 @@ def read_yaml(text: str, name: str, *, positions: bool = True, deferred: list[st
         raise ConfigError(f"{place}: text must be valid YAML, but {fault.problem}.") from None
     except yaml.YAMLError as fault:
         raise ConfigError(f"{name}: text must be valid YAML, but {' '.join(str(fault).split())}.") from None
-    if composer.problems and deferred is None:
-        raise ConfigError(*composer.problems)
-    if deferred is not None:
-        deferred.extend(composer.problems)
-    return tree
+    return tree, tuple(composer.problems)
 
 
 def read_objects(given: object, name: str) -> Located:
