@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -116,17 +116,18 @@ def _totals(before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
 
 def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
     tables = before.tables[sort], after.tables[sort]
-    pairs = paired_lines(*tables) if sort == "line" else paired_names(*tables)
-    for name, old, new in sorted(pairs, key=_pair_order):
-        rows = [None if key is None else table.rows[key] for table, key in zip(tables, (old, new), strict=True)]
-        moved = [
-            Moved(figure, *(None if row is None else row[at] for row in rows))
-            for at, figure in enumerate(COLUMNS[sort])
-        ]
-        moved = [each for each in moved if each.before != each.after]
-        if moved:
-            about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
-            yield MovedRow(sort, name, tuple(sorted(moved, key=_figure_order)), about)
+    nothing = (None,) * len(COLUMNS[sort])
+    found: list[tuple[NamePair, Sequence[float | None], Sequence[float | None]]] = []
+    for pair in paired_lines(*tables) if sort == "line" else paired_names(*tables):
+        name, old, new = pair
+        rows = nothing if old is None else tables[0].rows[old], nothing if new is None else tables[1].rows[new]
+        if rows[0] != rows[1]:
+            found.append((pair, *rows))
+    for (name, old, new), was, now in sorted(found, key=lambda each: _pair_order(each[0])):
+        figures = [Moved(*each) for each in zip(COLUMNS[sort], was, now, strict=True)]
+        moved = sorted((each for each in figures if each.before != each.after), key=_figure_order)
+        about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
+        yield MovedRow(sort, name, tuple(moved), about)
 
 
 def _pair_order(pair: NamePair) -> tuple[list[str], str]:

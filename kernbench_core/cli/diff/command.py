@@ -84,7 +84,7 @@ def diff(
         found = compare(sides[0].figures, sides[1].figures)
     if page is not None:
         _write(shell, page, sides)
-    return _tell(shell, found, sides, top, limit, look)
+    return _tell(shell, found, sides, top, limit, look, saved=len(what) == 2)
 
 
 def _was_given(context: click.Context, name: str) -> bool:
@@ -116,9 +116,10 @@ def _write(shell: Shell, page: Path, sides: Sequence[ComparedSide]) -> None:
 
 @doing("printing the result")
 def _tell(
-    shell: Shell, found: RunComparison, sides: Sequence[ComparedSide], top: int, limit: SlowerLimit | None, look: Look
-) -> int:
-    """Print the comparison; return 1 where B is too slow, or data are wrong."""
+    shell: Shell, found: RunComparison, sides: Sequence[ComparedSide], top: int, limit: SlowerLimit | None, look: Look,
+    *, saved: bool,
+) -> int:  # fmt: skip
+    """Print the comparison, of saved runs with what they are; return 1 where B is too slow, or data are wrong."""
     before, after = found.before, found.after
     if limit is not None and (before.interrupted or after.interrupted):
         raise UsageError("--fail-above must be given runs that ended, and one was interrupted; run it again.")
@@ -130,8 +131,8 @@ def _tell(
     else:
         lines = found.lines(top)
         for side, figures in (("A", before), ("B", after)):
-            what = f"{figures.causes['bench']['bench']} on {figures.topology}"
-            click.echo(shown(f"{side}  {figures.name}{'' if figures.name.startswith(what) else f': {what}'}"))
+            bench = figures.causes.get("bench", {}).get("bench")
+            click.echo(shown(f"{side}  {figures.name}{f': {bench} on {figures.topology}' if saved else ''}"))
         for line in lines[: len(found.notes) + 1] if look.quiet else lines:
             click.echo(shown(line))
     if fails and limit is not None:

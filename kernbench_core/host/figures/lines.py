@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import textwrap
+import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from types import CodeType
@@ -96,7 +97,7 @@ def _block(lines: Sequence[str]) -> str:
     """Return the function at the head of some lines, without what it is indented by; "" for none."""
     try:
         return textwrap.dedent("".join(inspect.getblock(list(lines)))) if lines else ""
-    except (IndentationError, SyntaxError):
+    except (SyntaxError, tokenize.TokenError):
         return ""
 
 

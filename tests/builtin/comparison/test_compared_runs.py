@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_builtin.components.pe_tcm import PeTcm
@@ -21,6 +23,18 @@ MACHINES: Mapping[str, Mapping[str, Any]] = {
     "fewer": {"cube.pes": 2},
     "wider": {"components.pe_gemm.params.columns": 32, "cube.noc.bandwidth": "200 GB/s"},
 }
+
+
+MACHINE = st.fixed_dictionaries(
+    {"M": st.sampled_from([16, 32, 48]), "N": st.sampled_from([16, 32])},
+    optional={
+        "host.pcie.latency": st.sampled_from(["300 ns", "301 ns", "1 us"]),
+        "cube.noc.bandwidth": st.sampled_from(["100 GB/s", "256 GB/s"]),
+        "cube.pes": st.sampled_from([1, 2, 4]),
+        "components.pe_dma.params.servers": st.integers(1, 4),
+        "components.hbm_ctrl.params.channels": st.sampled_from([2, 4]),
+    },
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +79,12 @@ def moved(before: kb.RunResult, after: kb.RunResult) -> dict[str, dict[str, dict
 
 def test_what_moved_is_what_the_tables_say(made: Mapping[str, kb.RunResult]) -> None:
     """Of every pair of runs, both ways: no row is missing, and none is there that did not move."""
+    check_pairs(made)
+    assert len({result.op_log_sha256 for result in made.values()}) == len(made)
+
+
+def check_pairs(made: Mapping[str, kb.RunResult]) -> None:
+    """Compare each run with each, and what is found with what their tables say."""
     figures = {name: figures_of(result, name) for name, result in made.items()}
     for first, second in itertools.product(made, repeat=2):
         expected = moved(made[first], made[second])
@@ -74,19 +94,32 @@ def test_what_moved_is_what_the_tables_say(made: Mapping[str, kb.RunResult]) -> 
             if row.sort in ("link", "link kind", "op", "phase"):
                 found.setdefault(row.sort, {})[row.name] = {m.figure: (m.before, m.after) for m in row.moved}
         assert found == expected
-        assert comparison.same == (first == second) == (made[first].op_log_sha256 == made[second].op_log_sha256)
+        alike = figures[first].causes == figures[second].causes
+        assert comparison.same == (alike and made[first].op_log_sha256 == made[second].op_log_sha256)
         assert comparison.change_ns == made[second].total_ns - made[first].total_ns
         phases = sum(row.change for row in comparison.of_sort("phase"))
         assert phases == comparison.change_ns
 
 
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(st.lists(MACHINE, min_size=2, max_size=2))
+def test_any_two_machines(plugins: Plugins, pair: list[dict[str, Any]]) -> None:
+    """Of runs under configurations and sizes drawn at random."""
+    made = []
+    for drawn in pair:
+        params = {name: drawn.pop(name) for name in ("M", "N")}
+        made.append(kb.run("gemm", "tiny", {**SIZE, **params}, set=drawn, plugins=plugins))
+    check_pairs({str(at): result for at, result in enumerate(made)})
+
+
 def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult]) -> None:
     """The keys that were set, and of another bench its parameters and its kernel."""
     figures = {name: figures_of(result, name) for name, result in made.items()}
-    for name, settings in MACHINES.items():
+    for name, keys in MACHINES.items():
         causes = compare(figures["as it is"], figures[name]).causes
         assert [(cause.sort, cause.name, cause.after) for cause in causes] == [
-            ("configuration", key, value) for key, value in sorted(settings.items())
+            ("configuration", key, value) for key, value in sorted(keys.items())
         ]
     other = compare(figures["later"], figures["another"])
     assert other.notes == ("A and B ran different benches, gemm and vector-add.",)

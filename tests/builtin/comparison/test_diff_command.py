@@ -148,6 +148,18 @@ def test_a_bench_runs_now_under_both(diff: Diff) -> None:
     assert "not compared" not in out
 
 
+def test_runs_come_from_the_cache(
+    diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins
+) -> None:
+    """With --cached, and nothing is simulated the second time; all that moved is the same."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
+    words = ("vector-add", "--topology", "tiny", "-p", "n=64", "--b-param", "n=128", "--cached", "--json", "-q")
+    first = diff(*words)
+    monkeypatch.setattr("kernbench_core.host.session.GraphEngine.run", None)
+    assert diff(*words) == first
+    assert json.loads(first[1])["unknown"] == {}
+
+
 def test_b_may_be_another_bench_machine_and_components(diff: Diff, saved: Path) -> None:
     """Each in the place of that of A."""
     (saved / "two.yaml").write_text("cube: {pes: 2}\n")

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog, OpLogger, OpRecord, op_log_of
 from kernbench_core.oplog.parameters import OF_READS
@@ -191,6 +192,33 @@ def test_logger_captures_stages_at_their_start() -> None:
         ("memory", "TileToken/DMA_READ"),
         ("memory", "TileToken/GEMM"),
     ]
+
+
+class Sited:
+    """A message of an op that was asked for at a site; a stage where it is one of another op."""
+
+    def __init__(self, site: CallSite | None, stage_of: tuple[int, int] | None = None, op: bool = True) -> None:
+        self.site, self.stage_of, self.op_id = site, stage_of, (0, 1) if op else None
+
+    def describe(self) -> OpDescription:
+        return OpDescription("math", "add", {}, op_id=self.op_id, stage_of=self.stage_of)
+
+
+def test_logger_sums_up_the_ops_of_each_call() -> None:
+    """Two calls of one code object are two; stages, and what is no op or of no line, are none."""
+    logger = OpLogger(OpLog())
+    code, other = (compile(text, "k.py", "exec") for text in ("1", "2"))
+    messages = [
+        Sited((code, 2)), Sited((code, 2)), Sited((code, 4)), Sited((other, 2)), Sited(None), Sited((code, 2), (0, 9)),
+        Sited((code, 2), op=False),
+    ]  # fmt: skip
+    for number, message in enumerate(messages):
+        logger.record_start(10.0 * number, "math", message)
+        logger.record_end(10.0 * number + 2.0**number, "math", message)
+    assert [(use.site, use.ops, use.ns) for use in logger.lines.values()] == [
+        ((code, 2), 2, 3.0), ((code, 4), 1, 4.0), ((other, 2), 1, 8.0),
+    ]  # fmt: skip
+    assert len(logger.log) == 7 and logger.sites is None
 
 
 def test_dependencies_name_producers() -> None:
