@@ -10,6 +10,7 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import load_plugins
 from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, axis_of
+from kernbench_core.sweeps.executors.base import PATIENCE_S
 from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
 from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.sweeps.sweeping import planned, run_planned
@@ -36,6 +37,7 @@ def sweep(
     fidelity: str | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
+    patience_s: float = PATIENCE_S,
     out: str | Path | None = None,
     retry_failed: bool = False,
     cached: bool = True,
@@ -55,7 +57,8 @@ def sweep(
     of them coarsely and runs the best in full. `options` are those of `kb.run` that every point may have, as
     `verify_data` or `timeout_s`.
 
-    Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`.
+    Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`,
+    which is waited for `patience_s` when it goes away.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
     as it ends, and a sweep that is there goes on; `on_record` is called with each. Runs that the user's cache has are
     not made again, unless `cached` is False.
@@ -84,8 +87,8 @@ def sweep(
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
     return run_planned(
-        planned(plan, known), known, folder=out, processes=processes, scheduler=scheduler, retry_failed=retry_failed,
-        tell=on_record or (lambda record: None),
+        planned(plan, known), known, folder=out, processes=processes, scheduler=scheduler, patience_s=patience_s,
+        retry_failed=retry_failed, tell=on_record or (lambda record: None),
     )  # fmt: skip
 
 

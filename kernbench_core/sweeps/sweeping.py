@@ -17,7 +17,7 @@ from kernbench_core.sweeps.axes import TOPOLOGY
 from kernbench_core.sweeps.constraints import kept_points
 from kernbench_core.sweeps.drive import Coming, Telling, carry_out, closing, digests_of
 from kernbench_core.sweeps.evaluate import evaluate, import_all
-from kernbench_core.sweeps.executors.base import Executor
+from kernbench_core.sweeps.executors.base import PATIENCE_S, Executor
 from kernbench_core.sweeps.executors.local import LocalExecutor
 from kernbench_core.sweeps.expressions import Expression
 from kernbench_core.sweeps.fidelity import CHUNK, Screening, carry_out_screened, screening_of
@@ -121,7 +121,7 @@ def run_planned(
     folder: str | Path | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
-    patience_s: float | None = None,
+    patience_s: float = PATIENCE_S,
     retry_failed: bool = False,
     begin: Callable[[SweepFolder], None] = lambda _: None,
     coming: Coming = lambda _: None,
@@ -132,7 +132,7 @@ def run_planned(
     `begin` is called with the folder before the first point, `coming` with the points when they are known, in their
     order and before any of them runs, and `tell` with each new record once it is kept. Points are
     carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that goes
-    away, or has no workers, it is waited for at most `patience_s`, by default a minute.
+    away, or has no workers, it is waited for at most `patience_s`.
     """
     if scheduler is None:
         count = min(processes or cores(), sweep.most)

@@ -66,18 +66,19 @@ def sweep(
     patience_s: float | None, resume: bool, retry_failed: bool, as_json: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Run BENCH over machines and parameters: VALUES are lists (16,32) and ranges (100..800GB/s:log:4, 1..64:pow2)."""
-    _check_where(processes, scheduler, patience_s)
+    _check_where(processes, scheduler, patience_s, asked["search"])
     with doing("loading kernbench"):
         from kernbench_core.cli.sweep.session import SweepSession
 
     with doing("planning the sweep"):
         session = SweepSession.of(shell, bench, folder, resume or retry_failed, as_json, asked)
-    return session.run(processes=processes, scheduler=scheduler, patience_s=patience_s, retry_failed=retry_failed)
+    patience = {} if patience_s is None else {"patience_s": patience_s}
+    return session.run(processes=processes, scheduler=scheduler, retry_failed=retry_failed, **patience)
 
 
-def _check_where(processes: int | None, scheduler: str | None, patience_s: float | None) -> None:
+def _check_where(processes: int | None, scheduler: str | None, patience_s: float | None, search: str | None) -> None:
     """Raise UsageError for what says in two ways where points are carried out."""
-    if scheduler is not None and processes is not None:
+    if scheduler is not None and processes is not None and search is None:
         raise UsageError("-j must be left out with --scheduler, whose workers say how many points run at once.")
     if scheduler is None and patience_s is not None:
         raise UsageError("--patience must be given with --scheduler, which it is for.")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 PointJob: TypeAlias = Mapping[str, Any]
 """What `evaluate` takes: plain data that any process can carry out."""
 PointRecord: TypeAlias = dict[str, Any]
 """What `evaluate` gives: plain data."""
+
+
+#: How long a scheduler that went away, or one without workers, is waited for, in s.
+PATIENCE_S: Final = 60.0
 
 
 class Executor(Protocol):

@@ -17,15 +17,13 @@ import attrs
 from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps.evaluate import blank_record, failure
-from kernbench_core.sweeps.executors.base import PointJob, PointRecord
+from kernbench_core.sweeps.executors.base import PATIENCE_S, PointJob, PointRecord
 from kernbench_core.sweeps.executors.cluster.connection import Connection, ConnectionLost, PointAnswer, check_address
 from kernbench_core.sweeps.executors.cluster.dispatch import Dispatch
 from kernbench_core.sweeps.executors.cluster.luggage import Luggage, pack
 from kernbench_core.sweeps.executors.cluster.sameness import differences, installed
 from kernbench_core.sweeps.plan import SweepPlan
 
-#: How long a scheduler that went away, or one without workers, is waited for, in s.
-PATIENCE_S = 60.0
 #: How often it is looked which workers are there, in s.
 _LOOK_S = 1.0
 #: How long there is between two attempts to connect, in s.
@@ -60,20 +58,19 @@ class ClusterExecutor:
     _connection: Connection | None = attrs.field(default=None, init=False)
     _refused: set[str] = attrs.field(factory=set, init=False)
     _looked_s: float = attrs.field(default=float("-inf"), init=False)
-    _served_s: float = attrs.field(init=False)
+    _served_s: float = attrs.field(default=0.0, init=False)
+    _begun: bool = attrs.field(default=False, init=False)
     _given_up: list[PointRecord] = attrs.field(factory=list, init=False)
     _answers: deque[PointAnswer] = attrs.field(factory=deque, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._dispatch = Dispatch(self.luggage.sweep)
-        self._served_s = self.clock()
 
     @classmethod
-    def for_plan(cls, plan: SweepPlan, plugins: Plugins, address: str, patience_s: float | None) -> ClusterExecutor:
+    def for_plan(cls, plan: SweepPlan, plugins: Plugins, address: str, patience_s: float) -> ClusterExecutor:
         """Return one for the points of a plan; UsageError for a wrong address, and for files that cannot travel."""
         check_address(address)
-        wait_s = PATIENCE_S if patience_s is None else patience_s
-        return cls(address=address, luggage=pack(plan, plugins), installed=installed(plugins), patience_s=wait_s)
+        return cls(address=address, luggage=pack(plan, plugins), installed=installed(plugins), patience_s=patience_s)
 
     def __enter__(self) -> ClusterExecutor:
         return self
@@ -88,7 +85,9 @@ class ClusterExecutor:
         ClusterError where the cluster is gone for longer than the patience. What was yielded before stays true.
         """
         coming = iter(jobs)
-        self._begin()
+        if not self._begun:
+            self._begin()
+        self._served_s = self.clock()
         more = True
         while more or not self._dispatch.is_idle:
             try:
@@ -119,8 +118,6 @@ class ClusterExecutor:
 
     def _begin(self) -> None:
         """Connect, and look at the workers that are there."""
-        if self._connection is not None:
-            return
         try:
             self._connection = self.connect(self.address)
             fault = self._connection.scheduler_fault()
@@ -134,6 +131,7 @@ class ClusterExecutor:
             ) from None
         if wrong:
             raise UsageError("\n".join(wrong))
+        self._begun = True
 
     def _connected(self) -> Connection | None:
         """Return the connection, a new one after the last was lost; None where there is none yet."""

@@ -205,6 +205,18 @@ def test_a_fault_that_no_point_can_pass_ends_the_sweep_behind_the_answers_that_c
     )
 
 
+def test_points_may_come_in_several_parts() -> None:
+    """As in a search: the cluster is looked at again, and its patience begins again, but it is not refused any more."""
+    cluster = FakeCluster()
+    executor = cluster.executor(patience_s=20)
+    assert _keys(list(executor.run(_jobs(6)))) == ALL[:6]
+    cluster.lose_scheduler()
+    cluster.now_s += 1000
+    cluster.steps.extend([lambda: None, lambda: cluster.start_scheduler(d=1)])
+    assert _keys(list(executor.run(_jobs(12)[6:]))) == ALL[6:]
+    assert cluster.prepared == ["a", "b", "d"]
+
+
 def test_what_a_worker_evaluates_ends_with_the_sweep() -> None:
     cluster = FakeCluster()
     with cluster.executor() as executor:
