@@ -263,7 +263,9 @@ def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> N
 def test_python_is_told_what_is_no_sweep(plugins: Plugins) -> None:
     """Functions, options that no point has, values that are wrong: each before anything runs."""
     for error, told, given in (
-        (UsageError, "bench of a sweep must be a registered name or the path of a .py file, not ", {"bench": print}),
+        (UsageError, "bench must be a registered name, the path of a .py file, or a function, not 3.", {"bench": 3}),
+        (UsageError, "bench must be a registered name or the path of a .py file where out or a scheduler is given, not "
+         "the function <built-in function print>: others", {"bench": print, "out": "x"}),
         (UsageError, "kb.sweep: 'trace' must be an option that every point may have. Did you mean ", {"trace": "x"}),
         (ConfigError, "set a must be a range that rises, not '3..1'.\nparam b must have a value, not [].", {
             "set": {"a": "3..1"}, "params": {"b": []}}),
@@ -326,3 +328,17 @@ def test_what_is_wrong_with_a_script_is_told(inside: Run, tmp_path: Path) -> Non
         "error: arguments must be those of a script written in Triton, triton:FILE.py, and 'gemm' is a bench: give its "
         "parameters by -p.\n"
     )
+
+
+def test_a_function_of_a_notebook_is_swept(plugins: Plugins) -> None:
+    """With what it closes over; it is the bench even where one of its name is registered."""
+    factor = 3
+
+    def gemm(rt: Any, n: int = 1, shift: int = 0) -> None:
+        """Report something."""
+        rt.zeros((n,), "f32")
+        rt.report(value=n * factor + shift)
+
+    done = kb.sweep(gemm, "tiny", {"n": [1, 2, 5]}, objectives="rows.value", where="n + shift > 1", plugins=plugins)
+    assert [row["rows.value"] for row in done.rows] == [6, 15]
+    assert repr(done) == "<SweepResult gemm: 2 points, 2 ok>"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    bench: str | Path,
+    bench: str | Path | Callable[..., object],
     topology: str | Path | Iterable[str | Path] = "default",
     params: Mapping[str, object] | None = None,
     *,
@@ -47,8 +47,8 @@ def sweep(
 ) -> SweepResult:
     """Run `bench` at every point of a space of machines and parameters, and return what came of each.
 
-    `bench` is a registered name, the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`), or
-    `triton:FILE.py`, a script with its `arguments`, where `{NAME}` is the value of a parameter.
+    `bench` is a registered name, the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`), a
+    function, or `triton:FILE.py`, a script with its `arguments`, where `{NAME}` is the value of a parameter.
     What is a list is varied, and so is a text that is a range: `{"M": [64, 128]}`, `{"M": "64..512:pow2"}`,
     `{"system.network.bandwidth": "100..800GB/s:log:4"}`. `topology` may be a list of machines, `set` maps keys of the
     configuration, `params` parameters of the bench. `where` are expressions that must hold of a point, `objectives`
@@ -79,16 +79,18 @@ def sweep(
     if problems:
         raise ConfigError(*problems)
     plan = SweepPlan(
-        bench=_name(bench), topology=str(topologies[0]), components=None if components is None else str(components),
+        bench=_name(bench, elsewhere=out is not None or scheduler is not None), topology=str(topologies[0]),
+        components=None if components is None else str(components),
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
         where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
         arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
         cached=cached,
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
+    function = bench if callable(bench) else None
     return run_planned(
-        planned(plan, known), known, folder=out, processes=processes, scheduler=scheduler, patience_s=patience_s,
-        retry_failed=retry_failed, tell=on_record or (lambda record: None),
+        planned(plan, known, function), known, folder=out, processes=processes, scheduler=scheduler,
+        patience_s=patience_s, retry_failed=retry_failed, function=function, tell=on_record or (lambda record: None),
     )  # fmt: skip
 
 
@@ -102,13 +104,18 @@ def _check_options(options: Mapping[str, Any]) -> None:
     RunOptions(**options)  # which says what is wrong with a value
 
 
-def _name(bench: object) -> str:
-    if not isinstance(bench, str | Path):
+def _name(bench: object, elsewhere: bool) -> str:
+    """Return what a plan calls the bench; `elsewhere` says whether other processes must find it."""
+    if not callable(bench) and not isinstance(bench, str | Path):
         raise UsageError(
-            f"bench of a sweep must be a registered name or the path of a .py file, not {brief(bench)}: its points run "
-            "in other processes; write a function to a file, and give 'FILE.py:FUNCTION'."
+            f"bench must be a registered name, the path of a .py file, or a function, not {brief(bench)}."
         )
-    return str(bench)
+    if callable(bench) and elsewhere:
+        raise UsageError(
+            f"bench must be a registered name or the path of a .py file where out or a scheduler is given, not the "
+            f"function {brief(bench)}: others cannot find it; write it to a file, and give 'FILE.py:FUNCTION'."
+        )
+    return str(getattr(bench, "__name__", bench)) if callable(bench) else str(bench)
 
 
 def _axis(target: str, name: str, value: object, problems: list[str]) -> Axis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -35,10 +35,12 @@ class NamedValues:
     bench: Bench | None
     machines: dict[str, dict[str, Any]] = field(factory=dict)
 
-    def of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all names at a point, with their values."""
+    def of(self, values: Mapping[str, Any], wanted: Collection[str] | None = None) -> dict[str, Any]:
+        """Return all names at a point, with their values; of `wanted` ones no others are needed."""
         run = self.plan.run_of(values)
         given = with_short_names({**run["set"], **run["params"], **values})
+        if wanted is not None and given.keys() >= set(wanted):
+            return given
         return {**self._machine(run["topology"]), **self._params(run), **given}
 
     def _machine(self, topology: str) -> dict[str, Any]:
@@ -67,8 +69,9 @@ class NamedValues:
 
 def kept_points(points: Iterable[SweepPoint], where: list[Expression], names: NamedValues) -> Iterator[SweepPoint]:
     """Yield the points where all constraints hold; UsageError, with the point, where one has no value."""
+    wanted = [name for expression in where for name in expression.names]
     for point in points:
-        known = names.of(point.values) if where else {}
+        known = names.of(point.values, wanted) if where else {}
         try:
             if all(expression.truth(known) for expression in where):
                 yield point

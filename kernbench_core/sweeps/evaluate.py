@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
@@ -53,10 +54,15 @@ def job_of(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
     }
 
 
-def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str, Any]:
+def evaluate(
+    job: Mapping[str, Any],
+    plugins: Plugins | None = None,
+    functions: Mapping[str, Callable[..., object]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Carry out one job and return its record; only what ends a process from outside is raised.
 
-    `plugins` are by default those that are installed, loaded once in a process. The record has the figures of the run,
+    `plugins` are by default those that are installed, loaded once in a process; `functions` are benches that a job may
+    name beside those that are registered and those of files. The record has the figures of the run,
     its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`
     and what is said of the cache.
     """
@@ -65,7 +71,7 @@ def evaluate(job: Mapping[str, Any], plugins: Plugins | None = None) -> dict[str
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KernbenchWarning)  # whoever planned the sweep was told
-            result = _result(job, warm() if plugins is None else plugins)
+            result = _result(job, warm() if plugins is None else plugins, functions)
             record |= {name: getattr(result, name) for name in _OF_RESULT}
             record["figures"] = named_figures(result)
             record["figures"], record["objectives"] = _measured(job, result)
@@ -144,7 +150,9 @@ def warm() -> Plugins:
     return load_plugins()
 
 
-def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
+def _result(
+    job: Mapping[str, Any], plugins: Plugins, functions: Mapping[str, Callable[..., object]]
+) -> RunResult:
     """Run what a job asks for."""
     asked = job["run"]
     how = {
@@ -156,8 +164,9 @@ def _result(job: Mapping[str, Any], plugins: Plugins) -> RunResult:
         return run_script(asked, how)
     from kernbench_core.runs.bench_run import run
 
+    bench = functions.get(asked["bench"], asked["bench"])
     return run(
-        asked["bench"], topology=asked["topology"], params=params_of(asked), cached=job["cached"], **how
+        bench, topology=asked["topology"], params=params_of(asked), cached=job["cached"], **how
     )
 
 

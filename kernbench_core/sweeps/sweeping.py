@@ -61,9 +61,12 @@ class PlannedSweep:
         return len(self.points) + full
 
 
-def planned(plan: SweepPlan, plugins: Plugins) -> PlannedSweep:
-    """Lay out the points of a plan, and check it; raise the KernbenchError that says all that is wrong with it."""
-    check = PlanCheck(plan, plugins)
+def planned(plan: SweepPlan, plugins: Plugins, function: Callable[..., object] | None = None) -> PlannedSweep:
+    """Lay out the points of a plan, and check it; raise the KernbenchError that says all that is wrong with it.
+
+    A `function` is the bench, of which the plan has the name only.
+    """
+    check = PlanCheck(plan, plugins, function)
     where, problems = check.expressions()
     if plan.search is not None:
         return _searched(plan, check, where, problems)
@@ -123,6 +126,7 @@ def run_planned(
     scheduler: str | None = None,
     patience_s: float = PATIENCE_S,
     retry_failed: bool = False,
+    function: Callable[..., object] | None = None,
     begin: Callable[[SweepFolder], None] = lambda _: None,
     coming: Coming = lambda _: None,
     tell: Telling = lambda _: None,
@@ -132,12 +136,13 @@ def run_planned(
     `begin` is called with the folder before the first point, `coming` with the points when they are known, in their
     order and before any of them runs, and `tell` with each new record once it is kept. Points are
     carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that goes
-    away, or has no workers, it is waited for at most `patience_s`.
+    away, or has no workers, it is waited for at most `patience_s`. A `function` is the bench that `planned` was given.
     """
     if scheduler is None:
         count = min(processes or cores(), sweep.most)
         import_all()
-        executor: Executor = LocalExecutor(count, work=partial(evaluate, plugins=plugins))
+        functions = {} if function is None else {sweep.plan.bench: function}
+        executor: Executor = LocalExecutor(count, work=partial(evaluate, plugins=plugins, functions=functions))
     else:
         from kernbench_core.sweeps.executors.cluster import ClusterExecutor
 

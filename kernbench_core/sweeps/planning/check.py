@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,10 +28,14 @@ _MOST_LOOKS: Final = 256
 
 @define
 class PlanCheck:
-    """Knows what is wrong with a plan; each machine, and the bench, is looked at once."""
+    """Knows what is wrong with a plan; each machine, and the bench, is looked at once.
+
+    A `function` is the bench that the plan only has the name of.
+    """
 
     plan: SweepPlan
     plugins: Plugins
+    function: Callable[..., object] | None = None
     machines: dict[object, tuple[str, ...]] = field(factory=dict, init=False)
     opened: dict[str, bool] = field(factory=dict, init=False)
     bench: Bench | None = field(default=None, init=False)
@@ -42,7 +46,7 @@ class PlanCheck:
 
         require_no_arguments(self.plan)
         if not self.plan.is_script:
-            self.bench = open_program(self.plan.bench, self.plugins.benches)
+            self.bench = open_program(self.function or self.plan.bench, self.plugins.benches)
         self.names = NamedValues(self.plan, self.plugins, self.bench)
 
     def expressions(self) -> tuple[list[Expression], list[str]]:
