@@ -83,17 +83,17 @@ def test_every_file_of_the_packages_counts() -> None:
 def test_a_plug_in_counts_with_all_of_its_package_and_one_that_is_a_file_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "acme_models").mkdir()
-    (tmp_path / "acme_models" / "__init__.py").write_text("")
-    (tmp_path / "acme_models" / "plugin.py").write_text("kernbench_api = 1\n")
-    (tmp_path / "acme_models" / "table.csv").write_text("1,2\n")
+    (tmp_path / "sameness_models").mkdir()
+    (tmp_path / "sameness_models" / "__init__.py").write_text("")
+    (tmp_path / "sameness_models" / "plugin.py").write_text("kernbench_api = 1\n")
+    (tmp_path / "sameness_models" / "table.csv").write_text("1,2\n")
     (tmp_path / "single_file_plugin.py").write_text("kernbench_api = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
-    extra = ["acme = acme_models.plugin", str(tmp_path / "single_file_plugin.py")]
+    extra = ["acme = sameness_models.plugin", str(tmp_path / "single_file_plugin.py")]
     found = installed(load_plugins(extra, installed=False))
-    assert found["plugins"] == {"acme": "acme_models (source tree)"}
+    assert found["plugins"] == {"acme": "sameness_models (source tree)"}
     assert {name for name in found["files"] if not name.startswith("kernbench_core/")} == {
-        "acme_models/__init__.py",
-        "acme_models/plugin.py",
-        "acme_models/table.csv",
+        "sameness_models/__init__.py",
+        "sameness_models/plugin.py",
+        "sameness_models/table.csv",
     }
