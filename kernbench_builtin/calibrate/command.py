@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -12,6 +12,9 @@ from kernbench_core.cli.option_types import Time, Whole, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
+
+if TYPE_CHECKING:
+    from kernbench_core.topology import Config
 
 _HELP = """Fit a machine's parameters to measurements, within sourced limits.
 
@@ -21,11 +24,26 @@ parameters and every row, measured and simulated on the fitted machine, are prin
 
 
 @click.pass_obj
-def _calibrate(shell: Shell, /, timeout_s: float | None, **options: Any) -> int:
+def _calibrate(shell: Shell, /, timeout_s: float | None, cached: bool, **options: Any) -> int:
     with WallTime(timeout_s).spent_on("calibrating"):
-        if options["check"] is not None:
-            return _check(shell, options)
-        return _fit(shell, options)
+        if cached and options["output"] is None:
+            asked = {name: value for name, value in options.items() if name not in ("jobs", "quiet", "force")}
+            return shell.replay("calibrate", asked, _machine(shell, options), lambda: _answer(shell, options))
+        return _answer(shell, options)
+
+
+def _machine(shell: Shell, options: dict[str, Any]) -> Config:
+    """Return the configuration of the machine that is fitted, or compared with what was published of it."""
+    from kernbench_builtin.calibrate.systems import system_of
+    from kernbench_core.runs import configure
+
+    if options["check"] is not None:
+        return configure(shell.plugins, system_of(options["check"]).topology)
+    return configure(shell.plugins, options["topology"], None, options["sets"])
+
+
+def _answer(shell: Shell, options: dict[str, Any]) -> int:
+    return _fit(shell, options) if options["check"] is None else _check(shell, options)
 
 
 def _fit(shell: Shell, options: dict[str, Any]) -> int:
@@ -149,6 +167,8 @@ calibrate = click.RichCommand(
         _option("--simulate-to", metavar="SIZE", default="4 MiB", show_default=True,
                 help="Simulate rows up to this size; larger ones are continued from it and its half."),
         _option("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
+        _option("--cached", is_flag=True,
+                help="Without -o: print what was printed before, if all that it depends on is the same; else keep it."),
         _option("-j", "--jobs", metavar="N", type=Whole(1), default="1", show_default=True,
                 help="Processes that simulate collectives."),
         _option("--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time."),
