@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -122,19 +123,21 @@ def run(call: RunCall) -> RunResult:
     with same_folder() as here:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
+        modules = frozenset(sys.modules)
         request = request_of(call, config, plugins, here, wall)
         if call.cached:
-            return _from_cache(request, here, call.on_progress, wall)
+            return _from_cache(request, here, modules, call.on_progress, wall)
         return carry_out(request, call.on_progress, wall)
 
 
 def _from_cache(
-    request: Request, here: Path, on_progress: Callable[[Progress], None] | None, wall: WallTime
-) -> RunResult:
+    request: Request, here: Path, modules: frozenset[str], on_progress: Callable[[Progress], None] | None,
+    wall: WallTime,
+) -> RunResult:  # fmt: skip
     """Return the result that the cache has, or carry the run out and keep its result."""
     from kernbench_core.runs.cached import cached_run
 
-    result = cached_run(request, here, manifest_of, lambda: carry_out(request, on_progress, wall))
+    result = cached_run(request, here, manifest_of, lambda: carry_out(request, on_progress, wall), modules)
     if request.options.strict_races and result.hazards:
         raise RaceError(result)
     return result

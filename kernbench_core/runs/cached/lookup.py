@@ -35,9 +35,12 @@ def cached_run(
     here: Path,
     manifest_of: Callable[[Request, str | None], Manifest],
     carry_out: Callable[[], RunResult],
+    modules: frozenset[str] | None = None,
     cache: Cache | None = None,
 ) -> RunResult:
     """Return what the cache has for a request that begins in the folder `here`, else carry it out and keep the result.
+
+    `modules` are those that were loaded before the bench was opened.
 
     Where no key covers what the request depends on, it is carried out, and a warning says why nothing is kept. Where
     files are to be written, or somebody watches, it is carried out, too, and its result is kept.
@@ -56,11 +59,11 @@ def cached_run(
         found = _found(cache, key, plain, manifest, here, began)
         if found is not None:
             return found
-    before = Surprises.before()
+    before = Surprises.before(modules)
     with recorded() as shown:
         result = carry_out()
     try:
-        before.check(request.bench)
+        before.check_bench(request.bench)
         code = computing_code(request.plugins, cache, closely=True)
         if code.digests != key.code:
             raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")

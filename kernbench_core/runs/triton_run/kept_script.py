@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_core.cache import Cache, NotCacheable, computing_code
+from kernbench_core.errors import KernbenchWarning
 from kernbench_core.host.sources import read_sources
 from kernbench_core.runs.cached.columns import Arrays
 from kernbench_core.runs.cached.keys import OPTIONS, configuration_digest, python_digest
@@ -29,6 +31,7 @@ from kernbench_core.runs.cached.result_files import (
     result_of,
     unpacked,
 )
+from kernbench_core.runs.cached.surprises import Surprises
 from kernbench_core.runs.manifest import current_plugins, current_versions, kept_options
 from kernbench_core.runs.options import RunCall
 
@@ -63,10 +66,16 @@ class KeptScripts:
         key = self._key(script, session.points, code)
         if not any(getattr(self._call, name) for name in _FILES) and self._found(key, session, began):
             return 0, key
+        before = Surprises.before()
         with recorded() as shown:
             exit_code = script.run(session)
         after = computing_code(self._plugins, self._cache, closely=True)
         if exit_code or after.digests != code.digests:
+            return exit_code, None
+        try:
+            before.check(() if script.is_module else read_sources(Path(script.name)).files.values())
+        except NotCacheable as why:
+            warnings.warn(str(why), KernbenchWarning, stacklevel=2)
             return exit_code, None
         if session.result is not None:
             session.result = attrs.evolve(session.result, cache_key=key)

@@ -221,7 +221,7 @@ def test_random_numbers_of_all_are_noticed(folder: Path, plugins: Plugins, monke
         for _ in range(2):
             with pytest.warns(KernbenchWarning) as told:
                 assert not run(bench, plugins).from_cache
-            sentence = "the bench drew random numbers that it did not seed; the run is not kept."
+            sentence = "the program drew random numbers that it did not seed; the run is not kept."
             assert [str(each.message) for each in told] == [sentence]
     assert [run(seeded, plugins).from_cache for _ in range(2)] == [False, True]
 
@@ -235,8 +235,9 @@ def test_a_module_that_is_imported_by_a_name_that_is_made_is_looked_at(
             """
             import importlib
             import numpy as np
+            again = importlib.import_module("else" + "where")
             def bench(rt):
-                module = importlib.import_module("else" + "where")
+                module = importlib.import_module("else" + "where") or again
                 rt.tensor(np.full(4, module.VALUE, np.float32))
                 rt.report(value=module.VALUE)
             """
