@@ -98,16 +98,15 @@ def figure_text(figure: str, value: float | None) -> str:
 
 
 def both_texts(figure: str, before: float | None, after: float | None) -> tuple[str, str]:
-    """Write two figures so that they are told apart where they differ."""
+    """Write two figures so that they are told apart where they differ, and by about as much as they do."""
     texts = figure_text(figure, before), figure_text(figure, after)
     if before is None or after is None or before == after or texts[0] != texts[1]:
         return texts
     unit = " ns" if figure.endswith("ns") else " B" if figure.endswith("bytes") else ""
-    for digits in range(_DIGITS):
-        texts = f"{before:,.{digits}f}{unit}", f"{after:,.{digits}f}{unit}"
-        if texts[0] != texts[1]:
-            break
-    return texts
+    change, digits = after - before, 0
+    while digits < _DIGITS and abs(round(after, digits) - round(before, digits) - change) > abs(change) / 10:
+        digits += 1
+    return f"{before:,.{digits}f}{unit}", f"{after:,.{digits}f}{unit}"
 
 
 def change_text(figure: str, change: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,11 +14,14 @@ from kernbench_core.comparison import figures_of, figures_of_saved
 from kernbench_core.comparison.figures import RunFigures
 from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.comparison.saved_figures import read_saved
+from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import parse_assignments
-from kernbench_core.process.interrupt import result_is_told
+from kernbench_core.process.interrupt import doing, result_is_told
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.saved_runs import read_run
+from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.bench_run import run as run_bench
+from kernbench_core.topology.compilation import compile_topology
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
@@ -61,6 +65,11 @@ def run_sides(
     params = parse_assignments(asked["params"], "-p")
     b_params = {**params, **parse_assignments(asked["b_param"], "--b-param")}
     b_bench = asked["b_bench"] or bench
+    with doing("checking what B has otherwise"), warnings.catch_warnings(action="ignore"):  # its run warns
+        plugins = shell.plugins
+        config = configure(plugins, other["topology"], other["components"], other["set"])
+        compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        open_program(b_bench, plugins.benches).values(b_params)  # before the run of A, which may be long
     return (
         _made(shell, bench, params, plain, f"{Path(bench).name} on {plain['topology']}", folder and folder / "A", look),
         _made(shell, b_bench, b_params, other, _name_of_b(b_bench, other, asked), folder and folder / "B", look),

@@ -148,6 +148,22 @@ def test_a_bench_runs_now_under_both(diff: Diff) -> None:
     assert "not compared" not in out
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--b-set", "cube.pess=2"), 3, "--set cube.pess=2: cube.pess must be a known key. Did you mean 'pes'?\n"),
+        (("--b-param", "nn=2"), 2, "error: bench 'vector-add' has no parameter 'nn'; its parameters are: n, block, "
+                                   "dtype, x, y. Did you mean 'n'?\n"),
+    ],
+)  # fmt: skip
+def test_what_b_has_is_checked_before_a_runs(
+    diff: Diff, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, told: str
+) -> None:
+    """The run of A may be long."""
+    monkeypatch.setattr("kernbench_core.host.session.GraphEngine.run", None)
+    assert diff("vector-add", "--topology", "tiny", *words) == (code, "", told)
+
+
 def test_runs_come_from_the_cache(
     diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins
 ) -> None:

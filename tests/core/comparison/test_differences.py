@@ -85,6 +85,45 @@ def test_a_link_of_another_latency_is_told_first() -> None:
     ]
 
 
+def test_sources_are_paired_by_name_or_as_the_only_others() -> None:
+    """A kernel of another name is the same one where only one of each is left; of several nobody knows."""
+    old, new = "def f():\n    load\n", "def g():\n    load\n"
+    (found,) = compare(run(texts={"k:f": old, "k:h": old}), run(texts={"k:g": new, "k:h": old})).sources
+    assert (found.name, found.lines[:2]) == ("k:f → k:g", ("--- k:f", "+++ k:g"))
+    assert found.lines[2:] == ("@@ -1,2 +1,2 @@", "-def f():", "+def g():", "     load")
+    assert compare(run(texts={"k:f": old, "k:h": old}), run(texts={"k:g": new})).sources == ()
+    assert compare(run(texts={"k:f": old}), run(texts={})).sources == ()
+
+
+def test_other_op_logs_are_not_the_same() -> None:
+    """Where no figure moved, that is said."""
+    found = compare(run(), run(op_log_sha256="1" * 64))
+    assert not found.same and not found.to_json()["same"]
+    assert found.lines()[:2] == [
+        "total time 100 ns, the same", "the op logs differ, though no figure does and the same was run",
+    ]  # fmt: skip
+
+
+def test_json_has_both_critical_paths_whole() -> None:
+    """What did not move on them, too."""
+    before = {sort: table(sort, {"x": (1.0,), "y": (2.0,)}) for sort in ("path", "place")}
+    after = {**before, "place": table("place", {"x": (1.0,), "y": (3.0,)})}
+    found = compare(run(tables=before), run(tables=after)).to_json()
+    same = {"x": 1.0, "y": 2.0}
+    assert found["critical_path"] == {
+        "before": {"path": same, "place": same}, "after": {"path": same, "place": {"x": 1.0, "y": 3.0}},
+    }  # fmt: skip
+    assert [row["name"] for row in found["rows"]] == ["y"]
+
+
+def test_values_of_other_types_are_others() -> None:
+    """True is no 1, and 64 no text; 64 and 64.0 are one number."""
+    before, after = ({"options": {"data": each, "seed": seed}} for each, seed in ((True, 64), (1, 64.0)))
+    found = compare(run(causes=before), run(causes=after))
+    assert [(c.name, c.before, c.after) for c in found.causes] == [("data", True, 1)] and not found.same
+    assert "  option data: True → 1" in found.lines()
+
+
 def test_lines_of_all_sorts() -> None:
     """The total, what was run otherwise, phases, what only one has, and what cannot be compared."""
     phases = [table("phase", {"kernel": (kernel,), "launch": (40.0,)}) for kernel in (60.0, 85.5)]
