@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
+import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -151,21 +151,18 @@ def test_two_sweeps_in_one_folder_are_told_apart_by_a_lock(tmp_path: Path) -> No
         f"{str(tmp_path)!r} must have one sweep at a time, and another one is at work there; wait for it, or give "
         "another folder."
     )
-    hold = (
-        "import sys, time; from kernbench_core.sweeps import SweepPlan, open_sweep; from pathlib import Path\n"
-        "with open_sweep(Path(sys.argv[1]), SweepPlan(bench='gemm')): print('held', flush=True); time.sleep(60)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    other = subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline() == "held\n"
+    ready, told = os.pipe()
+    other = os.fork()
+    if other == 0:
+        with open_sweep(tmp_path, SweepPlan(bench="gemm")):
+            os.write(told, b"held")
+            time.sleep(60)
+    os.read(ready, 4)
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path, SweepPlan(bench="gemm")):
         pass
     assert str(caught.value) == refused
-    other.kill()
-    other.communicate()
+    os.kill(other, signal.SIGKILL)
+    os.waitpid(other, 0)
     with open_sweep(tmp_path, SweepPlan(bench="gemm")):
         pass
 

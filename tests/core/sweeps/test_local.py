@@ -150,6 +150,7 @@ def test_a_process_has_no_file_of_the_one_that_forked_it(executor: LocalExecutor
     assert len({name for name in open_there if name != "/dev/null"}) == 2  # the pipe, and the report of its end
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_forked_them() -> None:
     """Killed, it cannot end them; the system does."""
     code = (
