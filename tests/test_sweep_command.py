@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins
 from tests.test_command import COMMAND, Run, environment, inside, kernbench  # noqa: F401  # `inside` is a fixture
 
@@ -303,7 +304,7 @@ def test_a_kernel_alone_is_swept_over_its_grid(tmp_path: Path, plugins: Plugins)
     path.write_text(SCRIPT)
     params = {"x": "zeros:f32:4,32", "y": "empty:f32:4,32", "n": 128}
     done = kb.sweep(
-        f"{path}:double", "tiny", {**params, "BLOCK": [32, 64]}, grid="cdiv(n, BLOCK)", plugins=plugins
+        f"{path}:double", "tiny", {**params, "BLOCK": [32, 64]}, grid="cdiv(n, BLOCK)", plugins=plugins, cached=False
     )
     assert done.counts == {"ok": 2}
     for row in done.rows:
@@ -343,3 +344,18 @@ def test_a_function_of_a_notebook_is_swept(plugins: Plugins) -> None:
     done = kb.sweep(gemm, "tiny", {"n": [1, 2, 5]}, objectives="rows.value", where="n + shift > 1", plugins=plugins)
     assert [row["rows.value"] for row in done.rows] == [6, 15]
     assert repr(done) == "<SweepResult gemm: 2 points, 2 ok>"
+
+
+def test_what_runs_warn_of_is_told_once(plugins: Plugins) -> None:
+    """Though each point has its warning; the command tells a few of them."""
+
+    def odd(rt: Any, n: int = 1) -> None:
+        """Warn of the same at every point, and of its own."""
+        rt.zeros((n,), "f32")
+        warnings.warn("it is odd", KernbenchWarning, stacklevel=1)
+        warnings.warn(f"it is {n}", KernbenchWarning, stacklevel=1)
+
+    with pytest.warns(KernbenchWarning) as caught:
+        done = kb.sweep(odd, "tiny", {"n": [1, 2]}, plugins=plugins, cached=False, processes=1)
+    assert [str(each.message) for each in caught] == ["it is odd", "it is 1", "it is 2"]
+    assert [record["warnings"] for record in done.records] == [["it is odd", "it is 1"], ["it is odd", "it is 2"]]

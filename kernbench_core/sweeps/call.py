@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import load_plugins
 from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, axis_of
@@ -88,10 +89,20 @@ def sweep(
     )  # fmt: skip
     known = load_plugins() if plugins is None else plugins
     function = bench if callable(bench) else None
-    return run_planned(
+    told: dict[str, None] = {}
+
+    def tell(record: Mapping[str, Any]) -> None:
+        told.update(dict.fromkeys(record["warnings"]))
+        if on_record is not None:
+            on_record(record)
+
+    done = run_planned(
         planned(plan, known, function), known, folder=out, processes=processes, scheduler=scheduler,
-        patience_s=patience_s, retry_failed=retry_failed, function=function, tell=on_record or (lambda record: None),
+        patience_s=patience_s, retry_failed=retry_failed, function=function, tell=tell,
     )  # fmt: skip
+    for sentence in told:
+        warnings.warn(sentence, KernbenchWarning, stacklevel=2)
+    return done
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -69,8 +70,7 @@ def evaluate(
     began = time.perf_counter()
     record = blank_record(job)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KernbenchWarning)  # whoever planned the sweep was told
+        with _noted(record["warnings"]):
             result = _result(job, warm() if plugins is None else plugins, functions)
             record |= {name: getattr(result, name) for name in _OF_RESULT}
             record["figures"] = named_figures(result)
@@ -83,6 +83,18 @@ def evaluate(
     return record | {"wall_s": time.perf_counter() - began}
 
 
+@contextmanager
+def _noted(told: list[str]) -> Iterator[None]:
+    """Add our own warnings of the block to a list, each once, in place of their being shown."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", KernbenchWarning)
+        try:
+            yield
+        finally:
+            ours = (str(each.message) for each in heard if issubclass(each.category, KernbenchWarning))
+            told += dict.fromkeys(ours)
+
+
 def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a job of which nothing is known yet."""
     return {
@@ -92,6 +104,7 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
         "figures": {},
         "objectives": {objective_of(text).name: None for text in job["objectives"]},
         "error": None,
+        "warnings": [],
         "op_log_sha256": None,
         "cache_key": None,
         "cache_note": "",

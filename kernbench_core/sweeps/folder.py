@@ -92,8 +92,8 @@ def open_sweep(
     sweep is at work there, and where the folder holds something else: another plan, files or code that were changed
     since, records of another version.
     """
-    _check_free(path)
-    with _told(path):
+    with _made(path):
+        _check_free(path)
         (path / _POINTS).mkdir(parents=True, exist_ok=True)
     with _locked(path):
         for stale in (*path.glob(f"*{_TEMPORARY}"), *(path / _POINTS).glob(f"*{_TEMPORARY}")):
@@ -115,7 +115,10 @@ def read_sweep(path: str | Path) -> SweepResult:
 
 def is_sweep(path: str | Path) -> bool:
     """Whether there is a folder of a sweep."""
-    return len(str(path)) < 4096 and (Path(path) / _PLAN).is_file()
+    try:
+        return (Path(path) / _PLAN).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -243,7 +246,7 @@ def _locked(path: Path) -> Iterator[None]:
     import fcntl
 
     with ExitStack() as stack:
-        with _told(path):
+        with _made(path):
             lock = stack.enter_context((path / _LOCK).open("a"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -253,6 +256,18 @@ def _locked(path: Path) -> Iterator[None]:
                 "another folder."
             ) from None
         yield
+
+
+@contextmanager
+def _made(path: Path) -> Iterator[None]:
+    """Say of an error of the file system that there can be no sweep."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"-o must name a folder that can be made and written, not {brief(str(path))}: {error.strerror}; give "
+            "another name."
+        ) from error
 
 
 @contextmanager

@@ -30,8 +30,8 @@ from kernbench_core.sweeps.sweeping import PlannedSweep, planned, run_planned
 _FAILED = 1
 #: So many of the best points are named.
 _BEST = 12
-#: So many reasons why runs are not kept in the cache are told.
-_NOTES = 3
+#: So many of the warnings of points are told.
+_NOTES = 5
 
 
 @define
@@ -45,7 +45,7 @@ class SweepSession:
     rows: RowPrinter | None = None
     progress: SweepProgress | None = None
     opened: SweepFolder | None = None
-    notes: list[str] = field(factory=list)
+    notes: dict[str, None] = field(factory=dict)
 
     @classmethod
     def of(
@@ -107,8 +107,7 @@ class SweepSession:
                 self.rows.row(record)
 
     def _tell(self, record: Mapping[str, Any]) -> None:
-        if record["cache_note"] and record["cache_note"] not in self.notes:
-            self.notes.append(record["cache_note"])
+        self.notes |= dict.fromkeys(record["warnings"])
         if self.progress is not None:
             self.progress.told(record)
         if self.rows is not None:
@@ -137,8 +136,10 @@ class SweepSession:
     def _end(self, sweep: SweepResult) -> int:
         """Sum up; return 1 where a point failed or is wrong."""
         self._rest()
-        for note in self.notes[:_NOTES]:
+        for note in list(self.notes)[:_NOTES]:
             self.shell.warn(note)
+        if len(self.notes) > _NOTES:
+            self.shell.warn(f"and {len(self.notes) - _NOTES} more; each is in the record of its point.")
         counts = sweep.counts
         if self.as_json:
             told: dict[str, Any] = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}

@@ -25,6 +25,7 @@ from kernbench_core.sweeps.evaluate import blank_record, job_of
 from kernbench_core.sweeps.folder import write_together, write_whole
 from kernbench_core.sweeps.points import points_of
 from kernbench_core.sweeps.table import write_tables
+from kernbench_core.wording import brief
 
 PLAN = SweepPlan(bench="gemm", axes=(read_axis("cube.pes", SET, "1,2,4"),), objectives=("time",))
 
@@ -138,6 +139,10 @@ def test_what_is_no_folder_of_a_sweep_is_left_alone(tmp_path: Path) -> None:
          "name."),
         (tmp_path, f"-o must name a new folder, an empty one, or that of a sweep, not {str(tmp_path)!r}, which holds "
          "'notes.txt'; give another name."),
+        (tmp_path / "notes.txt" / "s", f"-o must name a folder that can be made and written, not "
+         f"{str(tmp_path / 'notes.txt' / 's')!r}: Not a directory; give another name."),
+        (tmp_path / ("a" * 300), f"-o must name a folder that can be made and written, not "
+         f"{brief(str(tmp_path / ('a' * 300)))}: File name too long; give another name."),
     ):  # fmt: skip
         with pytest.raises(UsageError) as caught, open_sweep(path, PLAN):
             pass
