@@ -31,6 +31,7 @@ class _Sweep:
     folder: Path
     start: Path
     environment: Mapping[str, str]
+    installed: Mapping[str, Any]
     idle: list[Evaluator] = attrs.field(factory=list)
     busy: set[Evaluator] = attrs.field(factory=set)
     is_over: bool = False
@@ -46,6 +47,8 @@ class _Sweep:
 
 _sweeps: OrderedDict[str, _Sweep] = OrderedDict()
 _lock = threading.Lock()
+#: Held while a sweep is got ready: workers that are threads of one process share what that takes.
+_preparing = threading.Lock()
 
 
 def is_known() -> bool:
@@ -63,8 +66,12 @@ async def prepare(luggage: Mapping[str, Any], dask_worker: Any = None) -> dict[s
 
 
 def _prepare(luggage: Mapping[str, Any], beside: str | None) -> dict[str, Any]:
-    name = luggage["sweep"]
-    end(name)
+    with _preparing:
+        known = _sweeps.get(luggage["sweep"]) or _prepared(luggage, beside)
+    return dict(known.installed)
+
+
+def _prepared(luggage: Mapping[str, Any], beside: str | None) -> _Sweep:
     folder = Path(tempfile.mkdtemp(prefix="kernbench-", dir=beside))
     try:
         start, environment = unpack(luggage, folder)
@@ -73,11 +80,11 @@ def _prepare(luggage: Mapping[str, Any], beside: str | None) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     with _lock:
-        _sweeps[name] = _Sweep(folder, start, environment, [evaluator])
+        sweep = _sweeps[luggage["sweep"]] = _Sweep(folder, start, environment, evaluator.installed, [evaluator])
         given_up = [_sweeps.popitem(last=False)[1] for _ in range(len(_sweeps) - _MOST_SWEEPS)]
     for each in given_up:
         each.end()
-    return evaluator.installed
+    return sweep
 
 
 def evaluate_job(name: str, job: Mapping[str, Any]) -> dict[str, Any]:

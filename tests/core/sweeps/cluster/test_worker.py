@@ -64,6 +64,14 @@ def test_a_point_has_its_record_and_paths_are_those_from_where_it_came(
     assert all(sentence.startswith(str(project / "wrong.yaml")) for sentence in sentences)
 
 
+def test_workers_of_one_process_get_ready_once(project: Path, installed: dict[str, Any], tmp_path: Path) -> None:
+    before = _evaluator()
+    luggage = Luggage({}, str(project), sweep=SWEEP)
+    assert asyncio.run(prepare(luggage.packed(), SimpleNamespace(local_directory=str(tmp_path)))) == installed
+    assert _evaluator() == before
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_another_process_evaluates_behind_one_that_ended(project: Path, installed: dict[str, Any]) -> None:
     before = _evaluator()
     os.kill(before, signal.SIGKILL)
