@@ -43,6 +43,7 @@ LONG = [
     *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
     "docs/how_to.md",
     "docs/sweeping.md",
+    "docs/sweeps_on_clusters.md",
 ]
 
 
