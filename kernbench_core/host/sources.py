@@ -8,6 +8,7 @@ is Python's own, kernbench's or a plug-in's never means a file beside the bench.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -188,7 +189,6 @@ class _Reader:
         self.modules: dict[str, _Own] = {}
         self.imported: set[str] = set()
         self._folder = folder
-        self._foreign: Collection[str] | None = None
 
     def read(self, file: str, package: str) -> None:
         """Keep a file, and what it imports; `package` is what its relative imports start from."""
@@ -239,10 +239,14 @@ class _Reader:
     def _is_foreign(self, top: str) -> bool:
         if not top or top in sys.stdlib_module_names:
             return True
-        if self._foreign is None:
-            entries = importlib.metadata.entry_points(group="kernbench")
-            self._foreign = {__name__.partition(".")[0], *(entry.module.partition(".")[0] for entry in entries)}
-        return top in self._foreign
+        return top in _foreign(tuple(sys.path))
+
+
+@functools.lru_cache(maxsize=8)
+def _foreign(path: tuple[str, ...]) -> Collection[str]:
+    """Return the first names of kernbench's modules and its plug-ins', as far as they are installed on a path."""
+    entries = importlib.metadata.entry_points(group="kernbench")
+    return {__name__.partition(".")[0], *(entry.module.partition(".")[0] for entry in entries)}
 
 
 def _absolute(module: str, level: int, package: str) -> str | None:

@@ -73,7 +73,7 @@ class ColumnTable:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            found = self._column(key)
+            found = self.column(key)
             seen = found.array() if isinstance(found, TextColumn) else found.view()
             seen.flags.writeable = False  # a result is a value: what is written there would change it for all
             return seen
@@ -113,7 +113,8 @@ class ColumnTable:
         arrow = _installed("pyarrow")
         return arrow.table({name: self[name] for name in self._columns})
 
-    def _column(self, name: str) -> _Array | TextColumn:
+    def column(self, name: str) -> _Array | TextColumn:
+        """Return a column as it is kept; KeyError for a name that there is not."""
         if name not in self._columns:
             known = ", ".join(self._columns)
             raise KeyError(f"there must be a column of this name, and {brief(name)} is none of {known}")
@@ -123,7 +124,7 @@ class ColumnTable:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_rows": self._rows, "_columns": {name: self._column(name) for name in self._columns}}
+        return {"_rows": self._rows, "_columns": {name: self.column(name) for name in self._columns}}
 
     def _first(self, rows: int) -> list[list[str]]:
         return [list(map(_cell, (self[name][at] for name in self._columns))) for at in range(min(rows, self._rows))]

@@ -50,17 +50,19 @@ def table_json(table: ColumnTable, arrays: Arrays) -> dict[str, Any]:
     """Return a table as JSON, with its columns among the arrays."""
     columns: dict[str, Any] = {}
     for name in table.keys():  # noqa: SIM118 - iterating gives rows
-        found = table[name]
-        if found.dtype != object:
-            columns[name] = {"array": arrays.add(found)}
-            continue
-        texts: dict[Any, int] = {}
-        numbers = np.empty(len(found), np.int32)
-        for at, text in enumerate(found.tolist()):
-            numbers[at] = texts.setdefault(text, len(texts))
-        if not all(type(text) is str for text in texts):
+        kept = table.column(name)
+        texts: list[Any] | None = None
+        if isinstance(kept, TextColumn):
+            found, texts = kept.numbers, list(kept.texts)
+        elif kept.dtype == object:
+            known: dict[Any, int] = {}
+            found = np.array([known.setdefault(each, len(known)) for each in kept.tolist()], np.int32)
+            texts = list(known)
+        else:
+            found = kept
+        if texts is not None and not all(type(text) is str for text in texts):
             raise NotCacheable(f"the result has a column {name!r} of objects, which the cache cannot keep.")
-        columns[name] = {"array": arrays.add(numbers), "texts": list(texts)}
+        columns[name] = {"array": arrays.add(found), **({} if texts is None else {"texts": texts})}
     return {"rows": len(table), "columns": columns}
 
 
