@@ -113,7 +113,7 @@ def _library(top: str) -> str | None:
     root = root_of(top)
     if root is None or not is_library(root):
         return None
-    version = getattr(sys.modules.get(top), "__version__", None)
+    version = sys.modules[top].__dict__.get("__version__") if top in sys.modules else None  # some warn when asked
     if isinstance(version, str):
         return version
     try:
