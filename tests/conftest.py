@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,11 @@ SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try fewer examples where the slow tests are left out, before test modules ask how many there are."""
+    """Keep a cache for this session alone; try fewer examples where the slow tests are left out, in time."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="kernbench-cache-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["KERNBENCH_CACHE"] = folder.name  # of workers and commands, too: nobody's own is touched
     if config.getoption("markexpr") == "not slow" and not config.getoption("--hypothesis-profile"):
         hypothesis.settings.load_profile("quick")
 

@@ -38,7 +38,8 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 #: Pages of long runs, which .ci/run has executed beside the quick tests.
 LONG = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("benches", "calibration", "collective_benches", "collectives", "distributed")),
+    *(f"docs/{name}.md" for name in ("benches", "calibration", "choosing_algorithms", "collective_benches")),
+    *(f"docs/{name}.md" for name in ("collectives", "distributed")),
     *(f"docs/{name}.md" for name in ("hbm", "placement", "plugins", "probe", "traffic", "virtual_channels")),
     *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
     "docs/how_to.md",

@@ -7,7 +7,9 @@ from typing import Literal
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs, right_outputs
+from kernbench_ccl.measure.auto_door import auto_door
 from kernbench_ccl.measure.sweep import counts_of, size_of
+from kernbench_ccl.measure.trial import TrialCall
 from kernbench_ccl.plan import choose_algorithm, load_ccl, make_group, plan_collective
 from kernbench_ccl.plan.backend import elapsed_ns
 from kernbench_ccl.plan.configuration import AUTO
@@ -37,7 +39,7 @@ def bench(
     Args:
         collective: Its name, as `kernbench ccl list` has it.
         size: Its size as nccl-tests counts it, with the unit.
-        algo: The algorithm, or an entry of ccl.yaml; auto is what the tuner chooses.
+        algo: The algorithm, or an entry of ccl.yaml; auto is the fastest here.
         dtype: Of the elements.
         redop: The reduction, of a collective that reduces.
         root: The rank that a rooted collective begins or ends at.
@@ -54,10 +56,11 @@ def bench(
         raise UsageError(f"parameter 'root' must be a rank from 0 to {world - 1}, not {root!r}.")
     sets = [] if algo == AUTO else [f"collectives.{collective}={algo}"]
     config = load_ccl(catalogue=catalogue, sets=sets)
-    algorithm, settings = choose_algorithm(catalogue, config, collective, rt.design, world, nbytes)
+    call = CallShape(world, count, redop if kind.reduces else None, root)
+    door = auto_door(rt, TrialCall(kind, dtype, call.redop, root), collective)
+    algorithm, settings = choose_algorithm(catalogue, config, collective, rt.design, world, nbytes, door)
     channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier, CHOSEN_BY)
     group = make_group(rt.pes, channel=channel)
-    call = CallShape(world, count, redop if kind.reduces else None, root)
     asked = make_collective(
         group, algorithm, settings, rt.design, dtype, catalogue.networks, redop=call.redop, root=root
     )

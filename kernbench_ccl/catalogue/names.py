@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-COMMANDS: Final = ("list", "check", "new")
+COMMANDS: Final = ("list", "check", "new", "tune")
 """The commands of `kernbench ccl` that are no collectives."""
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure import Question, TimedMachine
     from kernbench_ccl.plan import CclConfig
     from kernbench_core.cli.shell import Shell
+    from kernbench_core.plugins import Plugins
 
-_OTHERS = dict(zip(COMMANDS, ("listing:list_algorithms", "check:check", "check:new"), strict=True))
+_OTHERS = dict(zip(COMMANDS, ("listing:list_algorithms", "check:check", "check:new", "tune:tune"), strict=True))
 """The other commands, and where they are in this package."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -79,14 +82,16 @@ def ccl() -> None:
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else read_size(param.opts[0], value)
+
+
+def read_size(option: str, value: str) -> int:
     """Read bytes with K, M or G for powers of 1024; raise UsageError naming the option."""
-    if value is None:
-        return None
     match = _SIZE.fullmatch(value.strip())
     number = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match is not None else 0.0
     if number < 1 or number != int(number):
         must = "must be a positive number of bytes, as '1K' or '64M'"
-        raise UsageError(f"option {param.opts[0]} {must}, not {brief(value)}.")
+        raise UsageError(f"option {option} {must}, not {brief(value)}.")
     return int(number)
 
 
@@ -193,6 +198,8 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
                help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
         option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.",
                shell_complete=completed_by("files")),
+        option("--tuning", metavar="FILE", help="The table of this machine, by kernbench ccl tune, for auto.",
+               shell_complete=completed_by("files")),
         option("--pipeline", metavar="on|off", callback=_one_of("on", "off"), shell_complete=one_of("on", "off"),
                help="off: no step begins before all of the last one have ended."),
         option("--pes", metavar="N", callback=_at_least(1), help="PEs of each rank that take part."),
@@ -232,14 +239,14 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
 
     question = _question(kind, options)
     sizes = _sizes(options)
-    if options["network"] is not None:
-        _require_one_of("--network", options["network"], shell.plugins.networks)
-    setup = Setup(
-        options["topology"], options["components"], _sets(options), options["idealised"], options["check"]
-    )
     plugins = shell.plugins
+    check_network(options["network"], plugins)
+    setup = Setup(
+        options["topology"], options["components"], machine_sets(options), options["idealised"], options["check"]
+    )
     config = load_ccl(options["config"], catalogue=Catalogue.of(plugins))
     machine = machine_of(setup, plugins)
+    config = _with_table(config, options["tuning"], machine)
     tell_warnings(machine.graph)
     _check_ranks(question, machine)
     _warn(shell, setup.idealised, machine)
@@ -253,9 +260,32 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     table = kind_of_table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name)
     if not options["cached"]:
         return table.run()
+    table_of_machine = config.auto.tuning
     asked = {name: value for name, value in options.items() if name not in _NOT_SHOWN}
+    asked["table"] = None if table_of_machine is None else table_of_machine.text()
     resolved = configure(plugins, options["topology"], options["components"], setup.sets)
     return shell.replay(f"ccl {kind.command}", asked, resolved, table.run)
+
+
+def _with_table(config: CclConfig, given: str | None, machine: TimedMachine) -> CclConfig:
+    """Return the configuration with the table that --tuning names; UsageError for one of another machine, or none."""
+    from kernbench_ccl.plan.auto import AutoMachine, unfit
+    from kernbench_ccl.plan.machine_tuning import read_machine_tuning
+
+    if given is None:
+        return config
+    try:
+        table = read_machine_tuning(Path(given))
+    except OSError as fault:
+        raise UsageError(f"option --tuning must be a file that can be read, not {given!r}: {fault.strerror}.") from None
+    except ValueError as fault:
+        raise UsageError(f"option --tuning {fault}") from None
+    if unfit(table, AutoMachine(machine.graph, machine.network.name)) is not None:
+        raise UsageError(
+            f"option --tuning must be a table of this machine, not {given!r}, which was measured on {table.made_on}; "
+            "measure this one with kernbench ccl tune."
+        )
+    return evolve(config, auto=evolve(config.auto, tuning=table))
 
 
 def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
@@ -271,13 +301,8 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
 def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
     from kernbench_ccl.measure import Question
     from kernbench_ccl.reductions import refuse_redop
-    from kernbench_core.errors import UnsupportedError
-    from kernbench_core.values.dtypes import dtype_of
 
-    try:
-        dtype = dtype_of(options["dtype"])
-    except UnsupportedError as fault:
-        raise UsageError(f"option --dtype: {fault}") from None
+    dtype = read_dtype(options["dtype"])
     redop = options.get("redop")
     refusal = None if redop is None else refuse_redop(redop, dtype)
     if refusal is not None:
@@ -289,6 +314,23 @@ def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
             "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
         )
     return Question(kind, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
+
+
+def read_dtype(given: str) -> str:
+    """Return the name of a dtype; UsageError for one that is not there."""
+    from kernbench_core.errors import UnsupportedError
+    from kernbench_core.values.dtypes import dtype_of
+
+    try:
+        return dtype_of(given)
+    except UnsupportedError as fault:
+        raise UsageError(f"option --dtype: {fault}") from None
+
+
+def check_network(given: str | None, plugins: Plugins) -> None:
+    """Raise UsageError for a shape of the scale-up network that is not there."""
+    if given is not None:
+        _require_one_of("--network", given, plugins.networks)
 
 
 def _sizes(options: dict[str, Any]) -> list[int]:
@@ -304,7 +346,7 @@ def _sizes(options: dict[str, Any]) -> list[int]:
     return sizes_of(least, most, options["factor"], options["step"])
 
 
-def _sets(options: dict[str, Any]) -> tuple[str, ...]:
+def machine_sets(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the settings that the options stand for, then those that were given as such."""
     network = "system.network"
     named = (

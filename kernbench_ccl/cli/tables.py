@@ -18,6 +18,7 @@ from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
+from kernbench_core.engine import Progress
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
@@ -50,6 +51,7 @@ class Table:
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[SweepRow] = []
         self.as_json = options["as_json"]
+        self.told_choice: Callable[[int, int], None] = lambda *_: None
 
     @property
     def width(self) -> int | None:
@@ -63,6 +65,7 @@ class Table:
         prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
         title = f"{self.title}, choosing the algorithm"
         with ProgressDisplay(title, enabled=not self.options["quiet"]) as display, prints:
+            self.told_choice = lambda done, of: _show(display, f"{title}, {done} of {of} sizes", done / of)
             self.prepare()
 
             def report(what: str, progress: Any) -> None:
@@ -220,7 +223,9 @@ class OneAlgorithm(Table):
     def prepare(self) -> None:
         """Choose an algorithm for each size, by its name or the best."""
         if self.name == AUTO:
-            self.planned = [(count, self.chooser.best(self._size(count))) for count in self.counts]
+            sizes = [self._size(count) for count in self.counts]
+            best = self.chooser.best_of(sizes, self.sweep.setup, self.sweep.workers, self.told_choice)
+            self.planned = list(zip(self.counts, best, strict=True))
             for sentence in self.chooser.warnings:
                 self.shell.warn(sentence)
         else:
@@ -322,6 +327,11 @@ class AllAlgorithms(Table):
             **super().to_json(), "best": best, "crossovers": crossovers(self.times),
             "refused": dict(self.chooser.refusals), "failed": [failed.to_json() for failed in self.failed],
         }  # fmt: skip
+
+
+def _show(display: ProgressDisplay, title: str, fraction: float) -> None:
+    display.title = title
+    display.update(Progress(0.0, 0, 0.0, fraction))
 
 
 def _queues(settings: Settings) -> str:

@@ -21,9 +21,10 @@ from kernbench_ccl.distributed.checks import (
     sized,
     split_sizes,
 )
+from kernbench_ccl.distributed.served_by import AskedCall, served_by
 from kernbench_ccl.distributed.torch_names import REFUSED_OPS, UnsupportedName
 from kernbench_ccl.distributed.world import Here, ProcessGroup, here
-from kernbench_ccl.plan import choose_algorithm, plan_collective
+from kernbench_ccl.plan import plan_collective
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.host import DeviceTensor
@@ -159,9 +160,8 @@ class Call:
         if before is not None:
             before(number)
         world, rt = here.world, here.rt
-        algorithm, settings = choose_algorithm(
-            world.config.catalogue, world.config, self.name, rt.design, group.size(), self.nbytes
-        )
+        asked = AskedCall(self.name, self.dtype, self.nbytes, self.redop, self.root, self.pes)
+        algorithm, settings = served_by(rt, group, asked)
         with_queues = group.with_channel(settings)
         collective = make_collective(
             with_queues, algorithm, settings, rt.design, self.dtype, world.config.catalogue.networks,

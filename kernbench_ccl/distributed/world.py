@@ -18,6 +18,7 @@ from kernbench_core.peers import Channel
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.plan import CclConfig, Settings
     from kernbench_core.graph import PeSite
     from kernbench_core.kernel import Queues
@@ -84,6 +85,8 @@ class World:
     #: By rank, what a barrier reduces where no algorithm of its own is registered.
     tokens: dict[int, DeviceTensor] = field(factory=dict)
     spare: dict[tuple[int, str], list[DeviceTensor]] = field(factory=dict)
+    #: By group and what a call asks for, the algorithm that serves it.
+    served: dict[object, tuple[Algorithm, Settings]] = field(factory=dict)
     #: By rank, what its program must still do, by what for, when its function has returned.
     at_end: dict[int, dict[object, Callable[[], object]]] = field(factory=dict)
     _config: CclConfig | None = None

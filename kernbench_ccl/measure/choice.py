@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 
 from attrs import evolve, frozen
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
-from kernbench_ccl.measure.machine import TimedMachine
+from kernbench_ccl.measure.machine import Setup, TimedMachine
+from kernbench_ccl.measure.trial import TrialCall
+from kernbench_ccl.measure.trials import AlgorithmTrials
+from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import CclConfig, Settings, machine_network
+from kernbench_ccl.plan.auto import AutoMachine, choose_auto, told_trials
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
-from kernbench_ccl.plan.tuning import Tuning, load_tuning
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology import design_of
@@ -63,8 +67,9 @@ class Chooser:
 
     def __init__(self, question: Question, machine: TimedMachine, config: CclConfig, plugins: Plugins) -> None:
         self._question, self._machine, self._config = question, machine, config
-        self._catalogue = Catalogue.of(plugins)
-        self._tuning: Tuning | None = None
+        self._catalogue, self._plugins = Catalogue.of(plugins), plugins
+        self._place = AutoMachine(machine.graph, machine.network.name)
+        self._bases, self._tried = dict[str, None](), dict[tuple[str, int], None]()
         self._able: dict[str, Choice] | None = None
         self.refusals: dict[str, str] = {}
         """The sentences of the algorithms that do not do these ranks or cannot be used, once `able` was asked for."""
@@ -132,19 +137,43 @@ class Chooser:
 
     def best(self, nbytes: int) -> Choice:
         """Return what `auto` is for a size."""
-        if self._tuning is None:
-            self._tuning = load_tuning()
         able, network = self.able(), self._machine.network
-        name = self._tuning.choose(self._question.collective, network.name, network.world, nbytes, tuple(able))
-        assert name is not None, "able is never empty"
-        return able[name]
+        call = (self._question.collective, network.world, nbytes)
+        chosen = choose_auto(self._config.auto, self._place, call, tuple(able), lambda: self.trials)
+        assert chosen is not None, "able is never empty"
+        if chosen.unused is not None and chosen.unused not in self.warnings:
+            self.warnings.append(chosen.unused)
+        self._bases[chosen.basis if not chosen.tried else ""] = None
+        self._tried.update(dict.fromkeys(chosen.tried))
+        return able[chosen.name]
+
+    def best_of(
+        self, sizes: Sequence[int], setup: Setup, workers: int, told: Callable[[int, int], None] = lambda *_: None
+    ) -> list[Choice]:
+        """Return what `auto` is for each size; where it simulates, in processes, which make the machine of `setup`."""
+        first = self.best(sizes[0])
+        if self.simulated:
+            try_ahead(self.trials, setup, sizes[1:], workers, told)
+        return [first, *(self.best(nbytes) for nbytes in sizes[1:])]
+
+    @cached_property
+    def trials(self) -> AlgorithmTrials:
+        """The simulations by which `auto` chooses where no table holds."""
+        asked = self._question
+        call = TrialCall(asked.kind, asked.dtype, asked.redop, asked.root, asked.contributors)
+        able = {name: (choice.algorithm, choice.settings) for name, choice in self.able().items()}
+        return AlgorithmTrials(call, self._machine, self._plugins, able)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether `best` simulated, or took what was simulated before."""
+        return bool(self._tried)
 
     @property
     def basis(self) -> str:
-        """Say what `best` goes by: measurements, or a rule."""
-        tuning = Tuning() if self._question.contributors != "sip" else self._tuning or load_tuning()
-        network = self._machine.network
-        return tuning.basis(self._question.collective, network.name, network.world, self._machine.link())
+        """Say what `best` went by: measurements, simulations, or a rule."""
+        told = [told_trials(tuple(self._tried)) if self._tried and not basis else basis for basis in self._bases]
+        return "; ".join(told)
 
     def _choice(self, algorithm: Algorithm, settings: Settings) -> Choice:
         """Return an algorithm as it runs here; ConfigError for more PEs than there are."""

@@ -75,7 +75,11 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
     config = configure(plugins, setup.topology, overlays, setup.sets)
     require_kernels(config, plugins.machines, "run a collective")
-    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    return timed_machine(compile_topology(config, plugins.components, plugins.networks, plugins.machines), plugins)
+
+
+def timed_machine(graph: Graph, plugins: Plugins) -> TimedMachine:
+    """Return what is asked of a compiled machine."""
     network = machine_network(design_of(graph))
     return TimedMachine(graph, fabric_of(graph), network, plugins.networks, _stored(graph, plugins.components))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-_HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
+OF_LAUNCHES = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
 """Kinds of resources that launches use; a collective does not."""
 _SHOWN_HAZARDS = 3
 _MOST_EXPLAINED = 200_000
@@ -166,7 +166,7 @@ def _check_bound(case: TimedCase, machine: TimedMachine, algorithm: Algorithm, n
 
 def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
     """Return what was busy the longest during the collective, and the busiest scale-up link."""
-    uses = [use for use in resource_uses(engine.hardware, engine.env.now) if use.kind not in _HOST]
+    uses = [use for use in resource_uses(engine.hardware, engine.env.now) if use.kind not in OF_LAUNCHES]
     ranked = sorted(uses, key=lambda use: (-use.utilisation, use.name))
 
     def of(found: Iterable[Any]) -> Busy | None:

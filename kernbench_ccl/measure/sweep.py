@@ -291,8 +291,7 @@ def time_collective(
     chooser = Chooser(question, machine, settings, found)
     name = chosen_name(settings, collective, algo)
     counts = counts_of(sizes, kind, dtype, machine.world)
-    planned = [
-        (n, chooser.best(size_of(n, kind, dtype, machine.world)) if name == AUTO else chooser.named(name))
-        for n in counts
-    ]
+    asked = [size_of(n, kind, dtype, machine.world) for n in counts]
+    choices = chooser.best_of(asked, setup, jobs) if name == AUTO else [chooser.named(name)] * len(counts)
+    planned = list(zip(counts, choices, strict=True))
     return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))

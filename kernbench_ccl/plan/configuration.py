@@ -16,6 +16,8 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
+from kernbench_ccl.plan.auto import AutoSettings
+from kernbench_ccl.plan.machine_tuning import MachineTuning, read_machine_tuning
 from kernbench_core.errors import ConfigError, PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
@@ -27,7 +29,9 @@ from kernbench_core.wording import brief
 AUTO = "auto"
 TIERS = ("tcm", "sram", "hbm")
 """Where the slots of a queue may lie."""
-SECTIONS = ("defaults", "algorithms", "collectives")
+NO_TABLE = "none"
+"""What stands where a table of the machine could be named."""
+SECTIONS = ("defaults", "algorithms", "collectives", "auto")
 
 
 @frozen
@@ -85,6 +89,11 @@ SETTINGS: tuple[Param, ...] = (
 )  # fmt: skip
 """Every key of `defaults` and of an entry."""
 _NAMES = tuple(setting.name for setting in SETTINGS)
+OF_AUTO: tuple[Param, ...] = (
+    Switch("simulate", "str", "on", "Whether algorithms are tried where no table was measured; off: the nearest one."),
+    Param("tuning", "str", NO_TABLE, "The table of this machine that kernbench ccl tune wrote; none: no such table."),
+)
+"""Every key of the section `auto`."""
 
 
 @frozen
@@ -124,6 +133,7 @@ class CclConfig:
     entries: Mapping[str, Settings]
     collectives: Mapping[str, str]
     sources: tuple[str, ...] = ()
+    auto: AutoSettings = field(factory=AutoSettings)
     catalogue: Catalogue = field(factory=Catalogue, eq=False, repr=False)
 
     def chosen(self, collective: str) -> str:
@@ -131,9 +141,10 @@ class CclConfig:
         return self.collectives.get(collective, self.defaults.algorithm)
 
     def files(self) -> list[str]:
-        """Return the paths of the `.py` files that are named as algorithms."""
+        """Return the paths of the `.py` files that are named as algorithms, and of the table that `auto` goes by."""
         named = (self.defaults.algorithm, *(entry.algorithm for entry in self.entries.values()))
-        return sorted({name for name in (*named, *self.collectives.values()) if name.endswith(".py")})
+        tables = [] if self.auto.tuning is None else [self.auto.tuning.source]
+        return sorted({*tables, *(name for name in (*named, *self.collectives.values()) if name.endswith(".py"))})
 
     def settings(self, name: str) -> Settings:
         """Return the settings of an entry, or of an algorithm by its registered name.
@@ -205,8 +216,36 @@ class _Reader:
         self._check_names(defaults, entries)
         collectives = self._collectives(entries)
         return CclConfig(
-            defaults, MappingProxyType(entries), MappingProxyType(collectives), self._config.sources, self._catalogue
-        )
+            defaults, MappingProxyType(entries), MappingProxyType(collectives), self._config.sources, self._auto(),
+            self._catalogue,
+        )  # fmt: skip
+
+    def _auto(self) -> AutoSettings:
+        """Read what `auto` may do, and the table that it is to go by."""
+        given = self._mapping(("auto",))
+        known = tuple(param.name for param in OF_AUTO)
+        for key in given:
+            if key not in known:
+                self._report(("auto", key), f"must be a known key.{did_you_mean(key, known)}")
+        own = {key: value for key, value in given.items() if key in known}
+        values, problems = resolve_params(OF_AUTO, own, lambda key, *_: self._config.at(("auto", key)))
+        self.problems.extend(problems)
+        name = values.get("tuning", NO_TABLE)
+        table = None if name == NO_TABLE else self._table(name)
+        return AutoSettings(values.get("simulate", True), table)
+
+    def _table(self, name: str) -> MachineTuning | None:
+        """Read a table of times, whose path is seen from the file that names it; report what is wrong."""
+        path = Path(self._seen_from(self._config.where(("auto", "tuning")), name))
+        if not is_file(path):
+            told = f"must be a table that kernbench ccl tune wrote, and there is no {str(path)!r}."
+            self._report(("auto", "tuning"), told)
+            return None
+        try:
+            return read_machine_tuning(path)
+        except (ValueError, OSError) as fault:
+            self._report(("auto", "tuning"), str(fault))
+            return None
 
     def _mapping(self, path: KeyPath) -> Mapping[str, object]:
         value: Any = self._config.data
@@ -256,8 +295,10 @@ class _Reader:
 
     def _file(self, place: str, given: str) -> str:
         """Return the path of a `.py` file as seen from here: in a file it is seen from that file."""
-        if not given.endswith(".py"):
-            return given
+        return self._seen_from(place, given) if given.endswith(".py") else given
+
+    def _seen_from(self, place: str, given: str) -> str:
+        """Return a path that was written at a place as seen from here."""
         written = Path(place.partition(": ")[0].rsplit(":", 2)[0])
         return str(written.parent / given) if is_file(written) else given
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.contract import Collective, Network
+from kernbench_ccl.plan.auto import AutoChoice, AutoMachine, choose_auto
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
-from kernbench_ccl.plan.tuning import choose
 from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
@@ -20,6 +22,7 @@ from kernbench_core.values.dtypes import itemsize
 if TYPE_CHECKING:
     from kernbench_ccl.plan.configuration import CclConfig, Settings
     from kernbench_ccl.plan.groups import Group
+    from kernbench_ccl.plan.trial_choice import TrialTimes
     from kernbench_core.topology import Design
 
 __tracebackhide__ = True
@@ -47,13 +50,29 @@ def machine_network(design: Design, name: str | None = None, networks: NetworkRe
     return Network(found.topology, design.sips, found.extent.width, found.extent.height, found)
 
 
+@frozen(eq=False)
+class AutoDoor:
+    """What `auto` needs beside a design: the machine, how to time algorithms on it, whom to tell what it went by."""
+
+    machine: AutoMachine
+    times: Callable[[Mapping[str, tuple[Algorithm, Settings]]], TrialTimes]
+    tell: Callable[[AutoChoice], None]
+
+
 def choose_algorithm(
-    catalogue: Catalogue, config: CclConfig, collective: str, design: Design, world: int, nbytes: int
+    catalogue: Catalogue,
+    config: CclConfig,
+    collective: str,
+    design: Design,
+    world: int,
+    nbytes: int,
+    door: AutoDoor | None = None,
 ) -> tuple[Algorithm, Settings]:
     """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
 
-    `nbytes` is the size as nccl-tests counts it, by which `auto` chooses. UsageError when the algorithm will not do
-    this number of ranks, or when `auto` finds none that will; of those that cannot be loaded `auto` warns.
+    `nbytes` is the size as nccl-tests counts it, by which `auto` chooses, 0 where nobody knows it; without a `door` it
+    simulates nothing. UsageError when the algorithm will not do this number of ranks, or when `auto` finds none that
+    will; of those that cannot be loaded `auto` warns.
     """
     name, most = config.chosen(collective), design.cubes_per_sip * design.pes_per_cube
     if name != AUTO:
@@ -69,12 +88,16 @@ def choose_algorithm(
     )
     for sentence in able.warnings:
         warnings.warn(sentence, KernbenchWarning, stacklevel=1)
-    chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able.chosen))
+    machine = AutoMachine(None, machine_network(design).name) if door is None else door.machine
+    times = None if door is None else partial(door.times, able.chosen)
+    chosen = choose_auto(config.auto, machine, (collective, world, nbytes), tuple(able.chosen), times)
     if chosen is None:
         nobody = f"no registered algorithm does {collective} of {world} ranks; register one."
         raise UsageError("\n".join([nobody, *able.refusals.values()]))
-    able.chosen[chosen][1].check_pes(most)
-    return able.chosen[chosen]
+    able.chosen[chosen.name][1].check_pes(most)
+    if door is not None:
+        door.tell(chosen)
+    return able.chosen[chosen.name]
 
 
 def make_collective(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -70,6 +70,11 @@ class Tuning:
                 return entry.at(nbytes)
         return by_rule(collective, network, world, nbytes, able)
 
+    def covers(self, collective: str, network: str, world: int) -> TuningEntry | None:
+        """Return what was measured for just these ranks; None where nothing was."""
+        cell = (collective, network, world)
+        return next((e for e in self.entries if (e.collective, e.network, e.world) == cell), None)
+
     def nearest(self, collective: str, network: str, world: int) -> list[TuningEntry]:
         """Return what was measured for a collective and a network, the nearest number of ranks first.
 
@@ -83,13 +88,13 @@ class Tuning:
         found = [e for e in self.entries if (e.collective, e.network) == (collective, network)]
         return sorted(found, key=distance)
 
-    def basis(self, collective: str, network: str, world: int, link: tuple[float, float]) -> str:
-        """Say what `choose` goes by for links of `link` (GB/s, ns): a measurement, and of what else, or the rule."""
+    def basis(self, collective: str, network: str, world: int, links: Collection[tuple[float, float]]) -> str:
+        """Say what `choose` goes by for links of (GB/s, ns): a measurement, and of what else, or the rule."""
         entries = self.nearest(collective, network, world)
         if not entries:
             return "by rule, nothing was measured here"
         others = [] if entries[0].world == world else [f"with {entries[0].world} ranks"]
-        if link != LINK:
+        if set(links) != {LINK}:
             others.append(f"on links of {format_bandwidth(LINK[0])} and {format_time(LINK[1])}")
         return " ".join(["by measurement", " ".join(others)]).strip()
 
@@ -98,13 +103,9 @@ def _power_of_two(number: int) -> bool:
     return number & (number - 1) == 0
 
 
-def choose(collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
-    """Choose by the table of the package; see `Tuning.choose`."""
-    return _shipped().choose(collective, network, world, nbytes, able)
-
-
 @cache
-def _shipped() -> Tuning:
+def shipped() -> Tuning:
+    """Return the table of the package."""
     return load_tuning()
 
 

@@ -44,6 +44,17 @@ def test_a_run_is_a_row_of_the_table(
     )  # fmt: skip
 
 
+def test_what_auto_simulated_is_noted(plugins: Plugins) -> None:
+    """On links that are in no table; where a table holds nothing is."""
+    params = {"collective": "all_to_all", "size": "1 KiB"}
+    sets: dict[str, object] = {"system.sips": 3, "cube.pes": 2}
+    assert kb.run("collective", "tiny", params, set=sets, plugins=plugins).warnings == ()
+    sets["system.network.latency"] = "501ns"
+    (told,) = kb.run("collective", "tiny", params, set=sets, plugins=plugins).warnings
+    assert told.startswith("all_to_all: auto took ccl.")
+    assert told.endswith(" for 3 ranks here, by closed forms, checked by 2 short simulations of up to 1 KiB.")
+
+
 def test_wrong_data_is_found(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ranks bring is changed behind the back of what is expected of them."""
     from kernbench_ccl.benches import collective

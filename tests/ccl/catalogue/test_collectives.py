@@ -206,7 +206,7 @@ def test_it_is_listed_behind_those_that_come_with_kernbench(call: Call) -> None:
     """As a command with its sentence, and with its algorithms; a record that will not do is left out with a warning."""
     code, out, err = call("--help")
     commands = [line.split()[0] for line in out.partition("Commands:\n")[2].splitlines() if line[2] != " "]
-    assert code == 0 and commands[-5:] == ["sendrecv", "pairsum", "list", "check", "new"]
+    assert code == 0 and commands[-6:] == ["sendrecv", "pairsum", "list", "check", "new", "tune"]
     assert "  pairsum         Sums of neighbours.\n" in out
     assert err.splitlines() == [f"warning: collective {name!r} is left out: {told}" for name, told in LEFT_OUT.items()]
     code, out, _ = call("list", "pair_sum")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.plan.tuning import LARGE, LINK, Tuning, TuningEntry, by_rule, choose, load_tuning
+from kernbench_ccl.plan.tuning import LARGE, LINK, Tuning, TuningEntry, by_rule, load_tuning, shipped
 from kernbench_core.plugins import load_plugins
 
 RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce", "ccl.direct_all_reduce"
@@ -46,14 +46,22 @@ def test_powers_of_two_are_near_each_other():
 def test_what_auto_goes_by_is_said():
     """Other ranks and other links than were measured, and the rule."""
     table = Tuning((TuningEntry("all_reduce", "ring", 8, ((1, RING),)),))
-    found = [table.basis("all_reduce", "ring", world, link) for world in (8, 6) for link in (LINK, (10.0, 500.0))]
+    found = [table.basis("all_reduce", "ring", world, {link}) for world in (8, 6) for link in (LINK, (10.0, 500.0))]
     assert found == [
         "by measurement",
         "by measurement on links of 100 GB/s and 500 ns",
         "by measurement with 8 ranks",
         "by measurement with 8 ranks on links of 100 GB/s and 500 ns",
     ]
-    assert table.basis("all_reduce", "switch", 8, LINK) == "by rule, nothing was measured here"
+    assert table.basis("all_reduce", "switch", 8, {LINK}) == "by rule, nothing was measured here"
+
+
+def test_it_covers_what_was_measured_with_just_these_ranks():
+    """No nearest one, no other network."""
+    entry = TuningEntry("all_reduce", "ring", 8, ((1, RING),))
+    table = Tuning((entry,))
+    asked = [("all_reduce", "ring", 8), ("all_reduce", "ring", 7), ("all_reduce", "switch", 8), ("reduce", "ring", 8)]
+    assert [table.covers(*cell) for cell in asked] == [entry, None, None, None]
 
 
 def test_the_links_are_those_of_the_machine_that_was_measured():
@@ -87,7 +95,7 @@ def test_the_rule_takes_few_steps_for_small_and_bandwidth_for_large():
 )
 def test_something_able_is_always_chosen(network, world, nbytes, able):
     """Whatever the size and the network."""
-    assert choose("all_reduce", network, world, nbytes, able) in able
+    assert shipped().choose("all_reduce", network, world, nbytes, able) in able
 
 
 def test_the_table_is_read_and_one_of_another_version_is_left(tmp_path):
