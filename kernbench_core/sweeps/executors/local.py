@@ -42,6 +42,7 @@ class _Worker:
     jobs: deque[PointJob] = field(factory=deque)
     since: float = field(factory=time.monotonic)
     killed: bool = False
+    status: int | None = None
 
     def give(self, job: PointJob) -> None:
         """Send a job; one that cannot be sent is told of when the process is found to have ended."""
@@ -63,15 +64,24 @@ class _Worker:
         limit_s = _limit_s(self.jobs[0]) if self.jobs else None
         return limit_s is not None and time.monotonic() - self.since > limit_s + _LATE_S
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, though what it started may hold the other end of the pipe."""
+        if self.status is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = status if ended else None
+        return self.status is not None
+
     def end(self) -> int:
         """End the process and all that it started; return its exit status as `waitpid` has it."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # before it has a group of its own
-        _, status = os.waitpid(self.pid, 0)
+        if self.status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)  # before it has a group of its own
+            _, self.status = os.waitpid(self.pid, 0)
         self.pipe.close()
-        return status
+        return self.status
 
 
 class LocalExecutor:
@@ -130,6 +140,8 @@ class LocalExecutor:
                 job = waiting.popleft() if waiting else next(source, None)
                 if job is None:
                     return
+                if at < len(self._workers) and not self._workers[at].jobs and self._workers[at].is_over:
+                    _ended(self._workers.pop(at))  # somebody ended it while it was idle
                 while len(self._workers) <= at:
                     self._workers.append(self._forked())
                 self._workers[at].give(job)
@@ -150,8 +162,10 @@ class LocalExecutor:
                 self._workers.remove(worker)
                 _ended(worker)
             yield record
-        for worker in [each for each in self._workers if each.is_late]:
-            worker.killed = True
+        for worker in [each for each in self._workers if each.jobs and (each.is_late or each.is_over)]:
+            if worker.pipe.poll():
+                continue  # its record came meanwhile
+            worker.killed = worker.status is None
             yield self._lost(worker, waiting)
 
     def _lost(self, worker: _Worker, waiting: deque[PointJob]) -> PointRecord:

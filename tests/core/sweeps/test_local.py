@@ -39,6 +39,10 @@ def work(asked: Mapping[str, Any]) -> dict[str, Any]:
         case "fork":
             if os.fork() == 0:
                 pass
+        case "fork and exit":
+            if os.fork() == 0:
+                time.sleep(60)
+            os._exit(3)
         case "leave":
             subprocess.Popen(["sleep", "60"])
         case "print":
@@ -128,6 +132,21 @@ def test_a_job_that_never_returns_is_ended_with_all_that_it_started(monkeypatch:
         "the run reached its limit of 0.2 s of wall time, in code that never returned to Python; raise --timeout if it "
         "is only long."
     )
+
+
+def test_a_process_that_was_ended_while_idle_costs_no_point(executor: LocalExecutor) -> None:
+    """Another one takes its place."""
+    for pid in {record["pid"] for record in done(executor, *map(job, range(4))).values()}:
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda pid=pid: not _in_session(pid))  # type: ignore[misc]
+    assert {record["status"] for record in done(executor, *map(job, range(4))).values()} == {"ok"}
+
+
+def test_what_a_process_leaves_running_keeps_nobody_waiting(executor: LocalExecutor) -> None:
+    """It has the pipe open though the process has ended; it is ended, too."""
+    found = done(executor, job(0, "fork and exit"), job(1), job(2))
+    assert [found[f"{index:02}"]["status"] for index in range(3)] == ["error", "ok", "ok"]
+    assert "ended with exit code 3 and without a result" in found["00"]["error"]["sentence"]
 
 
 def test_no_process_outlives_the_executor() -> None:
