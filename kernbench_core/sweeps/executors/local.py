@@ -141,7 +141,8 @@ class LocalExecutor:
                 if job is None:
                     return
                 if at < len(self._workers) and not self._workers[at].jobs and self._workers[at].is_over:
-                    _ended(self._workers.pop(at))  # somebody ended it while it was idle
+                    _ended(self._workers[at])  # somebody ended it while it was idle
+                    self._workers[at] = self._forked()
                 while len(self._workers) <= at:
                     self._workers.append(self._forked())
                 self._workers[at].give(job)
