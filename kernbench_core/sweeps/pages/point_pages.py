@@ -58,7 +58,11 @@ def make_page(sweep: SweepResult, record: Mapping[str, Any], plugins: Plugins) -
         **asked["options"], "components": asked["components"], "set": settings_of(asked), "plugins": plugins,
         "out": folder, "report": page,
     }  # fmt: skip
-    result = run_script(asked, how) if plan.is_script else _run(asked, how)
+    try:
+        result = run_script(asked, how) if plan.is_script else _run(asked, how)
+    except UsageError as error:
+        error.add_note("Files that a sweep names are looked for from the folder in which it was begun.")
+        raise
     recorded = record["op_log_sha256"]
     if recorded is not None and recorded != result.op_log_sha256:
         told = f"point {record['index']} must run as it was recorded, and its op log is another one now"

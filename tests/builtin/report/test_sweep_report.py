@@ -145,6 +145,18 @@ def test_a_point_that_failed_fails_again(plugins: Plugins, swept: Path, capsys: 
     assert not (swept / "never.html").exists() and not (swept / "my s" / "runs" / key[:12]).exists()
 
 
+def test_a_point_is_run_from_where_the_sweep_was_begun(
+    plugins: Plugins, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Elsewhere its files are not found, and the sentence says where they are looked for."""
+    key = read_sweep(swept / "my s").records[0]["key"]
+    reported(plugins, tmp_path, str(swept / "my s"), "--point", key, exits=2)
+    assert capsys.readouterr().err == (
+        f"error: bench file {FILE!r} does not exist; give a registered bench or the path of a .py file.\n"
+        "Files that a sweep names are looked for from the folder in which it was begun.\n"
+    )
+
+
 @pytest.mark.slow
 def test_a_run_that_is_another_one_now_is_told(
     plugins: Plugins, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
