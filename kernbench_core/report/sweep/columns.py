@@ -111,10 +111,11 @@ def _figures(role: str, name: str, values: Sequence[Any]) -> dict[str, Any]:
         return {"name": name, "role": role, "form": "text", "texts": said}
     numbers = np.array([_figure(value) for value in values], np.float64)
     usual = numbers[np.isfinite(numbers)]
-    wide = usual.size > 0 and usual.min() > 0 and usual.max() / usual.min() >= _WIDE
+    low, high = (float(usual.min()), float(usual.max())) if usual.size else (0.0, 0.0)
+    wide = low > 0 and high / low >= _WIDE
     short = role == "figure" and (usual.size == 0 or np.abs(usual).max() < _LARGE)
     kept = packed(numbers.astype(np.float32) if short else numbers)
-    return {"name": name, "role": role, "form": figure_form(name), "numbers": kept, "log": bool(wide)}
+    return {"name": name, "role": role, "form": figure_form(name), "numbers": kept, "log": wide}
 
 
 def figure_form(name: str) -> str:

@@ -239,6 +239,8 @@ ODD: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[SweptObjective]]] 
     "all failed": (drawn_points(5, failing=1), OBJECTIVES[:2]),
     "not finite": (INFINITE, OBJECTIVES[:2]),
     "one objective": (drawn_points(20, objectives=1), OBJECTIVES[:1]),
+    "nothing but keys": ([point(0, {}, {}), point(1, {}, {})], ()),
+    "figures alone": ([point(i, {}, {}, figures={"f": float(i)}) for i in range(3)], ()),
     "no objective": (drawn_points(20, objectives=0), ()),
     "five objectives": (drawn_points(40, objectives=5), OBJECTIVES),
     "no parameter": ([point(0, {}, {"time_ns": 1.0, "area": 2.0})], OBJECTIVES[:2]),

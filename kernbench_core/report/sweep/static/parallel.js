@@ -6,7 +6,7 @@ const EDGE = 14; // how far from an axis a brush may begin
 const NONE = -0.085; // where points without a value stand
 
 kernbench.parallel = (element, points, run) => {
-  const columns = points.columns.filter((each) => each.role !== "figure");
+  const columns = points.drawn();
   const axes = columns.map((column) => ({ column, log: column.log, scale: new kernbench.Scale(column, points.count, column.log), from: 0, to: 1 }));
   const canvas = make("canvas", { "aria-hidden": "true" });
   const ground = make("div", { class: "ground" }, canvas);

@@ -10,7 +10,7 @@ const natural = new Intl.Collator("en", { numeric: true });
 
 function plain(value) {
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return String(Number(value.toPrecision(4)));
+  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return Number(value.toPrecision(4)).toExponential();
   return value.toLocaleString("en", { maximumSignificantDigits: 6 });
 }
 
@@ -145,6 +145,11 @@ kernbench.Points = class {
     let sum = 0;
     for (let i = 0; i < this.count; i++) sum += this.kept[i];
     return sum;
+  }
+  // What is drawn: parameters and objectives; figures where there are neither.
+  drawn() {
+    const asked = this.columns.filter((each) => each.role !== "figure");
+    return asked.length ? asked : this.columns;
   }
   parameters() { return this.columns.filter((each) => each.role === "parameter"); }
   objectives() { return this.columns.filter((each) => each.role === "objective"); }

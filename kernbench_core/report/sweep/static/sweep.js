@@ -5,7 +5,7 @@ const { make } = kernbench;
 
 // What points are coloured by, and which of them are kept.
 function filterBar(element, points, run) {
-  const numbers = points.columns.filter((each) => each.role !== "figure");
+  const numbers = points.drawn();
   const colour = make("select", {}, ...numbers.map((each, n) => make("option", { value: String(n) }, each.short)));
   const legend = make("span", { class: "scale" });
   const words = make("input", { type: "search", placeholder: "rows=16 time_ns<5000 error …", "aria-label": "Filter points", spellcheck: "false" });
@@ -62,6 +62,12 @@ kernbench.section("sweep", (element, data, run) => {
   run.points = points;
   run.point = null;
   const part = (name) => element.querySelector(`.${name}`);
+  if (!points.columns.length) {
+    run.colour = null; // there is nothing to draw
+    kernbench.pointPanel(part("point"), points, run);
+    kernbench.pointsTable(part("table"), points, run);
+    return;
+  }
   filterBar(part("filter"), points, run);
   kernbench.pointPanel(part("point"), points, run);
   kernbench.parallel(part("parallel"), points, run);
