@@ -116,22 +116,26 @@ class Cache:
             os.utime(path)
         return found
 
-    def put(self, key: str, files: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-        """Keep files under a key, in place of what is there; `about` is JSON that says what they are."""
+    def put(self, key: str, files: Mapping[str, bytes], about: Mapping[str, Any]) -> bool:
+        """Keep files under a key, in place of what is there; `about` is JSON that says what they are.
+
+        Return whether they are kept.
+        """
         pieces = pack(key, files, about, time.time_ns())
         size = sum(map(len, pieces))
         if size > self.most_bytes:
             self._warn(f"an entry of {format_bytes(size)} is larger than it may be, {format_bytes(self.most_bytes)}")
-            return
+            return False
         try:
             self._write(self._path(key), pieces)
         except OSError as error:
             self._warn(f"{error.strerror or error} in {str(self.folder)!r}")
-            return
+            return False
         self._written += size
         seen = self._held is not None and self._written <= self.most_bytes * _UNSEEN
         if not seen or (self._held or 0) + self._written > self.most_bytes:
             self._fit()
+        return True
 
     def entries(self) -> Iterator[CacheEntry]:
         """Yield the entries, those that were used last first."""

@@ -47,10 +47,10 @@ class RunKey:
         """The digests of the code that is not the user's own, by package or file."""
         return {name.removeprefix(_CODE): each for name, each in self.parts.items() if name.startswith(_CODE)}
 
-    def differences(self, other: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of the parts that another key has not, or has otherwise."""
-        names = {*self.parts, *other}
-        return tuple(sorted(name for name in names if self.parts.get(name) != other.get(name)))
+
+def differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the parts in which two keys differ."""
+    return tuple(sorted(name for name in {*first, *second} if first.get(name) != second.get(name)))
 
 
 def plain_request(request: Request) -> Request:

@@ -71,7 +71,8 @@ def cached_run(
         kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
     except NotCacheable as why:
         return _not_kept(lambda: result, why)
-    note = f"{' and '.join(wants)} needs a run of its own: this one was made, and its result is kept" if wants else ""
+    asked = bool(wants) and kept_as is not None
+    note = f"{' and '.join(wants)} needs a run of its own: this one was made, and its result is kept" if asked else ""
     return attrs.evolve(result, cache_key=kept_as, cache_note=note)
 
 
@@ -111,8 +112,11 @@ def _reads_of(request: Request) -> dict[str, str]:
 def _keep(
     cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, result: RunResult, shown: Shown,
     reads: dict[str, str],
-) -> str:  # fmt: skip
-    """Keep a result, as it would be without files; return its key with the files that the bench `reads`."""
+) -> str | None:  # fmt: skip
+    """Keep a result, as it would be without files; return its key with the files that the bench `reads`.
+
+    It is None where there is no room.
+    """
     explain = result.explain if request.options.explain else None
     arrays = Arrays()
     said = result_json(attrs.evolve(result, explain=explain, timeline=None), arrays)
@@ -127,10 +131,10 @@ def _keep(
         "inputs": reads,
     }
     if not reads:
-        cache.put(key.sha256, files, about)
-        return key.sha256
+        return key.sha256 if cache.put(key.sha256, files, about) else None
     kept_as = with_inputs(key, here, reads)
-    cache.put(kept_as, files, about)
+    if not cache.put(kept_as, files, about):
+        return None
     before = [each for each in _reads(cache.get(key.sha256) or {}) if each != reads]
     listed = json.dumps([reads, *before][:_MOST_READS]).encode()
     cache.put(key.sha256, {_READS: listed}, {**about, "kind": "inputs of a run"})

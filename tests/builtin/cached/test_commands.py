@@ -149,6 +149,7 @@ def test_files_are_written_by_a_run_of_its_own(call: Call, tmp_path: Path) -> No
         r"note: --out needs a run of its own: this one was made, and its result is kept as [0-9a-f]{12}\.\n", err
     )
     assert "note: from the cache" in call(*args)[2]
+    assert call(*args, "-v", "--seed", "3")[2].endswith(" The last one of this name differs in options.\n")
     assert call(*args, "-q")[2] == ""
 
 

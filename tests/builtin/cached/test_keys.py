@@ -23,7 +23,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.bench_run import configure, manifest_of
 from kernbench_core.runs.cached import RunKey, run_key
-from kernbench_core.runs.cached.keys import plain_request
+from kernbench_core.runs.cached.keys import differences, plain_request
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
 from tests.conftest import SOURCE_TREE
@@ -131,10 +131,10 @@ def test_one_change_in_a_file_is_another_key(folder: Path, change: tuple[str, st
     (folder / file).write_text(text.format(**values))
     assert (after.sha256 != before.sha256) == (name != "note")
     told = {"bench.py": "bench", "machine.yaml": "configuration", "beside.py": "bench"}
-    for part in after.differences(before.parts):
+    for part in differences(after.parts, before.parts):
         assert part in ("bench", "options", "configuration", "parameters", "plugins") or part.startswith("code of ")
     if file in told and name != "note":
-        assert told[file] in after.differences(before.parts)
+        assert told[file] in differences(after.parts, before.parts)
     assert key_of(folder) == before
 
 
@@ -160,7 +160,7 @@ def test_one_byte_of_an_array_is_another_key(folder: Path, plugins: Plugins, byt
     data = bytearray((folder / "x.npy").read_bytes())
     data[-1 - byte] ^= 1
     (folder / "x.npy").write_bytes(data)
-    assert key_of(folder, plugins, params={"x": "x.npy"}).differences(before.parts) == ("parameters",)
+    assert differences(key_of(folder, plugins, params={"x": "x.npy"}).parts, before.parts) == ("parameters",)
     made = {
         key_of(folder, plugins, params={"x": np.ones(4, dtype)}).sha256
         for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)
@@ -178,7 +178,7 @@ def test_a_key_needs_no_machine_of_that_name(folder: Path, plugins: Plugins) -> 
     found.append(key_of(folder, plugins, set=("cube.pes=3",)))
     found.append(key_of(folder, plugins, components="machine.yaml", topology="tiny"))
     assert len({key.sha256 for key in found}) == 4
-    assert found[1].differences(found[0].parts) == ("configuration", "options")
+    assert differences(found[1].parts, found[0].parts) == ("configuration", "options")
 
 
 def test_a_module_that_was_loaded_before_it_was_written_has_no_key(

@@ -154,14 +154,14 @@ def test_a_full_disk_is_one_warning(cache: Cache, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         patch.setattr(os, "fsync", full)
-        cache.put(key("x"), {"": b"after"}, {})
-        cache.put(key("y"), {"": b"after"}, {})
+        assert not cache.put(key("x"), {"": b"after"}, {})
+        assert not cache.put(key("y"), {"": b"after"}, {})
     assert [str(each.message) for each in told] == [
         f"nothing is kept in the cache: No space left on device in {str(cache.folder)!r}."
     ]
     assert cache.get(key("x")) == {"": b"before"} and cache.get(key("y")) is None
     assert only_file(cache).name == f"{key('x')[2:]}.entry"
-    cache.put(key("y"), {"": b"later"}, {})
+    assert cache.put(key("y"), {"": b"later"}, {})
     assert cache.get(key("y")) == {"": b"later"}
 
 
