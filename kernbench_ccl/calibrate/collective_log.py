@@ -121,7 +121,8 @@ class NcclLog:
         rows = time_collective(
             case.collective, sizes, machine.topology, algo=asked_for(self._options, case), dtype=case.dtype,
             redop=case.redop or "sum", root=case.root, set=(*machine.sets, f"system.sips={case.ranks}"),
-            config=self._options.config, check=False, jobs=self._options.jobs, plugins=self._plugins,
+            config=self._options.config, check=False, trials=False, jobs=self._options.jobs,
+            plugins=self._plugins,
         )  # fmt: skip
         of_count = {row.count: row for row in rows}
         found: dict[tuple[int, bool], float] = {}

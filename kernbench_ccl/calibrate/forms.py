@@ -73,7 +73,7 @@ class Forms:
         setup = Setup(machine.topology, None, (*machine.sets, f"system.sips={case.ranks}"), checked=False)
         self._machine: TimedMachine = machine_of(setup, plugins)
         self._item = itemsize(case.dtype)
-        self._config = load_ccl(options.config, catalogue=catalogue)
+        self._config = load_ccl(options.config, catalogue=catalogue).without_trials()
         question = Question(catalogue.collectives[case.collective], case.dtype, case.redop, case.root)
         self._chooser = Chooser(question, self._machine, self._config, plugins)
         self._name = chosen_name(self._config, case.collective, asked_for(options, case))

@@ -265,13 +265,14 @@ def time_collective(
     pes: int | None = None,
     contributors: str = "sip",
     check: bool = True,
+    trials: bool = True,
     jobs: int = 1,
     limits: Limits | None = None,
     plugins: Plugins | None = None,
 ) -> list[SweepRow]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
 
-    `limits` are those of each simulation.
+    `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured.
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
@@ -288,6 +289,8 @@ def time_collective(
     tell_warnings(machine.graph)
     question = Question(kind, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
     settings = load_ccl(config, catalogue=catalogue)
+    if not trials:
+        settings = settings.without_trials()
     chooser = Chooser(question, machine, settings, found)
     name = chosen_name(settings, collective, algo)
     counts = counts_of(sizes, kind, dtype, machine.world)

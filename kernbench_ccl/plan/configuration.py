@@ -140,6 +140,10 @@ class CclConfig:
         """Return the algorithm or entry that serves a collective where the caller names none; may be "auto"."""
         return self.collectives.get(collective, self.defaults.algorithm)
 
+    def without_trials(self) -> CclConfig:
+        """Return the same, by which auto tries nothing."""
+        return evolve(self, auto=evolve(self.auto, simulate=False))
+
     def files(self) -> list[str]:
         """Return the paths of the `.py` files that are named as algorithms, and of the table that `auto` goes by."""
         named = (self.defaults.algorithm, *(entry.algorithm for entry in self.entries.values()))

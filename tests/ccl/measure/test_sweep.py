@@ -11,6 +11,7 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of
 from kernbench_ccl.measure.timed_run import TimedCase
+from kernbench_ccl.plan.tuning import shipped
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.topology.network_shapes import NETWORKS
@@ -173,3 +174,13 @@ def test_more_pes_help_where_one_is_as_wide_as_the_links(bandwidth, plugins):
     (auto,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, **options)
     (every,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, pes=4, **options)
     assert auto.out_of_place.time_ns <= every.out_of_place.time_ns * 1.02
+
+
+def test_without_trials_auto_takes_the_nearest_measurement(monkeypatch):
+    """On links that no table has nothing is simulated beside the rows."""
+    from kernbench_ccl.measure.trial import AlgorithmTrial
+
+    monkeypatch.setattr(AlgorithmTrial, "run", lambda *_: pytest.fail("nothing must be tried"))
+    sets = ["system.network.latency=501ns", "cube.pes=1"]
+    (row,) = time_collective("all_gather", [256], "tiny", ranks=3, set=sets, check=False, trials=False)
+    assert row.algorithm == shipped().nearest("all_gather", "ring", 3)[0].at(row.size)
