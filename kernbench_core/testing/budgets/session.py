@@ -65,14 +65,14 @@ class BudgetSession:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Add what was found wrong to the report of a test that raised something else, and the record to its last."""
+        """Add what was found wrong to the report of a test that raised by itself, and the record to its last one."""
         report = yield
         made = self._fixtures.get(item.nodeid)
         if made is None:
             return report
         if call.when == "call":
             made.case.outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
-            if report.failed and (wrong := made.taken()):
+            if wrong := made.taken():
                 report.sections.append(("kernbench", wrong))
         elif call.when == "teardown":
             asked = [str(file) for file in made.files]

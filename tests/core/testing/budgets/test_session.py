@@ -124,6 +124,15 @@ def documented(kernbench):
 def test_slow(kernbench):
     ran(kernbench).budget(time_ns=1)
 
+@pytest.mark.xfail(reason="it is wrong", strict=True, raises=AssertionError)
+def test_wrong_and_slow(kernbench):
+    ran(kernbench).budget(time_ns=1)
+    assert not kernbench
+
+def test_skipped(kernbench):
+    ran(kernbench).budget(time_ns=1)
+    pytest.skip("here")
+
 def test_of_its_own(kernbench):
     ran(kernbench).budget(time_ns=1)
     assert not kernbench
@@ -146,7 +155,7 @@ def test_all_kinds_of_tests(inner: Inner) -> None:
     """Methods, cases, unittest's, doctests, expected failures, what fails by itself, and what fixtures do."""
     inner.write(BENCH, KINDS)
     found = inner.run("--doctest-modules", "--import-mode=importlib", "--kernbench-update", "-W", "error")
-    found.assert_outcomes(passed=4, failed=3, errors=1, xfailed=1)
+    found.assert_outcomes(passed=4, failed=3, errors=1, xfailed=2, skipped=1)
     assert section(found) == [
         "goldens: 6 new, 0 rewritten, 0 as they were",
         "  goldens/test_k/TestRows.test_rows-8.json: new",
@@ -168,7 +177,7 @@ def test_all_kinds_of_tests(inner: Inner) -> None:
         "E       kernbench_core.errors.UsageError: a budget must be of a figure of the run, not 'tiem_ns'. Did you "
         "mean 'time_ns'?",
         "",
-        "test_k.py:57: UsageError",
+        "test_k.py:66: UsageError",
     ]
 
 
@@ -201,6 +210,18 @@ def test_goldens_are_made_held_and_listed(inner: Inner) -> None:
     assert section(inner.run("-k", "one")) == listed
     assert section(inner.run("test_k.py::test_one")) == []
     assert goldens(inner) == made
+
+
+@pytest.mark.slow
+def test_goldens_of_tests_that_did_not_come_so_far_are_not_listed(inner: Inner) -> None:
+    """Those that failed before, and those that --lf left out."""
+    inner.write(BENCH, GOLDENS)
+    inner.run("--kernbench-update").assert_outcomes(passed=2)
+    inner.write(BENCH, GOLDENS.replace("    kernbench.golden(ran(kernbench))", "    assert not kernbench"))
+    for arg in ("--ff", "--lf"):
+        found = inner.run("-p", "cacheprovider", arg)
+        found.assert_outcomes(passed=int(arg == "--ff"), failed=1)
+        assert section(found) == []
 
 
 @pytest.mark.slow

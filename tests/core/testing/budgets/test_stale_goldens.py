@@ -9,7 +9,24 @@ from typing import Any
 import pytest
 
 from kernbench_core.testing.budgets.golden_names import folder_of, golden_name
-from kernbench_core.testing.budgets.stale_goldens import stale_goldens
+from kernbench_core.testing.budgets.stale_goldens import collected_files, stale_goldens
+from tests.core.testing.budgets.inner_pytest import NAMED
+
+pytest_plugins = ["pytester"]
+COLLECTED = """
+import pytest
+@pytest.fixture
+def mine(kernbench): ...
+def test_a(mine): ...
+def test_b(kernbench): ...
+def test_c(): ...
+def test_d(): ...
+def documented():
+    '''
+    >>> 1
+    1
+    '''
+"""
 
 
 @pytest.fixture
@@ -67,6 +84,7 @@ def test_a_file_that_is_gone_leaves_all(file: Path) -> None:
     """Also where it was renamed."""
     other = golden(file.with_name("test_gone.py"), "test_a")
     assert stale(file, ALL) == [other.name]
+    assert stale(file, ALL, whole=False) == []
     file.with_name("test_gone.txt").write_text("")
     assert stale(file, ALL) == []
 
@@ -74,3 +92,19 @@ def test_a_file_that_is_gone_leaves_all(file: Path) -> None:
 def test_no_goldens_at_all(tmp_path: Path) -> None:
     (tmp_path / "goldens").mkdir()
     assert stale(tmp_path / "test_k.py", ALL) == []
+
+
+def test_what_is_collected(pytester: pytest.Pytester) -> None:
+    """Of files beside which there are goldens: tests that ran, have no fixture, and cannot ask for it otherwise."""
+    pytester.makepyfile(test_k=COLLECTED, test_other="def test_e(): ...")
+    items, _ = pytester.inline_genitems("--doctest-modules", *NAMED)
+    (pytester.path / "goldens").mkdir()
+    ran = [item for item in items if item.name != "test_d"]
+    names = ["test_k.documented", "test_a", "test_b", "test_c", "test_d"]
+    args = ["test_other.py::test_e", "test_k.py"]
+    found = collected_files(items, ran, args, "kernbench", True)
+    file = str(pytester.path / "test_k.py")
+    assert found[0] == {"file": file, "whole": True, "cases": names, "silent": ["test_c"]}
+    assert [Path(entry["file"]).name for entry in found if not entry["whole"]] == ["test_other.py"]
+    (pytester.path / "goldens").rmdir()
+    assert collected_files(items, ran, args, "kernbench", True) == []
