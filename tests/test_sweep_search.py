@@ -21,7 +21,6 @@ from kernbench_core.sweeps.folder import read_sweep
 
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 SMALL = {"M": 64, "N": 64, "K": 64}
-LARGER = {"M": 256, "N": 256, "K": 128}
 AREA = """
 def area(config, figures):
     return config["components.pe_gemm.params.rows"] * config["components.pe_gemm.params.columns"]
@@ -67,18 +66,18 @@ def test_a_search_finds_the_front_of_a_machine(tmp_path: Path) -> None:
 def test_a_point_is_screened_as_it_would_be_run_so(tmp_path: Path) -> None:
     """Without data and with coarse chunks, as `kb.run` does; in full as it was asked for, with the data verified."""
     done = kb.sweep(
-        "gemm", "tiny", {**LARGER, "tile_m": [64, 128]}, objectives=["time"], fidelity="auto:1", processes=1,
+        "vector-add", "tiny", {"n": 16384, "block": [1024, 4096]}, objectives=["time"], fidelity="auto:1", processes=1,
         verify_data=True, out=tmp_path / "s",
     )  # fmt: skip
     coarse = {
-        tile: kb.run("gemm", "tiny", {**LARGER, "tile_m": tile}, set={"system.chunk_bytes": "64 KiB"}, data=False)
-        for tile in (64, 128)
+        block: kb.run("vector-add", "tiny", {"n": 16384, "block": block}, set=["system.chunk_bytes=64 KiB"], data=False)
+        for block in (1024, 4096)
     }
-    best = min(coarse, key=lambda tile: coarse[tile].total_ns)
-    full = kb.run("gemm", "tiny", {**LARGER, "tile_m": best})
-    rows = [(row["fidelity"], row["tile_m"], row["time"], row["verified"]) for row in done.rows]
+    best = min(coarse, key=lambda block: coarse[block].total_ns)
+    full = kb.run("vector-add", "tiny", {"n": 16384, "block": best})
+    rows = [(row["fidelity"], row["block"], row["time"], row["verified"]) for row in done.rows]
     assert rows == [
-        *(("screen", tile, coarse[tile].total_ns, None) for tile in (64, 128)),
+        *(("screen", block, coarse[block].total_ns, None) for block in (1024, 4096)),
         ("full", best, full.total_ns, True),
     ]
     assert coarse[best].total_ns != full.total_ns
