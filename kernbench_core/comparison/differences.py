@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -81,6 +82,10 @@ class RunComparison:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the lines."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         return f"<RunComparison of {self.before.name} and {self.after.name}: {len(self.rows)} rows moved>"
@@ -165,16 +170,27 @@ def _causes(before: RunFigures, after: RunFigures) -> Iterator[ChangedInput]:
 
 
 def _sources(before: RunFigures, after: RunFigures) -> Iterator[SourceChange]:
-    """Yield the diffs of kernels; one that only the first run has is the new form of the only one of the second."""
-    old, new = before.texts, after.texts
-    pairs = [(name, name) for name in old if name in new]
-    gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
-    if len(gone) == len(come) == 1:
-        pairs.append((gone[0], come[0]))
+    """Yield the diffs of files of benches, and of kernels that are in none of these.
+
+    One that only the first run has is the new form of the only one that only the second has.
+    """
+    texts = before.texts, after.texts
+    files = _same_texts(*({name: text for name, text in each.items() if ":" not in name} for each in texts))
+    kernels = _same_texts(*({name: text for name, text in each.items() if ":" in name} for each in texts))
+    told = {first for first, _ in files}
+    pairs = [*files, *(pair for pair in kernels if pair[0].rpartition(":")[0] not in told)]
     for first, second in pairs:
-        if old[first] != new[second]:
+        old, new = before.texts[first], after.texts[second]
+        if old != new:
             name = first if first == second else f"{first} → {second}"
-            yield SourceChange(name, tuple(unified(old[first], new[second], first, second)))
+            yield SourceChange(name, tuple(unified(old, new, first, second)))
+
+
+def _same_texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return which texts are the same thing before and after, by their names."""
+    gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
+    others = [(gone[0], come[0])] if len(gone) == len(come) == 1 else []
+    return [*((name, name) for name in old if name in new), *others]
 
 
 def _unknown(before: RunFigures, after: RunFigures) -> Iterator[tuple[str, str]]:

@@ -55,8 +55,8 @@ class RunFigures:
     `hbm_bytes`, `hazards`, …, as objectives of sweeps call them). `tables` are figures by sort (a key of `COLUMNS`) and
     name; a sort that nobody knows of this run is not there, and `missing` says why. `causes` are the values of what was
     run (`CAUSES`), by sort and name: the configuration by dotted key, the SHA-256 of sources, the code of models.
-    `texts` are the sources of kernels, by the names that `causes["sources"]` has. `path` and `place` split the critical
-    path.
+    `texts` are the sources of kernels and files of benches, as far as they are known, by the names that
+    `causes["sources"]` has. `path` and `place` split the critical path.
     """
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from kernbench_core.comparison.figures import COLUMNS, FigureTable, RunFigures
@@ -35,17 +36,28 @@ class AnsweredRun(Protocol):
         """Return what `--json` prints."""
 
 
-def figures_of(result: AnsweredRun, name: str = "") -> RunFigures:
-    """Return the figures of a run that was just made; `name` is what messages call it, by default its bench."""
-    return figures_of_json(result.to_json(), result.links, name)
+def figures_of(result: AnsweredRun, name: str = "", files: Mapping[str, str] = MappingProxyType({})) -> RunFigures:
+    """Return the figures of a run that was just made; `name` is what messages call it, by default its bench.
+
+    `files` are texts of the bench's own files, by the names that its manifest has for them.
+    """
+    return figures_of_json(result.to_json(), result.links, name, files)
 
 
-def figures_of_json(result: Mapping[str, Any], links: ColumnTable | None = None, name: str = "") -> RunFigures:
-    """Return the figures of what `--json` printed; `links` are those of the run, where it does not list all itself."""
+def figures_of_json(
+    result: Mapping[str, Any], links: ColumnTable | None = None, name: str = "",
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> RunFigures:  # fmt: skip
+    """Return the figures of what `--json` printed; `links` are those of the run, where it does not list all itself.
+
+    Of `files`, texts of the bench's own files by name, those are taken that the run had.
+    """
     if links is None and result.get("links") is not None:
         listed = result["links"]
         links = ColumnTable(len(listed["name"]), {column: _column(listed[column]) for column in LINK_COLUMNS})
     tables = dict(_tables(result, links))
+    causes = _causes(result)
+    texts = {file: text for file, text in files.items() if causes["sources"].get(file) == _sha256(text)}
     missing = {sort: why for sort, why in _reasons(result).items() if sort not in tables}
     return RunFigures(
         name=name or result["bench"],
@@ -53,8 +65,8 @@ def figures_of_json(result: Mapping[str, Any], links: ColumnTable | None = None,
         device=result["device"],
         totals=_totals(result),
         tables=tables,
-        causes=_causes(result),
-        texts={name: source for name, source in _functions(result) if source},
+        causes=causes,
+        texts=texts | {name: source for name, source in _functions(result) if source},
         missing=missing,
         op_log_sha256=result.get("op_log_sha256"),
         interrupted=result["interrupted"],
@@ -196,7 +208,11 @@ def _sources(result: Mapping[str, Any], bench: Mapping[str, Any]) -> Iterator[tu
     for name, each in (bench.get("inputs") or {}).items():
         yield f"input {name}", str(each["sha256"])
     for name, source in _functions(result):
-        yield name, hashlib.sha256(source.encode()).hexdigest() if source else ""
+        yield name, _sha256(source) if source else ""
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

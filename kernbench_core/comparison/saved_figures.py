@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,21 +16,27 @@ from kernbench_core.comparison.saved_result import RESULT, check_result, read_js
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.columns_file import load_columns
-from kernbench_core.process.whole_files import is_file
+from kernbench_core.process.whole_files import is_file, link_on_the_way
 
 #: The file of all links in a run's folder.
 LINKS: Final = "links.npz"
+#: The folder of the bench's own files.
+BENCH: Final = "bench"
 _GZIP: Final = b"\x1f\x8b"
 _MANIFEST: Final = "kernbench.manifest/1"
 
 
 @attrs.frozen
 class SavedAnswer:
-    """What is saved of a run: what it answered, all its links where they were kept, its folder if it has one."""
+    """What is saved of a run: what it answered, all its links where they were kept, its folder if it has one.
+
+    `files` are the texts of the bench's own files, by their names.
+    """
 
     result: Mapping[str, Any]
     links: ColumnTable | None = None
     folder: Path | None = None
+    files: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def figures_of_saved(path: str | Path) -> RunFigures:
@@ -40,7 +47,7 @@ def figures_of_saved(path: str | Path) -> RunFigures:
         if found.get("schema") == SCHEMA:
             return RunFigures.from_json(found, f"file {name!r}")
     saved = read_saved(path)
-    return figures_of_json(saved.result, saved.links, name)
+    return figures_of_json(saved.result, saved.links, name, saved.files)
 
 
 def read_saved(path: Path) -> SavedAnswer:
@@ -86,4 +93,13 @@ def read_folder(folder: Path) -> SavedAnswer:
     if links is not None and not {*LINK_COLUMNS} <= {*links.keys()}:
         missing = sorted({*LINK_COLUMNS} - {*links.keys()})
         raise UsageError(f"file {str(file)!r} must hold the columns {', '.join(missing)}; run it again with --out.")
-    return SavedAnswer(result, links, folder)
+    return SavedAnswer(result, links, folder, dict(_bench_files(folder / BENCH)))
+
+
+def _bench_files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the texts of the Python files below a folder; of links, and of what is no text, nothing."""
+    for file in sorted(folder.rglob("*.py")) if folder.is_dir() and not folder.is_symlink() else ():
+        name = file.relative_to(folder).as_posix()
+        if file.is_file() and link_on_the_way(folder, name) is None:
+            with suppress(OSError, ValueError):
+                yield name, file.read_text(encoding="utf-8")

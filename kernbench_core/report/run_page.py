@@ -22,7 +22,7 @@ class RunPage:
     """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
 
     `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
-    `links` are all of its links, where they were kept.
+    `links` are all of its links, where they were kept, `bench_files` the texts of the bench's own files, by name.
     The run `goes_on` where the page shows what there is so far. `scale_ns` is how long the longest run beside it took,
     to which its bars and times are drawn; None where it stands alone.
     """
@@ -35,6 +35,7 @@ class RunPage:
     goes_on: bool = False
     scale_ns: float | None = None
     links: ColumnTable | None = None
+    bench_files: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def explain(self) -> Mapping[str, Any] | None:
@@ -50,7 +51,7 @@ class RunPage:
     @cached_property
     def figures(self) -> RunFigures:
         """What it is compared by with runs beside it."""
-        return figures_of_json(self.result, self.links, self.name)
+        return figures_of_json(self.result, self.links, self.name, self.bench_files)
 
     @cached_property
     def drawing(self) -> MachineDrawing | None:

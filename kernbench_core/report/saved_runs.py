@@ -26,7 +26,10 @@ def read_run(folder: Path, name: str = "") -> RunPage:
     timeline_path = folder / TIMELINE
     timeline = load(timeline_path) if timeline_path.is_file() else None
     sources = dict(_sources(timeline, folder))
-    return RunPage(name or folder.name or str(folder), saved.result, machine, timeline, sources, links=saved.links)
+    return RunPage(
+        name or folder.name or str(folder), saved.result, machine, timeline, sources, links=saved.links,
+        bench_files=saved.files,
+    )  # fmt: skip
 
 
 def check_version(folder: Path) -> None:

@@ -16,6 +16,7 @@ from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.comparison.saved_figures import read_saved
 from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import parse_assignments
+from kernbench_core.host.sources import file_and_function
 from kernbench_core.process.interrupt import doing, result_is_told
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.saved_runs import read_run
@@ -47,7 +48,7 @@ def saved_side(given: str, *, drawn: bool) -> ComparedSide:
         return ComparedSide(figures, figures.verified is not False)
     saved = read_saved(Path(given))
     page = RunPage(given, saved.result, links=saved.links) if saved.folder is None else read_run(saved.folder, given)
-    figures = figures_of_json(saved.result, saved.links, given)
+    figures = figures_of_json(saved.result, saved.links, given, saved.files)
     return ComparedSide(figures, figures.verified is not False, page)
 
 
@@ -71,7 +72,7 @@ def run_sides(
         compile_topology(config, plugins.components, plugins.networks, plugins.machines)
         open_program(b_bench, plugins.benches).values(b_params)  # before the run of A, which may be long
     return (
-        _made(shell, bench, params, plain, f"{Path(bench).name} on {plain['topology']}", folder and folder / "A", look),
+        _made(shell, bench, params, plain, f"{bench} on {plain['topology']}", folder and folder / "A", look),
         _made(shell, b_bench, b_params, other, _name_of_b(b_bench, other, asked), folder and folder / "B", look),
     )
 
@@ -80,7 +81,7 @@ def _name_of_b(bench: str, other: Mapping[str, Any], asked: Mapping[str, Any]) -
     """Return what B is called: what it has otherwise."""
     file = [asked["b_components"]] if asked["b_components"] else []
     changed = [*file, *asked["b_set"], *asked["b_param"]]
-    return ", ".join([f"{Path(bench).name} on {other['topology']}", *changed])
+    return ", ".join([f"{bench} on {other['topology']}", *changed])
 
 
 def _made(
@@ -97,4 +98,15 @@ def _made(
     result: RunResult = with_progress(carry_out, name, look)
     result_is_told()  # or Ctrl-C would wait for the next run
     page = None if out is None else read_run(out, name)
-    return ComparedSide(figures_of(result, name), result.right, page)
+    return ComparedSide(figures_of(result, name, _file_of(bench)), result.right, page)
+
+
+def _file_of(bench: str) -> Mapping[str, str]:
+    """Return the text of the file of a bench by its name; nothing for a registered one."""
+    found = file_and_function(bench)
+    if found is None:
+        return {}
+    try:
+        return {Path(found[0]).name: Path(found[0]).read_text(encoding="utf-8")}
+    except (OSError, ValueError):
+        return {}

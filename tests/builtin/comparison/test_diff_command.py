@@ -189,6 +189,42 @@ def test_b_may_be_another_bench_machine_and_components(diff: Diff, saved: Path) 
     assert keys == {"cube.pes", "cube.noc.bandwidth"}
 
 
+MINE = """N = 4
+
+def double(x_ptr, n, tl):
+    at = x_ptr + tl.program_id(0) * n + tl.arange(0, n)
+    tl.store(at, tl.load(at) * 2.0)
+
+
+def bench(rt):
+    x = rt.zeros((N * rt.n_pes,), "f32")
+    rt.launch(double, x, N)
+"""
+
+
+def test_files_of_a_bench_are_compared(plugins: Plugins, tmp_path: Path, diff: Diff) -> None:
+    """A constant of the file, which no kernel's source shows; a file that is a link to elsewhere is not read."""
+    for name, text in (("a", MINE), ("b", MINE.replace("N = 4", "N = 8"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(text)
+        kb.run(tmp_path / name / "mine.py", "tiny", out=tmp_path / name / "out", plugins=plugins)
+    heads = ["  --- mine.py", "  +++ mine.py", "  @@ -1,3 +1,3 @@"]
+    told = ["the source of mine.py", *heads, "  -N = 4", "  +N = 8", "   "]
+    a, b = (str(tmp_path / name / "out") for name in ("a", "b"))
+    lines = diff(a, b)[1].splitlines()
+    at = lines.index(told[0])
+    assert lines[at : at + 7] == told
+    now = diff(f"{tmp_path}/a/mine.py", "--topology", "tiny", "--b-bench", f"{tmp_path}/b/mine.py")[1].splitlines()
+    assert now[now.index(told[0]) :][:7] == told
+    kept = tmp_path / "b" / "out" / "bench" / "mine.py"
+    kept.rename(tmp_path / "elsewhere.py")
+    kept.symlink_to(tmp_path / "elsewhere.py")
+    assert told[0] not in diff(a, b)[1].splitlines()
+    kept.unlink()
+    kept.write_text("changed = True\n")
+    assert told[0] not in diff(a, b)[1].splitlines()
+
+
 def broken(saved: Path, name: str, **changed: Any) -> str:
     """Write the result of run a with other fields; return the name of the file."""
     whole = json.loads((saved / "a.json").read_text())

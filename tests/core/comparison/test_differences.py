@@ -95,6 +95,28 @@ def test_sources_are_paired_by_name_or_as_the_only_others() -> None:
     assert compare(run(texts={"k:f": old}), run(texts={})).sources == ()
 
 
+def test_the_diff_of_a_file_is_told_once() -> None:
+    """And not again for the kernels in it; of a file that only one run kept, its kernels are told."""
+    files = [
+        {"k.py": f"N = {n}\ndef f(): {n}\n", "k.py:f": f"def f(): {n}\n", "lib.py:g": f"def g(): {n}\n"}
+        for n in (1, 2)
+    ]
+    assert [each.name for each in compare(run(texts=files[0]), run(texts=files[1])).sources] == ["k.py", "lib.py:g"]
+    moved = {name.replace("k.py", "l.py"): text for name, text in files[1].items()}
+    assert [each.name for each in compare(run(texts=files[0]), run(texts=moved)).sources] == [
+        "k.py → l.py", "lib.py:g",
+    ]  # fmt: skip
+    del files[1]["k.py"]
+    assert [each.name for each in compare(run(texts=files[0]), run(texts=files[1])).sources] == ["k.py:f", "lib.py:g"]
+
+
+def test_a_notebook_shows_the_lines() -> None:
+    """As text, whatever names hold."""
+    found = compare(run(causes={"params": {"<b>": 1}}), run(causes={"params": {"<b>": 2}}))
+    assert found._repr_html_() == f"<pre>{found}</pre>".replace("<b>", "&lt;b&gt;")
+    assert "&lt;b&gt;: 1 → 2" in found._repr_html_() and repr(found) == "<RunComparison of r and r: 0 rows moved>"
+
+
 def test_other_op_logs_are_not_the_same() -> None:
     """Where no figure moved, that is said."""
     found = compare(run(), run(op_log_sha256="1" * 64))
