@@ -11,7 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from kernbench_core.errors import DeadlockError, KernbenchError, KernbenchWarning, LimitError, in_words
+from kernbench_core.errors import (
+    OUT_OF_MEMORY,
+    DeadlockError,
+    KernbenchError,
+    KernbenchWarning,
+    LimitError,
+    in_words,
+)
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.sweeps.constraints import with_short_names
 from kernbench_core.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
@@ -115,17 +122,17 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def failure(error: BaseException) -> dict[str, Any]:
     """Return what a record says of an error: what became of the point, and the error's class, exit code and words."""
-    is_ours = isinstance(error, KernbenchError)
-    sentence = "\n".join([str(error), *getattr(error, "__notes__", ())])
-    sentence = sentence if is_ours else f"kernbench itself failed with {in_words(error)}; please report it."
+    if isinstance(error, KernbenchError):
+        sentence, code = "\n".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code
+    elif isinstance(error, MemoryError):
+        sentence, code = f"the memory of this process is exhausted; {OUT_OF_MEMORY}", LimitError.exit_code
+    else:
+        sentence, code = f"kernbench itself failed with {in_words(error)}; please report it.", _OWN_FAULT
     status = "error"
     if isinstance(error, DeadlockError):
         status = "deadlock"
-    elif isinstance(error, LimitError):
+    elif isinstance(error, LimitError | MemoryError):
         status = "timeout" if _WALL in sentence.partition("\n")[0] else "limit"
-    elif isinstance(error, MemoryError):
-        status, sentence = "limit", "the memory of this process is exhausted; give it more, or a smaller problem."
-    code = error.exit_code if isinstance(error, KernbenchError) else _OWN_FAULT
     return {"status": status, "error": {"kind": type(error).__name__, "exit_code": code, "sentence": sentence}}
 
 

@@ -18,6 +18,7 @@ from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
+from kernbench_core.sweeps.drive import is_failed
 from kernbench_core.sweeps.fidelity import fidelity_errors
 from kernbench_core.sweeps.folder import SweepFolder, is_sweep, read_sweep
 from kernbench_core.sweeps.plan import LIMITS, OPTIONS, SweepPlan
@@ -46,6 +47,7 @@ class SweepSession:
     progress: SweepProgress | None = None
     opened: SweepFolder | None = None
     notes: dict[str, None] = field(factory=dict)
+    retries: bool = False
 
     @classmethod
     def of(
@@ -69,6 +71,7 @@ class SweepSession:
         if self.planned is None:
             assert self.folder is not None, "it is what is looked at"
             return self._shown(read_sweep(self.folder))
+        self.retries = bool(how.get("retry_failed"))
         self._plan_rows(self.planned.plan, self.planned.points, self.planned.most)
         title, of = Path(self.planned.plan.bench).name, self.planned.most
         self.progress = SweepProgress(title, of, at_most=self.planned.search is not None, enabled=not self.as_json)
@@ -100,6 +103,7 @@ class SweepSession:
         """Print the rows of those points that are recorded already."""
         assert self.progress is not None and self.opened is not None, "points come when a sweep has begun"
         known = [self.opened.records[point.key] for point in points if point.key in self.opened.records]
+        known = [record for record in known if not (self.retries and is_failed(record))]
         self.progress.known(len(known))
         if self.rows is not None:
             self.rows.coming(points)
