@@ -46,6 +46,7 @@ def columns(page: SweepPage) -> dict[str, Any]:
         "key": texts(point["key"] for point in points),
         "status": texts(point["status"] for point in points),
         "error": texts(point.get("error") or "" for point in points),
+        "warning": texts("\n".join(point.get("warnings") or ()) for point in points),
         "op_log": texts(point.get("op_log_sha256") or "" for point in points),
         "fidelity": texts(point.get("fidelity") or "" for point in points),
         "again": texts(again for again, _ in page.commands),

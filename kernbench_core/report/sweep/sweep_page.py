@@ -50,8 +50,8 @@ class SweepPage:
     """A sweep: its `name` on the page, `facts` about its plan, and its points.
 
     A point is a mapping with `key`, `index`, `status` ("ok", or what became of it), `values` by parameter, `figures`
-    and `objectives` by name, and where there is one `error`, a sentence, `op_log_sha256`, and `fidelity`: of those of
-    "screen" something was left out; they are shown, but are the best of nothing. Beside each
+    and `objectives` by name, and where there is one `error`, a sentence, `warnings`, sentences, `op_log_sha256`, and
+    `fidelity`: of those of "screen" something was left out; they are shown, but are the best of nothing. Beside each
     point stand its `commands` (one that runs it again and one that makes its page) and its place in `links`, "" for
     those without a page. `front` tells which points none is better than in all objectives. `planned` counts the points
     that the plan asks for, None where nobody knows; `skipped` those that its constraints leave out. `moved_of` is the

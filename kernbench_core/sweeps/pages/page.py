@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import load_plugins
 from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 from kernbench_core.sweeps.axes import Axis, setting_text, value_text
@@ -52,8 +53,10 @@ def sweep_page(
     `folder` is what its user calls its folder, "" where it is not kept; `link` leads to the page of a point, or is "".
     `plugins` are by default those that are installed.
     """
-    planned, skipped = _counted(sweep.plan, load_plugins() if plugins is None else plugins)
+    known = load_plugins() if plugins is None else plugins
+    planned, skipped = _counted(sweep.plan, known)
     plan, records = sweep.plan, sweep.records
+    named = folder or plan.is_script or file_and_function(plan.bench) is not None or plan.bench in known.benches
     objectives = [parse_objective(text) for text in plan.objectives or ("time",)]
     _, numbers, maximise = objective_table(plan, records)
     values = np.array(numbers, np.float64).reshape(len(records), len(objectives))
@@ -67,7 +70,10 @@ def sweep_page(
         points=[_point(record, objectives) for record in records],
         front=pareto_front(np.where(ranked[:, None], values, math.nan), maximise).tolist(),
         commands=[
-            (run_command(plan_at(plan, record), record["values"]), page_command(folder, record["key"][:SHORT_KEY]))
+            (
+                run_command(plan_at(plan, record), record["values"]) if named else "",  # not of a notebook's function
+                page_command(folder, record["key"][:SHORT_KEY]),
+            )
             for record in records
         ],
         links=[link(record) for record in records],

@@ -283,13 +283,13 @@ def test_hostile_texts_stay_texts(opened: Opened, tmp_path: Path) -> None:
     """Of names, values, errors and commands, in the table, the panel and the axes."""
     points = [
         point(0, {"x" + HOSTILE: "ring" + HOSTILE}, {"t" + HOSTILE: 1.0}),
-        point(1, {"x" + HOSTILE: "mesh"}, error="no" + HOSTILE, status="error" + HOSTILE),
+        point(1, {"x" + HOSTILE: "mesh"}, error="no" + HOSTILE, status="error" + HOSTILE, warnings=["w" + HOSTILE]),
     ]
     swept = sweep_page(points, [SweptObjective("t" + HOSTILE)], commands=[("run" + HOSTILE, "show" + HOSTILE)] * 2)
     page = opened(written(tmp_path, swept))
     page.evaluate("kernbench.run(0).set('point', 1)")
     panel = page.locator("aside.point").text_content()
-    assert all(word + HOSTILE in panel for word in ("no", "error", "run", "show", "x", "t"))
+    assert all(word + HOSTILE in panel for word in ("no", "error", "w", "run", "show", "x", "t"))
     assert page.locator("img").count() == 0
     assert f"ring{HOSTILE}" in page.locator(".table").text_content()
 

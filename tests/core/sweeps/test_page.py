@@ -203,7 +203,7 @@ def test_a_point_that_failed_keeps_its_sentence_and_has_commands() -> None:
     assert again[5:] == ["--set", f"{ROWS}=16", "-p", "kind=mesh", "-p", "n=8"]
     assert show == ["kernbench", "report", "my s", "--point", sweep.records[3]["key"][:12]]
     assert page.links[3] == "3.html"
-    assert sweep_page(sweep, plugins=plugins()).commands[3] == (page.commands[3][0], "")
+    assert sweep_page(sweep, plugins=plugins()).commands[3][1] == ""
     assert page_of(SweepResult(plan(objectives=()), ())).objectives[0].figure == "time_ns"
 
 
@@ -222,6 +222,14 @@ def written(folder: Path, records: Sequence[Mapping[str, Any]]) -> Path:
         for record in records:
             opened.put(dict(record))
     return folder
+
+
+def test_a_function_of_a_notebook_has_no_command() -> None:
+    """No other process would find it; files, scripts and registered benches have one."""
+    for bench, has in (("mine", False), ("mine.py", True), ("mine.py:other", True), ("triton:s.py", True)):
+        sweep = swept(plan(bench=bench), [{"time": 1.0, "gain": 2.0}])
+        assert {bool(again) for again, _ in sweep_page(sweep, plugins=plugins()).commands} == {has}
+        assert all(again for again, _ in page_of(sweep).commands)  # what is kept has a name for all
 
 
 def test_a_folder_is_read_into_the_same_page(tmp_path: Path) -> None:

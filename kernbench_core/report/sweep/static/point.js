@@ -48,6 +48,7 @@ kernbench.pointPanel = (element, points, run) => {
     const marks = [points.front[i] ? "★ none is better in all objectives" : "", points.fidelity(i) && `fidelity: ${points.fidelity(i)}`].filter(Boolean);
     if (marks.length) inside.push(make("p", { class: "note" }, marks.join("; ")));
     if (points.status(i) !== "ok") inside.push(make("p", { class: "warn" }, make("strong", {}, points.status(i))), make("pre", { class: "warn" }, points.error(i) || "Nothing more is known."));
+    if (points.warning(i)) inside.push(make("pre", { class: "warn" }, points.warning(i)));
     const rows = (role) => points.columns.filter((each) => each.role === role).map((each) => [each.name, each.text(i)]);
     inside.push(facts(rows("parameter")));
     if (rows("objective").length) inside.push(make("h4", {}, "Objectives"), facts(rows("objective")));

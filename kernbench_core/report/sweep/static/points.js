@@ -131,7 +131,7 @@ kernbench.Points = class {
     this.index = data.index;
     this.front = data.front;
     this.ranked = data.ranked;
-    for (const name of ["key", "status", "error", "op_log", "fidelity", "again", "show", "link"]) {
+    for (const name of ["key", "status", "error", "warning", "op_log", "fidelity", "again", "show", "link"]) {
       const { known, codes } = texts(data[name]);
       this[name] = (i) => known[codes[i]];
       this[`${name}s`] = known;
@@ -182,7 +182,7 @@ kernbench.Points = class {
     if (!sign) {
       const part = word.toLowerCase();
       const shown = this.columns.filter((each) => each.known);
-      return (i) => [this.key(i), this.status(i), this.error(i), this.fidelity(i), ...shown.map((each) => each.text(i))].some((text) => text.toLowerCase().includes(part));
+      return (i) => [this.key(i), this.status(i), this.error(i), this.warning(i), this.fidelity(i), ...shown.map((each) => each.text(i))].some((text) => text.toLowerCase().includes(part));
     }
     const column = this.columns.find((each) => each.name === name) || this.columns.find((each) => each.short === name);
     if (!column) return `No column is called ${name}.`;
