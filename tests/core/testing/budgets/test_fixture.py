@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from kernbench_core import testing
 from kernbench_core.errors import OutOfBoundsError, UnknownName, UsageError
 from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.budgeted_run import BudgetedRun
@@ -38,6 +39,11 @@ def test_a_run_is_a_result_with_budgets(kernbench: KernbenchFixture, result: Run
         "  time_ns is 575.533 ns, must be at most 1 ns: 574.533 ns too much (57,453 %)",
     ]
     assert kernbench.taken() == ""
+
+
+def test_its_type_is_at_the_door() -> None:
+    """For tests with annotations."""
+    assert testing.KernbenchFixture is KernbenchFixture
 
 
 def test_several_goldens_of_one_result_or_of_several(
