@@ -117,7 +117,7 @@ def test_a_search_that_is_killed_gives_the_same_table(tmp_path: Path, method: st
     """With SIGKILL, several times and anywhere: the same bytes, and each point carried out once."""
     asked = [
         "gemm", "--topology", "tiny", *(f"-p{name}=64" for name in "MNK"), "-p", "tile_m=16..64", "--set",
-        "cube.noc.bandwidth=32..512GB/s:log", "--objective", "time,link=bandwidth / 1 GB/s", "--search", method, "-j2",
+        "cube.noc.bandwidth=96..512GB/s:log", "--objective", "time,link=bandwidth / 1 GB/s", "--search", method, "-j2",
         "--no-data",
     ]  # fmt: skip
     command = [sys.executable, "-c", MAIN, "sweep", *asked, "-o"]
