@@ -246,7 +246,7 @@ class OneAlgorithm(Table):
             if runs and runs[-1][0] == choice:
                 runs.pop()
             runs.append((choice, count))
-        if len(runs) == 1 and self.name != "auto":
+        if len(runs) == 1 and self.name != AUTO:
             return [f"# {self.how(runs[0][0])}"]
         spans = [f"up to {format_bytes(self._size(count))}" for _, count in runs[:-1]]
         spans.append("above" if len(runs) > 1 else "all sizes")
@@ -258,6 +258,10 @@ class OneAlgorithm(Table):
         for row in self.sweep.rows(self.planned):
             self.rows.append(row)
             yield self.layout.lines(row)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of --json, with what auto went by, None where somebody named the algorithm."""
+        return {**super().to_json(), "auto": self.chooser.basis if self.name == AUTO else None}
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""

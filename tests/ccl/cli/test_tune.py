@@ -90,9 +90,11 @@ def test_a_table_of_another_machine_is_refused_or_left_with_a_sentence(tuned: Pa
         "warning: t.json is not used: it was measured on another machine (tiny with links of 37 GB/s, 500 ns); "
         "kernbench ccl tune measures this one.\n"
     )
-    code, out, err = call(tuned, "all_gather", *MACHINE, "--ranks", "5", *words[5:10], "--tuning", "t.json")
+    asked = ("all_gather", *MACHINE, "--ranks", "5", *words[5:10], "--tuning", "t.json", "--json")
+    code, out, err = call(tuned, *asked)
     assert (code, err) == (0, "")
-    assert out.splitlines()[3] == "# auto (by closed forms, checked by 3 short simulations of up to 2 KiB):"
+    assert json.loads(out)["auto"] == "by closed forms, checked by 3 short simulations of up to 2 KiB"
+    assert json.loads(call(tuned, *asked, "--algo", "ring")[1])["auto"] is None
 
 
 def test_what_a_table_holds_stays_and_what_was_simulated_is_not_again(
