@@ -16,6 +16,8 @@ from kernbench_core.wording import brief
 __tracebackhide__ = True  # a failure shows the line of the test
 #: A figure of a run by its name: None where the run does not have it, as the error of data that nobody verified.
 Figures: TypeAlias = Mapping[str, float | int | None]
+#: How many figures an error names.
+_TOLD = 10
 #: What the end of a figure's name says of its dimension, and of the unit that is shown.
 _UNITS = {"_ns": ("time", "ns"), "_bytes": ("size", "B")}
 
@@ -46,7 +48,8 @@ class Budget:
     def fault(self, measured: float | None) -> str:
         """Say by how much a figure is beyond it: "time_ns is 71,353.7 ns, must be at most …: 6,353.7 ns too much"."""
         if measured is None:
-            return f"{self.figure} must be {self.said}, and the run did not measure it"
+            how = "; verify_data=True does" if self.figure == "max_abs_error" else ""
+            return f"{self.figure} must be {self.said}, and the run did not measure it{how}"
         low, high, unit = self.low, self.high, unit_of(self.figure)
         bound = low if low is not None and measured < low else high
         if bound is None:
@@ -70,9 +73,7 @@ def budgets_from(given: Iterable[tuple[str, object]], known: Iterable[str]) -> S
     made = []
     for name, limit in given:
         if name not in names:
-            raise UsageError(
-                f"a budget must be of a figure of the run, not {brief(name)}.{did_you_mean(str(name), names)}"
-            )
+            raise _no_figure(name, names)
         low, high = limit if isinstance(limit, tuple | list) and len(limit) == 2 else (None, limit)
         if low is None and high is None:
             raise _no_limit(name, limit)
@@ -83,6 +84,13 @@ def budgets_from(given: Iterable[tuple[str, object]], known: Iterable[str]) -> S
     if not made:
         raise UsageError("a budget must name a figure, as time_ns=65_000.")
     return made
+
+
+def _no_figure(name: str, names: Sequence[str]) -> UsageError:
+    if name == "verified":
+        return UsageError("a budget must be of a number, and 'verified' is none; write assert result.verified.")
+    hint = did_you_mean(str(name), names) or f" It has {', '.join(names[:_TOLD])}, and {len(names) - _TOLD} more."
+    return UsageError(f"a budget must be of a figure of the run, not {brief(name)}.{hint}")
 
 
 def unit_of(figure: str) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernbench_core.errors import UsageError
 from kernbench_core.testing.budgets.limits import Budget, budgets_from, change, exact, unit_of
 
+MANY = tuple(f"figure_{at}" for at in range(30))
 KNOWN = ("time_ns", "hbm_bytes", "hazards", "utilisation.pe_gemm", "busy_ns.pe_gemm")
 BOUNDS = st.one_of(st.none(), st.floats(-10, 10), st.integers(-10, 10))
 
@@ -61,7 +62,12 @@ BEYOND = [
     (Budget("hazards", None, 0), 2, "is 2, must be at most 0: 2 too much"),
     (Budget("hbm_bytes", 64, 128), 32, "is 32 B, must be from 64 to 128 B: 32 B too little (50.00 %)"),
     (Budget("time_ns", None, 1), 50, "is 50 ns, must be at most 1 ns: 49 ns too much (4,900 %)"),
-    (Budget("max_abs_error", None, 1e-3), None, "must be at most 0.001, and the run did not measure it"),
+    (Budget("intensity", None, 1), None, "must be at most 1, and the run did not measure it"),
+    (
+        Budget("max_abs_error", None, 1e-3),
+        None,
+        "must be at most 0.001, and the run did not measure it; verify_data=True does",
+    ),
     (Budget("time_ns", None, 6), 6 + 2**-16, "is 6.0000153 ns, must be at most 6 ns: 0.0000153 ns too much (0.00 %)"),
     (Budget("utilisation.x", 0.5, None), 0.4999, "is 0.4999, must be at least 0.5: 0.0001 too little (0.02 %)"),
     (Budget("intensity", None, 1), math.inf, "is inf, must be at most 1: inf too much (inf %)"),
@@ -97,6 +103,13 @@ def test_what_is_no_budget(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         budgets_from(given.items(), KNOWN)
     assert str(caught.value) == sentence
+
+
+def test_a_name_that_is_like_no_figure_is_told_some() -> None:
+    with pytest.raises(UsageError) as caught:
+        budgets_from([("rows.x", 1)], MANY)
+    some = ", ".join(MANY[:10])
+    assert str(caught.value) == f"a budget must be of a figure of the run, not 'rows.x'. It has {some}, and 20 more."
 
 
 def test_numbers_in_words() -> None:
