@@ -84,7 +84,7 @@ class KernbenchFixture:
     def budget(self, result: RunResult, limits: Mapping[str, object] | None = None, /, **more: object) -> None:
         """Hold any result to limits, as `result.budget` does with one that `run` returned."""
         if not isinstance(limits, Mapping | None):
-            raise UsageError(f"a budget must name its figures, as time_ns=65_000 or a mapping does, not {brief(limits)}.")
+            raise UsageError(f"a budget must name its figures, as time_ns=65_000 or a mapping, not {brief(limits)}.")
         looked_at = self._entry(result)
         figures = looked_at.record.figures
         budgets = budgets_from([*(limits or {}).items(), *more.items()], figures)

@@ -72,8 +72,8 @@ def test_what_it_does_not_take(kernbench: KernbenchFixture, result: RunResult) -
         (lambda: kernbench.budget(result.timing, time_ns=1), "a budget or golden must be of a result, as of "
                                                              f"kernbench.run, not {result.timing}.")
         ,
-        (lambda: kernbench.budget(result, 65_000), "a budget must name its figures, as time_ns=65_000 or a mapping does, "
-                                                   "not 65000."),
+        (lambda: kernbench.budget(result, 65_000), "a budget must name its figures, as time_ns=65_000 or a "
+                                                   "mapping, not 65000."),
         (lambda: kernbench.budget(cut, time_ns=1), "a budget or golden must be of a whole run, and this one was "
                                                    "interrupted."),
         (lambda: kernbench.budget(result, verified=1), "a budget must be of a number, and 'verified' is none; "
