@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import signal
@@ -19,6 +20,9 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins
+from kernbench_core.sweeps import SweepPlan
+from kernbench_core.sweeps.axes import PARAM, TOPOLOGY, axis_of
+from kernbench_core.sweeps.drive import digests_of
 from tests.test_command import COMMAND, Run, environment, inside, kernbench  # noqa: F401  # `inside` is a fixture
 
 BENCH = '''
@@ -254,6 +258,8 @@ def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> N
         f"\nerror: interrupted after {over} of 8 points, which are kept; go on with 'kernbench sweep s --resume'.\n"
     )
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "s" / "points").iterdir()}
+    last = kernbench("sweep", "s", cwd=tmp_path).stdout.splitlines()[-1]
+    assert last == f"{over} points: {over} ok; kept in s; {8 - over} left, which --resume goes on with"
     assert kernbench("sweep", "s", "--resume", cwd=tmp_path).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert kernbench("sweep", *asked, "-o", "t", cwd=tmp_path).returncode == 0
@@ -359,3 +365,25 @@ def test_what_runs_warn_of_is_told_once(plugins: Plugins) -> None:
         done = kb.sweep(odd, "tiny", {"n": [1, 2]}, plugins=plugins, cached=False, processes=1)
     assert [str(each.message) for each in caught] == ["it is odd", "it is 1", "it is 2"]
     assert [record["warnings"] for record in done.records] == [["it is odd", "it is 1"], ["it is odd", "it is 2"]]
+
+
+def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugins: Plugins) -> None:
+    """Bench, machine, what that is based on, arrays and functions; files of the packages are known by these."""
+    plan = SweepPlan(
+        bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"), params={"a": str(tmp_path / "x.npy")},
+        axes=(axis_of("topology", TOPOLOGY, ["tiny", str(tmp_path / "mine.yaml")]),
+              axis_of("b", PARAM, [str(tmp_path / "y.npy"), "none", "not.there", 3])),
+    )  # fmt: skip
+    for name in ("own.py", "area.py", "x.npy", "y.npy", "z.npy"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "mine.yaml").write_text("base: base.yaml")
+    (tmp_path / "base.yaml").write_text("base: tiny")
+    found = digests_of(plan, plugins)
+    own = {name: digest for name, digest in found.items() if name.startswith(str(tmp_path))}
+    assert own == {
+        str(tmp_path / name): hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        for name in ("own.py", "area.py", "x.npy", "y.npy", "mine.yaml", "base.yaml")
+    }
+    others = found.keys() - own.keys()
+    assert others >= {"kernbench_core", "kernbench_builtin", "kernbench_ccl"}
+    assert not any("/" in name for name in others)

@@ -8,8 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kernbench_core.errors import KernbenchError
 from kernbench_core.host.sources import file_and_function
-from kernbench_core.sweeps.axes import TOPOLOGY
+from kernbench_core.process.whole_files import is_file
+from kernbench_core.sweeps.axes import PARAM, TOPOLOGY
 from kernbench_core.sweeps.evaluate import job_of
 from kernbench_core.sweeps.executors.base import Executor, PointJob, PointRecord
 from kernbench_core.sweeps.folder import SweepFolder
@@ -100,19 +102,36 @@ def is_failed(record: Mapping[str, Any]) -> bool:
 def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
     """Return the SHA-256, in hex, of each file that a plan names and that is there, and of each package that computes.
 
-    Of a package whose files are changed while this process goes on, there is none.
+    Those are the bench, machines with the files that they are based on, and what parameters name as files. Of a package
+    whose files are changed while this process goes on, there is none.
     """
     from kernbench_core.cache import Cache, NotCacheable, computing_code
 
-    topology = plan.axis(TOPOLOGY)
-    names: list[object] = [plan.components, plan.figures, plan.bench.removeprefix(TRITON)]
-    names += [plan.topology] if topology is None else list(topology.values)
     found: dict[str, str] = {}
     with suppress(NotCacheable):
         found |= computing_code(plugins, Cache.of_user()).digests
-    for name in filter(None, map(str, filter(None, names))):
-        named = file_and_function(name)
-        path = Path(name if named is None else named[0])
-        if path.suffix and path.is_file():
+    for path in dict.fromkeys(_files_of(plan, plugins)):
+        if is_file(path):
             found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
+
+
+def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
+    """Yield the files that a plan names, there or not."""
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.runs.preset_files import PresetFiles
+
+    bench = file_and_function(plan.bench.removeprefix(TRITON))
+    names = [plan.components, plan.figures, None if bench is None else bench[0]]
+    yield from map(Path, filter(None, names))
+    presets = PresetFiles(plugins.topologies)
+    shipped = {presets[name].parent for name in presets}
+    machines = plan.axis(TOPOLOGY)
+    for topology in [plan.topology] if machines is None else machines.values:
+        with suppress(KernbenchError):  # which its points have, too
+            sources = map(Path, configure(plugins, topology).sources)
+            yield from (path for path in sources if path.parent not in shipped)
+    varied = (value for axis in plan.axes if axis.target == PARAM for value in axis.values)
+    for value in (*plan.params.values(), *varied):
+        if isinstance(value, str) and Path(value).suffix:
+            yield Path(value)

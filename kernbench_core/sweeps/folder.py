@@ -84,13 +84,14 @@ class SweepFolder:
 
 @contextmanager
 def open_sweep(
-    path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None, *, kept: bool = True
-) -> Iterator[SweepFolder]:
+    path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None, *, most: int | None = None,
+    kept: bool = True,
+) -> Iterator[SweepFolder]:  # fmt: skip
     """Give the folder of a sweep, new or as an earlier one of the same plan left it; locked while the block runs.
 
-    `digests` are those of the files that the plan names, and of the code that computes. Raise UsageError where another
-    sweep is at work there, and where the folder holds something else: another plan, files or code that were changed
-    since, records of another version.
+    `digests` are those of the files that the plan names, and of the code that computes; `most` is how many points there
+    are to be at most. Raise UsageError where another sweep is at work there, and where the folder holds something else:
+    another plan, files or code that were changed since, records of another version.
     """
     with _made(path):
         _check_free(path)
@@ -98,7 +99,8 @@ def open_sweep(
     with _locked(path):
         for stale in (*path.glob(f"*{_TEMPORARY}"), *(path / _POINTS).glob(f"*{_TEMPORARY}")):
             stale.unlink(missing_ok=True)
-        head = {"schema": SWEEP_SCHEMA, "version": __version__, "files": dict(digests or {}), "plan": plan.to_json()}
+        made_of = {"version": __version__, "files": dict(digests or {})}
+        head = {"schema": SWEEP_SCHEMA, **made_of, "points": most, "plan": plan.to_json()}
         if (path / _PLAN).exists():
             _check_same(path, head)
         with _told(path):
@@ -109,8 +111,10 @@ def open_sweep(
 def read_sweep(path: str | Path) -> SweepResult:
     """Read the folder of a sweep, finished or not; UsageError for what is none, and for one of another version."""
     folder = Path(path)
-    plan = SweepPlan.from_json(_read_head(folder)["plan"])
-    return SweepResult(plan, _in_order(_read_records(folder)), folder)
+    head = _read_head(folder)
+    return SweepResult(
+        SweepPlan.from_json(head["plan"]), _in_order(_read_records(folder)), folder, most=head.get("points")
+    )
 
 
 def is_sweep(path: str | Path) -> bool:

@@ -27,7 +27,8 @@ class SweepResult:
     """The points of a sweep that are over, in their order, whoever carried them out and when.
 
     `records` have all that is known of each, `rows` what a table shows: the values of the axes, `status`, objectives,
-    figures, the error in a sentence. `best` are the rows of the points that no other one is better than.
+    figures, the error in a sentence. `best` are the rows of the points that no other one is better than. `most` is how
+    many runs there are when the sweep is over, at most, where a folder says so.
 
     >>> done = kb.sweep("gemm", "tiny", {"M": [64, 128], "N": 64, "K": 64}, objectives=["time"])
     >>> [row["M"] for row in done.rows], done.best[0]["M"]
@@ -38,11 +39,18 @@ class SweepResult:
     records: tuple[Mapping[str, Any], ...]
     folder: Path | None = None
     notes: tuple[str, ...] = field(default=(), eq=False)
+    most: int | None = field(default=None, eq=False)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A row for each point; nothing in it depends on when, where or in which order points were carried out."""
         return [row_of(record) for record in self.records]
+
+    @property
+    def left(self) -> int:
+        """How many runs are left of a sweep that was ended before its end; of a search nobody knows, and it is 0."""
+        searched = self.plan.search is not None
+        return 0 if self.most is None or searched else max(0, self.most - len(self.records))
 
     @property
     def counts(self) -> dict[str, int]:

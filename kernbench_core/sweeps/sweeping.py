@@ -148,7 +148,9 @@ def run_planned(
 
         executor = ClusterExecutor.for_plan(sweep.plan, plugins, scheduler, patience_s)
     digests = {} if folder is None else digests_of(sweep.plan, plugins)
-    with _folder(folder) as path, open_sweep(path, sweep.plan, digests, kept=folder is not None) as opened:
+    with _folder(folder) as path, open_sweep(
+        path, sweep.plan, digests, most=sweep.most, kept=folder is not None
+    ) as opened:
         begin(opened)
         if sweep.search is not None:
             at_once = processes or (cores() if scheduler is None else _AT_ONCE)

@@ -151,7 +151,7 @@ class SweepSession:
                 told["fidelity"] = [each.to_json() for each in fidelity_errors(sweep)]
             if sweep.notes:
                 told["notes"] = list(sweep.notes)
-            click.echo(json_text({**told, "counts": counts, "points": sweep.rows}))
+            click.echo(json_text({**told, "counts": counts, "left": sweep.left, "points": sweep.rows}))
         else:
             self._sum_up(sweep)
         return _FAILED if set(counts) - {"ok"} else 0
@@ -173,7 +173,8 @@ class SweepSession:
         full = sum(record.get("fidelity") == FULL for record in sweep.records)
         points = points_in_words(len(sweep.records) - full)
         points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
-        click.echo(shown(f"{points}: {parts}{left_out}{where}"))
+        left = f"; {sweep.left:,} left, which --resume goes on with" if sweep.left else ""
+        click.echo(shown(f"{points}: {parts}{left_out}{where}{left}"))
         for note in (*sweep.notes, *self._fidelity(sweep)):
             click.echo(shown(note))
         best = [str(row["index"]) for row in sweep.best]

@@ -183,6 +183,17 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.rglob("*tmp")] == ["mine.tmp"]
 
 
+def test_a_sweep_that_is_not_over_says_how_much_is_left(tmp_path: Path) -> None:
+    """Of a search nobody knows, as trials may be of one point."""
+    with open_sweep(tmp_path / "s", PLAN, most=3) as folder:
+        folder.put(records()[0])
+    assert read_sweep(tmp_path / "s").left == 2
+    searched = SweepPlan.from_json({**PLAN.to_json(), "search": "nsga2:9"})
+    with open_sweep(tmp_path / "t", searched, most=9) as folder:
+        folder.put(records()[0])
+    assert read_sweep(tmp_path / "t").left == 0
+
+
 def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record that found no room is absent, those before it are whole."""
     first, second, _ = records()
