@@ -17,7 +17,7 @@ from kernbench_core.sweeps.folder import SweepFolder
 from kernbench_core.sweeps.pareto import best_first
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.points import SweepPoint, point_of
-from kernbench_core.sweeps.results import FULL, SCREEN, SweepResult, objective_table
+from kernbench_core.sweeps.results import FULL, SCREEN, SweepResult, objective_table, points_in_words
 from kernbench_core.sweeps.sensitivity import spearman
 from kernbench_core.units import format_bytes
 from kernbench_core.wording import brief
@@ -48,8 +48,9 @@ class Screening:
         return min(wanted, points)
 
     def __str__(self) -> str:
-        chunks = "" if self.chunk_bytes is None else f" and with chunks of {format_bytes(self.chunk_bytes)}"
-        return f"without data{chunks}"
+        data = [] if self.plan.is_script else ["without data"]
+        chunks = [] if self.chunk_bytes is None else [f"with chunks of {format_bytes(self.chunk_bytes)}"]
+        return " and ".join([*data, *chunks])
 
 
 @attrs.frozen
@@ -71,11 +72,13 @@ class FidelityError:
         return {name: None if value != value else value for name, value in attrs.asdict(self).items()}
 
     def __str__(self) -> str:
-        ranks = "none, as all are equal" if math.isnan(self.correlation) else f"{self.correlation:.2f}"
+        ranks = f"{self.correlation:.2f}"
+        if math.isnan(self.correlation):
+            ranks = "none of one point" if self.points == 1 else "none, as all are equal"
         error = "error not defined, as a run in full gives 0"
         if not math.isnan(self.largest):
             error = f"error {self.median:.2%} (median), {self.largest:.2%} (largest)"
-        return f"{self.objective}: rank correlation {ranks}, {error}, over {self.points} points"
+        return f"{self.objective}: rank correlation {ranks}, {error}, over {points_in_words(self.points)}"
 
 
 def parse_fidelity(text: str) -> int | None:
@@ -89,17 +92,21 @@ def parse_fidelity(text: str) -> int | None:
 def screening_of(plan: SweepPlan, chunk_bytes: int) -> Screening:
     """Return how the points of a plan are screened, on machines whose largest transfer is of `chunk_bytes`.
 
-    UsageError where that is no different from running them in full.
+    Scripts written in Triton, which read their arrays back, keep data. UsageError where screening is no different from
+    running in full.
     """
     assert plan.fidelity is not None, "asked of such plans only"
     best = parse_fidelity(plan.fidelity)
     coarse = None if plan.axis(CHUNK) is not None or chunk_bytes >= COARSE_BYTES else COARSE_BYTES
-    if coarse is None and plan.options.get("data") is False:
+    if coarse is None and (plan.is_script or plan.options.get("data") is False):
+        why = "are of a script, which needs its data" if plan.is_script else "run without data already"
         raise UsageError(
-            f"--fidelity auto must have something to leave out, and these points run without data, and with {CHUNK} as "
-            "it is, already; drop it."
+            f"--fidelity auto must have something to leave out, and these points {why}, and {CHUNK} stays as it is; "
+            "drop it."
         )
-    options = {name: value for name, value in plan.options.items() if name not in _OF_DATA} | {"data": False}
+    options = {name: value for name, value in plan.options.items() if name not in _OF_DATA}
+    if not plan.is_script:
+        options["data"] = False
     more = {} if coarse is None else {CHUNK: f"{coarse} B"}
     return Screening(attrs.evolve(plan, set={**plan.set, **more}, options=options), coarse, best)
 

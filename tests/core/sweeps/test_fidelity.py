@@ -157,10 +157,12 @@ def test_what_cannot_be_told_is_said() -> None:
     texts = [
         str(FidelityError("t", 4, math.nan, 0.125, 0.5)),
         str(FidelityError("t", 4, -0.5, math.nan, math.nan)),
+        str(FidelityError("t", 1, math.nan, 0.0, 0.0)),
     ]
     assert texts == [
         "t: rank correlation none, as all are equal, error 12.50% (median), 50.00% (largest), over 4 points",
         "t: rank correlation -0.50, error not defined, as a run in full gives 0, over 4 points",
+        "t: rank correlation none of one point, error 0.00% (median), 0.00% (largest), over 1 point",
     ]
     assert FidelityError("t", 4, math.nan, 0.5, 0.5).to_json()["correlation"] is None
 
@@ -188,8 +190,22 @@ def test_who_varies_chunks_screens_without_data_only() -> None:
     with pytest.raises(UsageError) as caught:
         screening_of(attrs.evolve(varied, options={"data": False}), 4096)
     assert str(caught.value) == (
-        "--fidelity auto must have something to leave out, and these points run without data, and with "
-        "system.chunk_bytes as it is, already; drop it."
+        "--fidelity auto must have something to leave out, and these points run without data already, and "
+        "system.chunk_bytes stays as it is; drop it."
+    )
+
+
+def test_scripts_keep_their_data() -> None:
+    """They read arrays back; coarse chunks are what screening is then."""
+    script = attrs.evolve(PLAN, bench="triton:x.py", options={"seed": 3, "verify_ops": True})
+    screening = screening_of(script, 4096)
+    assert (str(screening), screening.plan.options) == ("with chunks of 64 KiB", {"seed": 3})
+    assert screening.plan.set == {CHUNK: "65536 B"}
+    with pytest.raises(UsageError) as caught:
+        screening_of(script, 1 << 16)
+    assert str(caught.value) == (
+        "--fidelity auto must have something to leave out, and these points are of a script, which needs its data, and "
+        "system.chunk_bytes stays as it is; drop it."
     )
 
 
