@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 import attrs
 
 from kernbench_core.comparison import told
 from kernbench_core.comparison.figures import CAUSES, COLUMNS, RunFigures
-from kernbench_core.comparison.line_pairs import NamePair, paired_lines, paired_names, unified
+from kernbench_core.comparison.line_pairs import paired_lines, paired_names, unified
 from kernbench_core.comparison.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
 
 SCHEMA: Final = "kernbench.diff/1"
@@ -122,22 +123,21 @@ def _totals(before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
 def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
     tables = before.tables[sort], after.tables[sort]
     nothing = (None,) * len(COLUMNS[sort])
-    found: list[tuple[NamePair, Sequence[float | None], Sequence[float | None]]] = []
+    found = []
     for pair in paired_lines(*tables) if sort == "line" else paired_names(*tables):
         name, old, new = pair
         rows = nothing if old is None else tables[0].rows[old], nothing if new is None else tables[1].rows[new]
         if rows[0] != rows[1]:
-            found.append((pair, *rows))
-    for (name, old, new), was, now in sorted(found, key=lambda each: _pair_order(each[0])):
-        figures = [Moved(*each) for each in zip(COLUMNS[sort], was, now, strict=True)]
-        moved = sorted((each for each in figures if each.before != each.after), key=_figure_order)
-        about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
-        yield MovedRow(sort, name, tuple(moved), about)
+            figures = [Moved(*each) for each in zip(COLUMNS[sort], *rows, strict=True)]
+            moved = sorted((each for each in figures if each.before != each.after), key=_figure_order)
+            about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
+            found.append((_pair_order(old, new, about), MovedRow(sort, name, tuple(moved), about)))
+    yield from (row for _, row in sorted(found, key=itemgetter(0)))
 
 
-def _pair_order(pair: NamePair) -> tuple[list[str], str]:
-    """Order pairs by name, in the same way when the runs are exchanged."""
-    return sorted(name for name in pair[1:] if name is not None), pair[0]
+def _pair_order(old: str | None, new: str | None, about: str) -> tuple[list[str], str]:
+    """Order things by name, and those of one name by what they are, in the same way when the runs are exchanged."""
+    return sorted(name for name in (old, new) if name is not None), about
 
 
 def _figure_order(each: Moved) -> tuple[bool, bool, float, str]:

@@ -138,6 +138,16 @@ def test_json_has_both_critical_paths_whole() -> None:
     assert [row["name"] for row in found["rows"]] == ["y"]
 
 
+def test_a_line_that_is_another_one_now_is_two() -> None:
+    """One that is gone and one that came, at the same place, ordered alike when the runs are exchanged."""
+    tables = [{"line": table("line", {"f.py:6": (4, 5.0)}, {"f.py:6": said})} for said in ("store", "dot")]
+    there, back = (compare(run(tables=a), run(tables=b)) for a, b in (tables, tables[::-1]))
+    assert [(row.name, row.about, row.before, row.after) for row in there.rows] == [
+        ("f.py:6", "dot", None, 5.0), ("f.py:6", "store", 5.0, None),
+    ]  # fmt: skip
+    assert [row.about for row in back.rows] == ["dot", "store"]
+
+
 def test_values_of_other_types_are_others() -> None:
     """True is no 1, and 64 no text; 64 and 64.0 are one number."""
     before, after = ({"options": {"data": each, "seed": seed}} for each, seed in ((True, 64), (1, 64.0)))
