@@ -67,7 +67,8 @@ def apart(text: str) -> str:
 @pytest.mark.parametrize(
     "args",
     [
-        ("run", "gemm", "--topology", "tiny", "-p", "M=32", "-p", "N=32", "-p", "K=32", "--explain", "--tcm-map"),
+        ("run", "vector-add", "--topology", "tiny", "-p", "n=64"),
+        pytest.param(("run", "gemm", "--topology", "tiny", "-p", "M=32", "--explain", "--tcm-map", "-v"), marks=SLOW),
         pytest.param(("run", "gemm", "--topology", "tiny", "-p", "M=32", "--json", "--links", "all"), marks=SLOW),
         ("triton", "--topology", "tiny", "scale.py", "0"),
         pytest.param(("triton", "--topology", "tiny", "--json", "scale.py", "0"), marks=SLOW),
@@ -141,6 +142,7 @@ def test_a_script_is_run_anew_for_whatever_is_otherwise(call: Call, tmp_path: Pa
         assert code == 3 and "found 27.0" in out and "from the cache" not in err
 
 
+@pytest.mark.slow
 def test_files_are_written_by_a_run_of_its_own(call: Call, tmp_path: Path) -> None:
     args = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--cached")
     code, _, err = call(*args, "--out", "saved")

@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "poisoned": (reaching, {"oob": "poison", "explain": True, "race_by": "program", "seed": 3}),
 }
 
-QUICK = ("explained", "hazards", "branches")
+QUICK = ("explained", "hazards")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,7 @@ def test_a_kernel_alone_has_its_outputs(plugins: Plugins) -> None:
     assert seen == [False, True, False, False, False, True]
 
 
+@pytest.mark.slow
 def test_races_are_errors_from_the_cache_too(plugins: Plugins) -> None:
     """A run that fails is not kept; one that did not is no excuse."""
     for _ in range(2):
@@ -216,6 +217,7 @@ def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins
     assert kb.run("gemm", "tiny", verify_data=True, **options) == again
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_is_a_miss(plugins: Plugins, folder: Path) -> None:
     """And so is one that holds something else under a right digest."""
     from kernbench_core.cache import Cache
