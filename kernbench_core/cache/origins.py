@@ -32,7 +32,7 @@ class Origins:
         if self.is_ours(module):
             return module
         top = module.partition(".")[0]
-        version = _library(top)
+        version = library_version(top)
         return None if version is None else f"{module} {version}"
 
     def known_class(self, kind: type) -> str | None:
@@ -44,7 +44,7 @@ class Origins:
 
     def library(self, module: str) -> str:
         """Return the version of a library, "" for what is none."""
-        return _library(module.partition(".")[0]) or ""
+        return library_version(module.partition(".")[0]) or ""
 
     def imported(self, module: str, package: str = "", *, as_loaded: bool = False) -> Iterator[str]:
         """Yield what tells a module that code imports, in a package: its version, or its files and what they import.
@@ -55,7 +55,7 @@ class Origins:
             top = name.partition(".")[0]
             if not top or self.is_ours(top):
                 continue
-            version = _library(top)
+            version = library_version(top)
             if version is not None:
                 yield f"{name} {version}"
                 continue
@@ -90,7 +90,7 @@ def files_and_libraries(
             top = module.partition(".")[0]
             if top in ours or top == tree.root.name.removesuffix(".py") or top in sys.stdlib_module_names:
                 continue
-            version = _library(top)
+            version = library_version(top)
             if version is not None:
                 found.add(f"{top} {version}")
             elif (root := _root(top)) is not None:
@@ -104,8 +104,8 @@ def _root(top: str) -> Path | None:
 
 
 @functools.cache
-def _library(top: str) -> str | None:
-    """Return the version of a library, "python" for what comes with it; None for what is no library."""
+def library_version(top: str) -> str | None:
+    """Return the version of a library, by its first name, "python" for what comes with it; None for no library."""
     if top in sys.stdlib_module_names or top == "builtins":
         return "python"
     if not top.isidentifier() or top == "__main__":

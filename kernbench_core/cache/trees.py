@@ -190,6 +190,16 @@ def is_library(root: Path) -> bool:
     return any(root.is_relative_to(folder) for folder in _libraries())
 
 
+def is_library_path(path: str) -> bool:
+    """Whether a file is part of Python, or of what is installed beside it."""
+    return path.startswith(_library_prefixes())
+
+
+@functools.cache
+def _library_prefixes() -> tuple[str, ...]:
+    return tuple(f"{folder}{os.sep}" for folder in _libraries())
+
+
 @functools.cache
 def _libraries() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -123,21 +122,19 @@ def run(call: RunCall) -> RunResult:
     with same_folder() as here:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
-        modules = frozenset(sys.modules)
-        request = request_of(call, config, plugins, here, wall)
         if call.cached:
-            return _from_cache(request, here, modules, call.on_progress, wall)
-        return carry_out(request, call.on_progress, wall)
+            return _from_cache(call, config, plugins, here, wall)
+        return carry_out(request_of(call, config, plugins, here, wall), call.on_progress, wall)
 
 
-def _from_cache(
-    request: Request, here: Path, modules: frozenset[str], on_progress: Callable[[Progress], None] | None,
-    wall: WallTime,
-) -> RunResult:  # fmt: skip
+def _from_cache(call: RunCall, config: Config, plugins: Plugins, here: Path, wall: WallTime) -> RunResult:
     """Return the result that the cache has, or carry the run out and keep its result."""
-    from kernbench_core.runs.cached import cached_run
+    from kernbench_core.runs.cached import Surprises, cached_run
 
-    result = cached_run(request, here, manifest_of, lambda: carry_out(request, on_progress, wall), modules)
+    surprises = Surprises()
+    with surprises.watched():
+        request = request_of(call, config, plugins, here, wall)
+    result = cached_run(request, here, manifest_of, lambda: carry_out(request, call.on_progress, wall), surprises)
     if request.options.strict_races and result.hazards:
         raise RaceError(result)
     return result

@@ -115,7 +115,7 @@ def _run_cached(shell: Shell, script: Script, session: TritonRun, topology: str,
     from kernbench_core.runs.triton_run.kept_script import run_script
 
     try:
-        return run_script(script, session, topology, asked, shell.plugins, configure)[0]
+        return run_script(script, session, topology, asked, shell.plugins, configure)
     except NotCacheable as why:
         shell.warn(str(why))
         return script.run(session)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from kernbench_core.runs.cached.output import replayed as replayed
     from kernbench_core.runs.cached.sentences import sentence_of as sentence_of
     from kernbench_core.runs.cached.sentences import sentence_of_key as sentence_of_key
+    from kernbench_core.runs.cached.surprises import Surprises as Surprises
 
 __getattr__ = door(
     __name__,
     {
         "NOT_COVERED": "keys",
         "RunKey": "keys",
+        "Surprises": "surprises",
         "cached_run": "lookup",
         "replayed": "output",
         "run_key": "keys",

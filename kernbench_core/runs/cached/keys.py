@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config
 
 NOT_COVERED: Final = (
-    "files that the bench opens by itself", "the clock", "the environment", "random numbers without a seed",
-    "the network",
+    "files that are not opened by Python", "the clock", "the network", "random numbers that chance seeds",
 )  # fmt: skip
 """What a run may depend on and no key covers."""
 
@@ -86,11 +85,6 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
     parts["options"] = _text([told, {name: getattr(options, name) for name in OPTIONS}])
     parts["Python"] = python_digest()
     return RunKey(_text(sorted(parts.items())), parts)
-
-
-def with_inputs(key: RunKey, here: Path, inputs: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a key together with those of the files that the bench reads, by path."""
-    return _text([key.sha256, str(here), sorted(inputs.items())])
 
 
 def configuration_digest(config: Config) -> str:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
 from kernbench_core.cache import Cache, NotCacheable, computing_code
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.runs.cached.columns import Arrays
-from kernbench_core.runs.cached.keys import RunKey, plain_request, run_key, with_inputs
+from kernbench_core.runs.cached.keys import RunKey, plain_request, run_key
+from kernbench_core.runs.cached.reads import find, keep
 from kernbench_core.runs.cached.recording import Shown, recorded
 from kernbench_core.runs.cached.result_files import RunAnswer, pack, result_json, result_of, unpacked
-from kernbench_core.runs.cached.surprises import Surprises, digest_of
+from kernbench_core.runs.cached.surprises import Surprises, program_of
 
 if TYPE_CHECKING:
     from kernbench_core.runs.manifest import Manifest
     from kernbench_core.runs.request import Request
     from kernbench_core.runs.result import RunResult
-
-#: So many sets of files that a bench has read are remembered for one key.
-_MOST_READS: Final = 8
-_READS: Final = "inputs.json"
 
 
 def cached_run(
@@ -35,12 +31,12 @@ def cached_run(
     here: Path,
     manifest_of: Callable[[Request, str | None], Manifest],
     carry_out: Callable[[], RunResult],
-    modules: frozenset[str] | None = None,
+    surprises: Surprises,
     cache: Cache | None = None,
 ) -> RunResult:
     """Return what the cache has for a request that begins in the folder `here`, else carry it out and keep the result.
 
-    `modules` are those that were loaded before the bench was opened.
+    `surprises` are what was noticed while the bench was opened.
 
     Where no key covers what the request depends on, it is carried out, and a warning says why nothing is kept. Where
     files are to be written, or somebody watches, it is carried out, too, and its result is kept.
@@ -59,15 +55,15 @@ def cached_run(
         found = _found(cache, key, plain, manifest, here, began)
         if found is not None:
             return found
-    before = Surprises.before(modules)
-    with recorded() as shown:
+    with recorded() as shown, surprises.watched():
         result = carry_out()
     try:
-        before.check_bench(request.bench)
+        surprises.check_bench(request.bench)
         code = computing_code(request.plugins, cache, closely=True)
         if code.digests != key.code:
             raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")
-        reads = _reads_of(request) | before.files(request.bench, code.origins)
+        own = () if request.bench.sources is None else request.bench.sources.modules
+        reads = surprises.modules(program_of(request.bench), code.origins, own) | surprises.reads | _reads_of(request)
         kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
     except NotCacheable as why:
         return _not_kept(lambda: result, why)
@@ -85,12 +81,10 @@ def _found(
     cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, began: float
 ) -> RunResult | None:
     """Return the result that is kept under a key, where the files that the bench reads are what they were."""
-    kept_as, files = key.sha256, cache.get(key.sha256)
-    if files is not None and _READS in files:
-        kept_as = next((with_inputs(key, here, reads) for reads in _reads(files) if _are_there(reads)), "")
-        files = cache.get(kept_as) if kept_as else None
-    if files is None:
+    there = find(cache, key.sha256, here)
+    if there is None:
         return None
+    kept_as, files = there
     all_links = request.options.links == "all"
     try:
         with unpacked(files) as (said, data):
@@ -128,25 +122,5 @@ def _keep(
         "total_ns": result.total_ns,
         "op_log_sha256": result.op_log_sha256,
         "parts": dict(key.parts),
-        "inputs": reads,
     }
-    if not reads:
-        return key.sha256 if cache.put(key.sha256, files, about) else None
-    kept_as = with_inputs(key, here, reads)
-    if not cache.put(kept_as, files, about):
-        return None
-    before = [each for each in _reads(cache.get(key.sha256) or {}) if each != reads]
-    listed = json.dumps([reads, *before][:_MOST_READS]).encode()
-    cache.put(key.sha256, {_READS: listed}, {**about, "kind": "inputs of a run"})
-    return kept_as
-
-
-def _reads(files: Mapping[str, bytes]) -> list[dict[str, str]]:
-    """Return the sets of files, with their digests, that runs of one key have read, the latest first."""
-    found: list[dict[str, str]] = json.loads(files.get(_READS, b"[]"))
-    return found
-
-
-def _are_there(reads: Mapping[str, str]) -> bool:
-    """Whether files are what they were, and those that were not there still are not."""
-    return all(digest_of(path) == sha256 for path, sha256 in reads.items())
+    return keep(cache, key.sha256, here, reads, files, about)

@@ -20,6 +20,7 @@ from kernbench_core.host.sources import read_sources
 from kernbench_core.runs.cached.columns import Arrays
 from kernbench_core.runs.cached.keys import OPTIONS, configuration_digest, python_digest
 from kernbench_core.runs.cached.output import named_files
+from kernbench_core.runs.cached.reads import find, keep
 from kernbench_core.runs.cached.recording import Shown, recorded
 from kernbench_core.runs.cached.records import decode, encode
 from kernbench_core.runs.cached.result_files import (
@@ -54,33 +55,34 @@ class KeptScripts:
     def __init__(self, call: RunCall, config: Config, plugins: Plugins, cache: Cache | None = None) -> None:
         self._call, self._config, self._plugins = call, config, plugins
         self._cache = Cache.of_user() if cache is None else cache
+        self._here = Path.cwd()
 
-    def run(self, script: Script, session: TritonRun) -> tuple[int, str | None]:
-        """Run a script in a session, or give that what the script gave before; return the exit code and the key.
+    def run(self, script: Script, session: TritonRun) -> int:
+        """Run a script in a session, or give that what the script gave before; return the exit code.
 
-        The key is None where nothing is kept: the script failed. Raise NotCacheable, and run nothing, where there is
-        none.
+        Of a script that fails nothing is kept. Raise NotCacheable, and run nothing, where there is no key.
         """
         began = time.perf_counter()
         code = computing_code(self._plugins, self._cache)
         key = self._key(script, session.points, code)
         if not any(getattr(self._call, name) for name in _FILES) and self._found(key, session, began):
-            return 0, key
-        before = Surprises.before()
-        with recorded() as shown:
+            return 0
+        surprises = Surprises()
+        with recorded() as shown, surprises.watched():
             exit_code = script.run(session)
         after = computing_code(self._plugins, self._cache, closely=True)
         if exit_code or after.digests != code.digests:
-            return exit_code, None
+            return exit_code
         try:
-            before.check(() if script.is_module else read_sources(Path(script.name)).files.values())
+            surprises.check(() if script.is_module else read_sources(Path(script.name)).files.values())
         except NotCacheable as why:
             warnings.warn(str(why), KernbenchWarning, stacklevel=2)
-            return exit_code, None
+            return exit_code
+        reads = surprises.modules(script.name, code.origins) | surprises.reads
+        kept_as = self._keep(key, script, session, shown(), reads)
         if session.result is not None:
-            session.result = attrs.evolve(session.result, cache_key=key)
-        self._keep(key, script, session, shown())
-        return 0, key
+            session.result = attrs.evolve(session.result, cache_key=kept_as)
+        return 0
 
     def _key(self, script: Script, points: int | None, code: ComputingCode) -> str:
         """Return the SHA-256 of all that a script's answer depends on, as far as its files say it."""
@@ -109,18 +111,19 @@ class KeptScripts:
 
     def _found(self, key: str, session: TritonRun, began: float) -> bool:
         """Give a session what is kept, and show what the script printed; whether there was such a thing."""
-        files = self._cache.get(key)
-        if files is None:
+        there = find(self._cache, key, self._here)
+        if there is None:
             return False
+        kept_as, files = there
         try:
             with unpacked(files) as (said, data):
                 shown = Shown.of(said)
-                result = None if said["result"] is None else self._result(said, data, key, began)
+                result = None if said["result"] is None else self._result(said, data, kept_as, began)
                 launches = [launch_of(each, data) for each in said["launches"]]
                 tunings = [decode(each) for each in said["tunings"]]
                 notes = [str(note) for note in said["notes"]]
         except NotCacheable:
-            self._cache.remove(key)
+            self._cache.remove(kept_as)
             return False
         session.result, session.launches, session.tunings, session.notes = result, launches, tunings, notes
         shown.show()
@@ -132,7 +135,10 @@ class KeptScripts:
         answer = RunAnswer(**told, manifest=said["manifest"], cache_key=key, all_links=all_links)
         return result_of(said["result"], data, answer, began)
 
-    def _keep(self, key: str, script: Script, session: TritonRun, shown: Shown) -> None:
+    def _keep(
+        self, key: str, script: Script, session: TritonRun, shown: Shown, reads: Mapping[str, str]
+    ) -> str | None:
+        """Keep what a script gave, and return what it is kept under; None where there is no room."""
         arrays, result = Arrays(), session.result
         said: dict[str, Any] = {"result": None, **attrs.asdict(shown), "notes": session.notes}
         said["launches"] = [launch_json(launch, arrays) for launch in session.launches]
@@ -144,7 +150,7 @@ class KeptScripts:
             said["manifest"] = dict(result.manifest)
         total = None if result is None else result.total_ns
         about = {"kind": "script", "name": " ".join([script.name, *script.arguments]), "total_ns": total}
-        self._cache.put(key, pack(said, arrays), about)
+        return keep(self._cache, key, self._here, reads, pack(said, arrays), about)
 
 
 def _spelled(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -155,7 +161,7 @@ def _spelled(key: Any) -> tuple[tuple[str, Any], ...]:
 def run_script(
     script: Script, session: TritonRun, topology: Any, options: Mapping[str, Any], plugins: Plugins,
     configure: Callable[..., Config],
-) -> tuple[int, str | None]:  # fmt: skip
+) -> int:  # fmt: skip
     """Run a script, or take what it gave from the cache; see `KeptScripts.run`."""
     call = RunCall(script.name, topology, **options)
     config = configure(plugins, topology, options["components"], options["set"])

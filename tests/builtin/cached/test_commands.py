@@ -16,8 +16,8 @@ from kernbench_core.plugins import Plugins
 SLOW = pytest.mark.slow
 Call = Callable[..., tuple[int, str, str]]
 COVERS = (
-    "whose key does not cover files that the bench opens by itself, the clock, the environment, random numbers without "
-    "a seed and the network."
+    "whose key does not cover files that are not opened by Python, the clock, the network and random numbers that "
+    "chance seeds."
 )
 
 SCRIPT = """

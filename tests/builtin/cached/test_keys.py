@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import io
+import os
 import random
 import sys
 import textwrap
@@ -27,6 +30,8 @@ from kernbench_core.runs.cached.keys import differences, plain_request
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
 from tests.conftest import SOURCE_TREE
+
+_OPEN, _GET = builtins.open, os._Environ.__getitem__
 
 BENCH = '''
 """A bench in a file, with a module beside it and one elsewhere."""
@@ -264,3 +269,79 @@ def test_what_reaches_all_by_name_has_no_key(folder: Path, plugins: Plugins) -> 
     assert str(caught.value) == (
         "the bench names eval, and so may name anything else, which no key covers; the run is not kept."
     )
+
+
+OPENING = '''
+import json, os, pathlib
+import numpy as np
+with open("scale.json") as file:
+    SCALE = json.load(file)
+def bench(rt):
+    """Read files and the environment, each in a way of its own."""
+    first = np.load("x.npy").sum()
+    second = float(pathlib.Path("text.txt").read_text())
+    third = float(os.environ.get("KEYED", "0")) + float("KEYED_2" in os.environ)
+    with open("made.txt", "w") as file:
+        file.write("made")
+    with open("made.txt") as file:
+        fourth = len(file.read())
+    missing = pathlib.Path("missing.txt")
+    try:
+        fifth = len(missing.read_text())
+    except FileNotFoundError:
+        fifth = -1
+    rt.tensor(np.full(4, first + second, np.float32))
+    rt.report(seen=float(SCALE + first + second + third + fourth + fifth))
+'''
+
+
+def test_what_a_bench_opens_and_asks_the_environment_is_looked_at(
+    folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is another thing the run is made anew, and is right; what the run has written is its own."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
+    monkeypatch.delenv("KEYED", raising=False)
+    monkeypatch.delenv("KEYED_2", raising=False)
+    (folder / "opening.py").write_text(OPENING)
+    (folder / "scale.json").write_text("1")
+    (folder / "text.txt").write_text("2")
+
+    def changed(what: Any) -> tuple[float, bool, bool]:
+        what()
+        first, again = run("opening.py", plugins), run("opening.py", plugins)
+        assert first == again == kb.run("opening.py", "tiny", plugins=plugins)
+        return float(first.rows[0]["seen"]), first.from_cache, again.from_cache  # type: ignore[arg-type]
+
+    found = [
+        changed(lambda: None),
+        changed(lambda: (folder / "scale.json").write_text("3")),
+        changed(lambda: np.save("x.npy", np.full(4, 2, np.float32))),
+        changed(lambda: (folder / "text.txt").write_text("5")),
+        changed(lambda: monkeypatch.setenv("KEYED", "7")),
+        changed(lambda: monkeypatch.setenv("KEYED_2", "")),
+        changed(lambda: (folder / "missing.txt").write_text("four")),
+        changed(lambda: monkeypatch.setenv("UNASKED", "1")),
+        changed(lambda: (folder / "unread.txt").write_text("1")),
+    ]
+    assert [seen for seen, _, _ in found] == [10.0, 12.0, 16.0, 19.0, 26.0, 27.0, 32.0, 32.0, 32.0]
+    assert [first for _, first, _ in found] == [False] * 7 + [True] * 2
+    assert all(again for _, _, again in found)
+    assert builtins.open is io.open is _OPEN and os._Environ.__getitem__ is _GET
+
+
+def test_a_file_that_a_bench_reads_and_then_changes_is_read_anew(
+    folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A counter counts on: what it was when it was read is what counts."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
+    (folder / "count.txt").write_text("1")
+
+    def counting(rt: kb.Runtime) -> None:
+        count = int(Path("count.txt").read_text())
+        Path("count.txt").write_text(str(count + 1))
+        rt.tensor(np.full(4, count, np.float32))
+        rt.report(count=count)
+
+    assert [run(counting, plugins).rows[0]["count"] for _ in range(3)] == [1, 2, 3]
+    (folder / "count.txt").write_text("2")
+    assert run(counting, plugins).from_cache and (folder / "count.txt").read_text() == "2"

@@ -210,7 +210,13 @@ def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins
     assert again.from_cache and again.timeline is None and again.explain is None
     assert again == kb.run("gemm", "tiny", SIZE, verify_data=True, plugins=plugins)
     assert told(again) == told(kb.run("gemm", "tiny", SIZE, verify_data=True, plugins=plugins))
-    for more in ({"report": "page.html"}, {"trace": "t.json"}, {"bundle": "b.tar.gz"}, {"timeline": True}):
+    for more in (
+        {"out": "saved"},
+        {"report": "page.html"},
+        {"trace": "t.json"},
+        {"bundle": "b.tar.gz"},
+        {"timeline": True},
+    ):
         result = kb.run("gemm", "tiny", verify_data=True, **more, **options)
         assert not result.from_cache and result.cache_key == again.cache_key
     assert Path("page.html").exists() and Path("t.json").exists() and Path("b.tar.gz").exists()
