@@ -208,6 +208,7 @@ def run(bench: Any, plugins: Plugins) -> kb.RunResult:
     return kb.run(bench, "tiny", cached=True, plugins=plugins)
 
 
+@pytest.mark.slow
 def test_random_numbers_of_all_are_noticed(folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing seeds them the run is not kept; where the bench does, it is."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
@@ -295,6 +296,7 @@ def bench(rt):
 '''
 
 
+@pytest.mark.slow
 def test_what_a_bench_opens_and_asks_the_environment_is_looked_at(
     folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
