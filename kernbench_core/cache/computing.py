@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_core.cache.origins import Origins, files_and_libraries
 from kernbench_core.cache.store import Cache
-from kernbench_core.cache.trees import Trees, root_of, trees_of
+from kernbench_core.cache.trees import Trees, root_of
 from kernbench_core.registration.entries import OFFERS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def computing_code(plugins: Plugins, cache: Cache, *, closely: bool = False) -> 
 
     Raise NotCacheable where a file was written after it had been loaded.
     """
-    trees = trees_of(cache)
+    trees = Trees(cache)
     packages, files, registered = _places(plugins)
     ours = frozenset(packages)
     digests = {"what is registered": registered}

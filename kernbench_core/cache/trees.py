@@ -38,12 +38,11 @@ _NAME: Final = re.compile(r"\s*([\w.]+)")
 class Tree:
     """A package's folder, or a module's file, as it is now. Files are named relative to the folder that it lies in."""
 
-    def __init__(self, root: Path, cache: Cache) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         #: The SHA-256 of each file, in hex.
         self.digests: Mapping[str, str] = {}
         self.sha256 = ""
-        self._cache = cache
         self._stamps: dict[str, Stamp] = {}
         self._looked_at = 0.0
         #: Whether no file was written just before it was read, and so may have been written again since.
@@ -56,28 +55,28 @@ class Tree:
         self._unloaded: dict[str, Stamp] = {}
         self._checked: dict[str, Stamp] = {}
 
-    def look(self, *, closely: bool = False) -> None:
+    def look(self, cache: Cache, *, closely: bool = False) -> None:
         """Look whether anything is another than it was; what is large, and was seen a moment ago, only `closely`."""
         now = time.monotonic()
         if len(self._stamps) > _LARGE and now - self._looked_at < _LARGE_S and not closely:
             return
         changed = any(_stamp(path) != stamp for path, stamp in self._stamps.items())
         if changed or not self._settled:
-            self._read()
+            self._read(cache)
         self._looked_at = now
 
-    def _read(self) -> None:
+    def _read(self, cache: Cache) -> None:
         """Find the files, and what is in those that may be others than they were."""
         stamps = {path: _stamp(path) for path in _paths(self.root)}
         key = hashlib.sha256(json.dumps(["tree", str(self.root), sorted(stamps.items())]).encode()).hexdigest()
         since = time.time_ns() - _SETTLED_NS
         self._settled = all(max(stamp[1:3]) < since for stamp in stamps.values())
-        kept = self._cache.get(key) if self._settled else None
+        kept = cache.get(key) if self._settled else None
         if kept is None:
             digests = self._read_files(stamps)
             if self._settled:
                 about = {"kind": "files", "name": str(self.root)}
-                self._cache.put(key, {"digests": json.dumps(digests).encode()}, about)
+                cache.put(key, {"digests": json.dumps(digests).encode()}, about)
         else:
             digests = json.loads(kept["digests"])
         self.digests, self._stamps, self._since = digests, stamps, since
@@ -143,26 +142,23 @@ class Tree:
         return next((name for name in reversed(_files_of(module)) if name in self.digests), None)
 
 
+#: The trees that this process has looked at: what they were is the same whoever asks.
+_TREES: dict[Path, Tree] = {}
+
+
 class Trees:
-    """The trees that one process has looked at."""
+    """Gives trees; what is read of one is kept in a cache, for other processes."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._trees: dict[Path, Tree] = {}
 
     def of(self, root: Path, *, closely: bool = False) -> Tree:
         """Return the tree of a folder or a file as it is now."""
-        tree = self._trees.get(root)
+        tree = _TREES.get(root)
         if tree is None:
-            tree = self._trees[root] = Tree(root, self._cache)
-        tree.look(closely=closely)
+            tree = _TREES[root] = Tree(root)
+        tree.look(self._cache, closely=closely)
         return tree
-
-
-@functools.cache
-def trees_of(cache: Cache) -> Trees:
-    """Return the trees of the process that a cache keeps what was read of."""
-    return Trees(cache)
 
 
 def root_of(top: str) -> Path | None:
