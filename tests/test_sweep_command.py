@@ -276,6 +276,12 @@ def test_python_is_told_what_is_no_sweep(plugins: Plugins) -> None:
         (UsageError, "kb.sweep: 'trace' must be an option that every point may have. Did you mean ", {"trace": "x"}),
         (ConfigError, "set a must be a range that rises, not '3..1'.\nparam b must have a value, not [].", {
             "set": {"a": "3..1"}, "params": {"b": []}}),
+        (UsageError, "topology of a sweep must be presets or files, not a mapping; write it to a file.", {
+            "topology": {"base": "tiny"}}),
+        (UsageError, "set of a sweep must be a mapping of names to values, not ['cube.pes=1'].", {
+            "set": ["cube.pes=1"]}),
+        (UsageError, "params of a sweep must be a mapping of names to values, not [1].", {"params": [1]}),
+        (UsageError, "processes must be an integer of at least 1, not 0.", {"processes": 0}),
     ):  # fmt: skip
         with pytest.raises(error) as caught:
             kb.sweep(**{"bench": "gemm", "topology": "tiny", "plugins": plugins, **given})

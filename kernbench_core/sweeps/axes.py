@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from attrs import frozen
 
@@ -66,8 +66,9 @@ def read_axis(name: str, target: str, text: str) -> Axis:
 
 
 def axis_of(name: str, target: str, given: object) -> Axis:
-    """Return the axis of what Python or a plan gives: a list of values, a text that is a range, or one value."""
-    items = list(given) if isinstance(given, list | tuple) else [given]
+    """Return the axis of what Python or a plan gives: values in a row, a text that is a range, or one value."""
+    one_by_one = isinstance(given, list | tuple | range) or getattr(given, "ndim", 0) == 1
+    items = list(cast("Iterable[object]", given)) if one_by_one else [given]
     found = (parse_range(each) if isinstance(each, str) and is_range(each) else _value(each, name) for each in items)
     return _axis(name, target, found, given)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import load_plugins
 from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, axis_of
 from kernbench_core.sweeps.executors.base import PATIENCE_S
+from kernbench_core.sweeps.objectives import split_commas
 from kernbench_core.sweeps.plan import OPTIONS, SweepPlan
 from kernbench_core.sweeps.results import SweepResult
 from kernbench_core.sweeps.sweeping import planned, run_planned
@@ -70,20 +71,15 @@ def sweep(
     >>> done
     <SweepResult gemm: 4 points, 4 ok>
     """
-    _check_options(options)
-    problems: list[str] = []
-    topologies = [topology] if isinstance(topology, str | Path) else list(topology)
-    given: list[tuple[str, str, object]] = [(TOPOLOGY, TOPOLOGY, [str(each) for each in topologies])]
-    given += [(SET, name, value) for name, value in (set or {}).items()]
-    given += [(PARAM, name, value) for name, value in (params or {}).items()]
-    axes = [_axis(target, name, value, problems) for target, name, value in given]
-    if problems:
-        raise ConfigError(*problems)
+    options = _checked(options)
+    axes = _axes(topology, set or {}, params or {})
+    if processes is not None and processes < 1:
+        raise UsageError(f"processes must be an integer of at least 1, not {brief(processes)}.")
     plan = SweepPlan(
-        bench=_name(bench, elsewhere=out is not None or scheduler is not None), topology=str(topologies[0]),
+        bench=_name(bench, elsewhere=out is not None or scheduler is not None), topology=_topology(axes),
         components=None if components is None else str(components),
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
-        where=_texts(where), objectives=_texts(objectives), figures=None if figures is None else str(figures),
+        where=_texts(where), objectives=_objectives(objectives), figures=None if figures is None else str(figures),
         arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
         cached=cached,
     )  # fmt: skip
@@ -105,14 +101,39 @@ def sweep(
     return done
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as a plan has them; UsageError for one that no point has, and for a value that none can be."""
     from kernbench_core.runs.options import RunOptions
 
     for name in options:
         if name not in OPTIONS:
             hint = did_you_mean(name, OPTIONS)
             raise UsageError(f"kb.sweep: {name!r} must be an option that every point may have.{hint}")
-    RunOptions(**options)  # which says what is wrong with a value
+    made = RunOptions(**options)
+    return {name: getattr(made, name) for name in options}
+
+
+def _axes(topology: object, sets: object, params: object) -> list[Axis]:
+    """Return an axis for each thing that is given, of one value where it is fixed; ConfigError with all faults."""
+    problems: list[str] = []
+    if isinstance(topology, Mapping):
+        raise UsageError("topology of a sweep must be presets or files, not a mapping; write it to a file.")
+    topologies = [topology] if isinstance(topology, str | Path) else list(cast("Iterable[object]", topology))
+    given: list[tuple[str, str, object]] = [(TOPOLOGY, TOPOLOGY, [str(each) for each in topologies])]
+    for target, found in ((SET, sets), (PARAM, params)):
+        if not isinstance(found, Mapping):
+            what = "set" if target == SET else "params"
+            raise UsageError(f"{what} of a sweep must be a mapping of names to values, not {brief(found)}.")
+        given += [(target, str(name), value) for name, value in found.items()]
+    axes = [_axis(target, name, value, problems) for target, name, value in given]
+    if problems:
+        raise ConfigError(*problems)
+    return axes
+
+
+def _topology(axes: Iterable[Axis]) -> str:
+    """Return the machine of a plan, or the first of those that are varied."""
+    return next(str(axis.values[0]) for axis in axes if axis.target == TOPOLOGY)
 
 
 def _name(bench: object, elsewhere: bool) -> str:
@@ -145,3 +166,8 @@ def _fixed(axes: Iterable[Axis], target: str) -> dict[str, Any]:
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _objectives(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return objectives; in one text they stand between commas, as on the command line."""
+    return tuple(text.strip() for text in split_commas(given)) if isinstance(given, str) and given else tuple(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -115,6 +116,9 @@ def test_a_range_that_is_open_is_for_samplers() -> None:
 def test_python_and_plans_give_lists_ranges_and_single_values() -> None:
     """A text is divided at no comma there, and a range in a list is what it says."""
     assert axis_of("n", PARAM, [1, "2..4:pow2"]).values == (1, 2, 4)
+    for row in (range(16, 64, 16), np.arange(16, 64, 16), (16, 32, 48)):
+        assert axis_of("n", PARAM, row).values == (16, 32, 48)
+    assert axis_of("n", PARAM, np.float64(0.5)).values == (0.5,)
     assert axis_of("n", PARAM, "a,b").values == ("a,b",)
     assert axis_of("n", PARAM, "1..4").range == parse_range("1..4")
     assert axis_of("n", PARAM, 5).values == (5,)
