@@ -151,6 +151,11 @@ kernbench.Points = class {
     const asked = this.columns.filter((each) => each.role !== "figure");
     return asked.length ? asked : this.columns;
   }
+  // Whether a column has two values or more.
+  varies(column) {
+    const scale = new kernbench.Scale(column, this.count);
+    return scale.low < scale.high;
+  }
   parameters() { return this.columns.filter((each) => each.role === "parameter"); }
   objectives() { return this.columns.filter((each) => each.role === "objective"); }
   brush(column, scale, from, to) {

@@ -223,8 +223,9 @@ kernbench.scatter = (element, points, run) => {
   run.on("colour", paint);
   window.addEventListener("kernbench-theme", paint);
   new ResizeObserver(paint).observe(element);
-  const [first, second] = points.objectives();
-  const varied = points.parameters().find((each) => new kernbench.Scale(each, points.count).low < new kernbench.Scale(each, points.count).high);
-  show({ across: second ? first : varied || first || points.columns[0], up: second || first || points.columns[0] });
+  const varied = (columns) => columns.filter((each) => points.varies(each));
+  const [first, second] = varied(points.objectives());
+  const [one, other] = second ? [first, second] : [...varied(points.parameters()), ...varied(points.columns), ...points.columns];
+  show({ across: one, up: second || first || other || one });
   return { show };
 };

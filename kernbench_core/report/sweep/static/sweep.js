@@ -28,7 +28,7 @@ function filterBar(element, points, run) {
     run.set("colour", { scale: new kernbench.Scale(column, points.count, column.log) });
     paint();
   };
-  colour.value = String(Math.max(0, numbers.findIndex((each) => each.role === "objective")));
+  colour.value = String(Math.max(0, numbers.findIndex((each) => each.role === "objective" && points.varies(each))));
   colour.addEventListener("change", choose);
   words.addEventListener("input", ask);
   only.addEventListener("change", ask);
