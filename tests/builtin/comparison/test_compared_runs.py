@@ -134,6 +134,7 @@ def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult]) -> No
     assert other.unknown == dict.fromkeys(("path", "place"), "not known of A: run it with --explain")
 
 
+@pytest.mark.slow
 def test_one_wire_that_a_configuration_makes_longer_is_named_first(plugins: Plugins) -> None:
     """A cable by 1 ns, both ways, before all that waited for what came over it."""
     pair: dict[str, Any] = {"base": "tiny", "cube": {"pes": 1}}

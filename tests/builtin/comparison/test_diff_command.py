@@ -99,15 +99,19 @@ def test_a_run_is_the_same_as_itself_however_it_was_saved(diff: Diff, other: str
 
 
 def test_a_rerun_and_figures_are_results_too(diff: Diff, saved: Path) -> None:
-    """As `rerun --json` prints one, and as golden files hold them."""
+    """As `rerun --json` prints one, and as golden files of tests hold them, which are called as they were given."""
     from kernbench_core.comparison import figures_of_saved
 
     whole = json.loads((saved / "a.json").read_text())
     (saved / "rerun.json").write_text(json.dumps({"schema": "kernbench.rerun/1", "same": True, "result": whole}))
-    (saved / "golden.json").write_text(json.dumps(figures_of_saved(saved / "a").to_json()))
-    for name in ("rerun.json", "golden.json"):
+    figures = figures_of_saved(saved / "a").to_json()
+    (saved / "figures.json").write_text(json.dumps(figures))
+    (saved / "golden.json").write_text(json.dumps({"schema": "kernbench.golden/1", "test": "t", "figures": figures}))
+    for name in ("rerun.json", "figures.json", "golden.json"):
         code, out, _ = diff("a", name, "-q")
-        assert (code, out.splitlines()[-1]) == (0, "the same: 6.725 us, and no figure moved")
+        assert (code, out.splitlines()[1:]) == (
+            0, [f"B  {name}: vector-add on tiny", "the same: 6.725 us, and no figure moved"]
+        )  # fmt: skip
     assert "not compared" not in diff("a", "golden.json")[1]
 
 
@@ -164,6 +168,7 @@ def test_what_b_has_is_checked_before_a_runs(
     assert diff("vector-add", "--topology", "tiny", *words) == (code, "", told)
 
 
+@pytest.mark.slow
 def test_runs_come_from_the_cache(
     diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins
 ) -> None:
@@ -214,8 +219,6 @@ def test_files_of_a_bench_are_compared(plugins: Plugins, tmp_path: Path, diff: D
     lines = diff(a, b)[1].splitlines()
     at = lines.index(told[0])
     assert lines[at : at + 7] == told
-    now = diff(f"{tmp_path}/a/mine.py", "--topology", "tiny", "--b-bench", f"{tmp_path}/b/mine.py")[1].splitlines()
-    assert now[now.index(told[0]) :][:7] == told
     kept = tmp_path / "b" / "out" / "bench" / "mine.py"
     kept.rename(tmp_path / "elsewhere.py")
     kept.symlink_to(tmp_path / "elsewhere.py")
@@ -223,6 +226,16 @@ def test_files_of_a_bench_are_compared(plugins: Plugins, tmp_path: Path, diff: D
     kept.unlink()
     kept.write_text("changed = True\n")
     assert told[0] not in diff(a, b)[1].splitlines()
+
+
+@pytest.mark.slow
+def test_files_of_benches_that_run_now_are_compared(tmp_path: Path, diff: Diff) -> None:
+    """As they are now."""
+    for name, text in (("a", MINE), ("b", MINE.replace("N = 4", "N = 8"))):
+        (tmp_path / f"{name}.py").write_text(text)
+    lines = diff(f"{tmp_path}/a.py", "--topology", "tiny", "--b-bench", f"{tmp_path}/b.py")[1].splitlines()
+    at = lines.index("the source of a.py → b.py")
+    assert lines[at + 1 : at + 6] == ["  --- a.py", "  +++ b.py", "  @@ -1,3 +1,3 @@", "  -N = 4", "  +N = 8"]
 
 
 def broken(saved: Path, name: str, **changed: Any) -> str:
@@ -287,9 +300,9 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "told"), BAD)
-def test_what_cannot_be_compared_is_told(diff: Diff, saved: Path, words: tuple[str, ...], told: str) -> None:
-    """In a sentence, with exit code 2."""
+@pytest.fixture(scope="module")
+def strange(saved: Path) -> None:
+    """Write what is no saved run beside those that are."""
     (saved / "empty").mkdir(exist_ok=True)
     shutil.copy(saved / "a" / "manifest.json", saved / "m.json")
     (saved / "text").write_text('{"schema": "kernbench.run/1", ')
@@ -301,6 +314,12 @@ def test_what_cannot_be_compared_is_told(diff: Diff, saved: Path, words: tuple[s
     empty: dict[str, list[Any]] = {name: [] for name in ("kind", "gb_per_s", "latency_ns", "bytes", "deliveries",
                                                          "busy_ns", "waited_ns")}  # fmt: skip
     broken(saved, "uneven", links={"name": ["a"], **empty})
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize(("words", "told"), BAD)
+def test_what_cannot_be_compared_is_told(diff: Diff, words: tuple[str, ...], told: str) -> None:
+    """In a sentence, with exit code 2."""
     assert diff(*words) == (2, "", f"error: {told}\n")
 
 
@@ -316,10 +335,16 @@ def test_damaged_links_are_told(diff: Diff, saved: Path) -> None:
 
 
 def test_a_page_of_both(diff: Diff, saved: Path, tmp_path: Path) -> None:
-    """Saved runs, and runs made now; the terminal says what it says without."""
+    """The terminal says what it says without."""
     page = tmp_path / "page.html"
     assert diff("a", "b", "--report", str(page)) == diff("a", "b")
     assert re.findall(r'<h3 class="of">(.*?)</h3>', page.read_text())[:2] == ["a", "b"]
+
+
+@pytest.mark.slow
+def test_a_page_of_runs_made_now(diff: Diff, tmp_path: Path) -> None:
+    """With what they have otherwise as their names."""
+    page = tmp_path / "page.html"
     assert diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-param", "n=128", "--report", str(page))[0] == 0
     names = re.findall(r'<h3 class="of">(.*?)</h3>', page.read_text())[:2]
     assert names == ["vector-add on tiny", "vector-add on tiny, n=128"]
