@@ -190,6 +190,7 @@ def test_two(kernbench):
 """
 
 
+@pytest.mark.slow
 def test_goldens_are_made_held_and_listed(inner: Inner) -> None:
     """Made when asked, held to from then on, and left where they are when their tests are gone."""
     inner.write(BENCH, GOLDENS)
