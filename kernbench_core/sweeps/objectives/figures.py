@@ -86,7 +86,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "mean_utilisation": "mean_utilisation.KIND: The mean over those of its kind that were used.",
         "kernel_utilisation": "kernel_utilisation.KIND: Of the busiest of its kind, while kernels ran.",
         "busy_ns": "busy_ns.KIND: How long the busiest of its kind was busy.",
-        "statistics": "statistics.MODEL.NAME: What a model counted, as statistics.builtin.hbm_ctrl_bank.row_hits.",
+        "statistics": "statistics.MODEL.NAME: What a model counted, as statistics.acme.hbm.row_hits.",
         "rows": "rows.COLUMN: Of one reported row its cell; rows.COLUMN.min, .max and .mean of any number of rows.",
     }
 )
