@@ -31,7 +31,8 @@ class Arrays:
         padding = -len(data) % _ALIGN
         self._pieces += [data, bytes(padding)]
         self._size += len(data) + padding
-        dtype = dtypes.dtype_name(array.dtype) if dtypes.is_known(array.dtype) else array.dtype.str
+        ours = dtypes.is_known(array.dtype) and array.dtype.isnative  # numpy cannot spell those of ml_dtypes
+        dtype = dtypes.dtype_name(array.dtype) if ours else array.dtype.str
         return [dtype, list(array.shape), at, len(data)]
 
     def data(self) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import KernbenchWarning
+from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import RaceError
 
@@ -74,11 +74,28 @@ def reaching(rt: kb.Runtime) -> None:
     rt.launch(kernel, x, grid=(1,))
 
 
+def wrong(rt: kb.Runtime) -> None:
+    """Expect something else of two tensors than what kernels write there."""
+
+    def kernel(x: Any, value: float, tl: Any) -> None:
+        tl.store(x + tl.arange(0, 8), tl.full((8,), value, "f32"))
+
+    for name in "xy":
+        x = rt.empty((8,), "f32", name=name)
+        rt.launch(kernel, x, 1.5, grid=(1,))
+        rt.check(x, np.full(8, 2.0, np.float32))
+
+
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "plain": ("gemm", {"params": SIZE}),
     "explained": ("gemm", {"params": SIZE, "explain": True, "tcm_map": True, "links": "all"}),
     "verified": ("gemm", {"params": SIZE, "verify_data": True, "verify_ops": True}),
-    "wrong": ("gemm", {"params": {**SIZE, "dtype": "f16"}, "set": ["cube.pes=2"], "verify_data": True}),
+    "wrong": (wrong, {"verify_data": True, "set": ["cube.pes=2"]}),
+    "systolic": (
+        "gemm",
+        {"params": SIZE, "set": {"components.pe_gemm": {"impl": "builtin.pe_gemm_systolic", "params": {}}}},
+    ),
+    "banks": ("gemm", {"params": SIZE, "set": ["components.hbm_ctrl.impl=builtin.hbm_ctrl_bank"]}),
     "outputs": ("gemm", {"params": SIZE, "outputs": True}),
     "shapes": ("vector-add", {"params": {"n": 64}, "data": False}),
     "hazards": (racing, {"device": "sip:0"}),
@@ -105,7 +122,7 @@ def test_a_result_from_the_cache_is_the_one_that_is_made(kind: str, plugins: Plu
     assert told(made) == told(first) == told(again)
     assert made.ops == again.ops and made.links == again.links and made.masked_share == again.masked_share
     assert [launch.links for launch in made.launches] == [launch.links for launch in again.launches]
-    assert repr(made) == repr(again)
+    assert repr(made) == repr(again) and made.verified == again.verified == {"wrong": False}.get(kind, made.verified)
     assert attrs.evolve(made, wall_s=1.0)._repr_html_() == attrs.evolve(again, wall_s=1.0)._repr_html_()
     assert str(made.launches) == str(again.launches) and str(made.hazards) == str(again.hazards)
     if options.get("outputs"):
@@ -240,3 +257,12 @@ def test_a_damaged_entry_is_a_miss(plugins: Plugins, folder: Path) -> None:
         again = kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins)
         assert not again.from_cache and again == first
         assert kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins).from_cache
+
+
+def test_a_machine_that_is_held_open_takes_nothing_from_the_cache() -> None:
+    with pytest.raises(UsageError) as caught:
+        kb.triton("tiny", cached=True)
+    assert str(caught.value) == (
+        "kb.triton runs its caller's own code between launches, which no key covers; leave out cached=True, or put it "
+        "into a file for 'kernbench triton --cached'."
+    )
