@@ -19,6 +19,7 @@ def tool() -> Iterator[ModuleType]:
         yield found
 
 
+@pytest.mark.slow
 def test_the_best_is_what_timing_every_algorithm_gives(tool: ModuleType) -> None:
     """At one point, of small SIPs: the ratios are those of `kernbench ccl`'s times."""
     network = tool.UnmeasuredNetwork("ring", 3, 37, 900, "tiny")

@@ -107,6 +107,7 @@ def test_the_choice_is_the_same_whatever_becomes_of_the_cache(
     assert {each.category for each in told} <= {KernbenchWarning}
 
 
+@pytest.mark.slow
 def test_a_kept_time_that_no_simulation_gives_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative one, and one that is busy for longer than it takes."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
