@@ -319,16 +319,21 @@ def test_a_worker_with_another_model_that_joins_later_is_sent_nothing(
 
 POISON = """
 import os
-import shutil
 import signal
+import time
 from pathlib import Path
 
+def command(pid):
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
 def bench(rt, n: int = 1):
-    pid = os.getpid()
-    while n == 3:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if "evaluator" not in Path(f"/proc/{pid}/cmdline").read_text():
-            os.kill(pid, signal.SIGKILL)
+    if n == 3:
+        pid = os.getppid()
+        while "evaluator" in command(pid):
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        assert "spawn_main" in command(pid), "only what a nanny has started may be killed"
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(600)
     rt.tensor((4,), "f32", name="x")
 """
 
