@@ -65,7 +65,7 @@ def diff(
 ) -> int:  # fmt: skip
     """Tell what moved from run A to run B, saved with --out or --json; or run BENCH, and again as --b-… say."""
     shell: Shell = context.obj
-    _check(what, [name for name in asked if _was_given(context, name)])
+    _check(what, [each.opts[0] for each in context.command.params if each.name in asked and _was_given(context, each)])
     look = Look(as_json, quiet)
     with doing("loading kernbench"):
         from kernbench_core.cli.diff.sides import run_sides, saved_side
@@ -87,19 +87,18 @@ def diff(
     return _tell(shell, found, sides, top, limit, look, saved=len(what) == 2)
 
 
-def _was_given(context: click.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
+def _was_given(context: click.Context, option: click.Parameter) -> bool:
+    source = context.get_parameter_source(str(option.name))
     return source is not None and source.name == "COMMANDLINE"
 
 
 def _check(what: Sequence[str], given: Sequence[str]) -> None:
     """Raise UsageError for what is neither two saved runs nor a bench with what is otherwise in B."""
-    of_b = [name for name in given if name.startswith("b_")]
+    of_b = [option for option in given if option.startswith("--b-")]
     if len(what) > 2:
         raise UsageError(f"diff must be given two saved runs, or one bench, not {len(what)} names; leave some out.")
     if len(what) == 2 and given:
-        option = "-p" if given[0] == "params" else f"--{given[0].replace('_', '-')}"
-        raise UsageError(f"{option} is that of a bench that is run now, and two saved runs were given; leave it out.")
+        raise UsageError(f"{given[0]} is that of a bench that is run now, and two saved runs were given; leave it out.")
     if len(what) == 1 and not of_b:
         raise UsageError(
             f"diff must be given a second run, not {what[0]!r} alone; give two saved runs, or of a bench what B has "

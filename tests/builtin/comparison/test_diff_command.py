@@ -276,6 +276,10 @@ BAD = [
     (("a", "b", "--b-set", "x=1"), "--b-set is that of a bench that is run now, and two saved runs were given; leave "
                                    "it out."),
     (("a", "b", "-p", "n=1"), "-p is that of a bench that is run now, and two saved runs were given; leave it out."),
+    (("a", "b", "--max-sim-time", "1 us"), "--max-sim-time is that of a bench that is run now, and two saved runs were "
+                                           "given; leave it out."),
+    (("a", "b", "--no-data"), "--no-data is that of a bench that is run now, and two saved runs were given; leave it "
+                              "out."),
     (("a", "b", "--fail-above", "3"), "option --fail-above must be a share or a time by which B may be slower, as '3%' "
                                       "or '50 ns', not '3'."),
     (("a", "b", "--fail-above", "-3%"), "option --fail-above must be a share or a time by which B may be slower, as "
