@@ -223,5 +223,5 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple) and value:
         for number, each in enumerate(value):
             yield from _flat(each, f"{name}[{number}]")
-    else:
+    elif name:
         yield name, value
