@@ -83,8 +83,19 @@ def sweep(
         arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
         cached=cached,
     )  # fmt: skip
+    how: dict[str, Any] = {"folder": out, "processes": processes, "scheduler": scheduler, "patience_s": patience_s}
+    return _carried_out(plan, bench if callable(bench) else None, plugins, on_record, retry_failed=retry_failed, **how)
+
+
+def _carried_out(
+    plan: SweepPlan,
+    function: Callable[..., object] | None,
+    plugins: Plugins | None,
+    on_record: Callable[[Mapping[str, Any]], None] | None,
+    **how: Any,
+) -> SweepResult:
+    """Carry a plan out as `run_planned` does, and warn of what its runs warned of, each once."""
     known = load_plugins() if plugins is None else plugins
-    function = bench if callable(bench) else None
     told: dict[str, None] = {}
 
     def tell(record: Mapping[str, Any]) -> None:
@@ -92,12 +103,9 @@ def sweep(
         if on_record is not None:
             on_record(record)
 
-    done = run_planned(
-        planned(plan, known, function), known, folder=out, processes=processes, scheduler=scheduler,
-        patience_s=patience_s, retry_failed=retry_failed, function=function, tell=tell,
-    )  # fmt: skip
+    done = run_planned(planned(plan, known, function), known, function=function, tell=tell, **how)
     for sentence in told:
-        warnings.warn(sentence, KernbenchWarning, stacklevel=2)
+        warnings.warn(sentence, KernbenchWarning, stacklevel=3)
     return done
 
 
