@@ -81,6 +81,27 @@ def test_sums_agree_with_each_other(noted: Noted) -> None:
     assert found.tables["kernel"].rows["composite_kernel"][1] == result.phases["kernel"]
 
 
+def test_components_are_those_of_the_machine(noted: Noted) -> None:
+    """As busy as the busiest of each kind are said to be; messages as many as crossed each model, ops as logged."""
+    result, _ = noted
+    rows = {row["name"]: row for row in result.components}
+    busiest = [use for use in result.busiest if use.name in rows]
+    assert [rows[use.name]["busy_ns"] for use in busiest] == [use.busy_ns for use in busiest] != []
+    crossed: dict[str, int] = defaultdict(int)
+    for row in rows.values():
+        crossed[row["impl"]] += row["served"]
+    assert {each.component: each.count for each in result.not_modelled}.items() <= crossed.items()
+    logged: dict[str, int] = defaultdict(int)
+    for record in result.op_log:
+        logged[record.component_id] += 1
+    assert {name: row["ops"] for name, row in rows.items() if row["ops"]} == dict(logged)
+    kinds: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0.0, 0, 0.0])
+    for row in rows.values():
+        more = (1, *(row[name] for name in ("served", "ops", "busy_ns", "waits", "waited_ns")))
+        kinds[row["kind"]] = [a + b for a, b in zip(kinds[row["kind"]], more, strict=True)]
+    assert {name: [*row] for name, row in figures_of(result).tables["component kind"].rows.items()} == dict(kinds)
+
+
 def test_sources_and_models(noted: Noted) -> None:
     """The function of the kernel as its file has it, with its digest; a digest of each model that the machine has."""
     found = figures_of(noted[0])
