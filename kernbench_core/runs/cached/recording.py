@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -13,6 +14,8 @@ import attrs
 from kernbench_core.cache import NotCacheable
 from kernbench_core.errors import KernbenchWarning
 
+#: Held by the thread that is recorded.
+_ONE: Final = threading.RLock()
 #: Of what prints more letters than this, nothing is kept.
 _MOST_PRINTED: Final = 1 << 20
 
@@ -62,12 +65,20 @@ class _Tee:
         return getattr(self._stream, name)
 
 
+def _with_others() -> Shown:
+    raise NotCacheable("another thread ran something at the same time; the run is not kept.")
+
+
 @contextmanager
 def recorded() -> Iterator[Callable[[], Shown]]:
     """Give what tells what the block showed; the warnings in it come when it has ended.
 
-    What is given raises NotCacheable where the block printed more than is kept.
+    What is given raises NotCacheable where the block printed more than is kept, and where another thread runs
+    something at the same time, whose output could not be told apart.
     """
+    if not _ONE.acquire(blocking=False):
+        yield _with_others
+        return
     tee: Any = _Tee(sys.stdout)
     caught: list[warnings.WarningMessage] = []
 
@@ -83,5 +94,6 @@ def recorded() -> Iterator[Callable[[], Shown]]:
             warnings.filterwarnings("always", category=KernbenchWarning)
             yield shown
     finally:
+        _ONE.release()
         for each in caught:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, source=each.source)

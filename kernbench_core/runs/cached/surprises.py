@@ -11,7 +11,8 @@ import io
 import os
 import random
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+import threading
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -43,32 +44,22 @@ class Surprises:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Take note of what the user's own code reads while the block runs."""
-        real_open, real_io, real_get = builtins.open, io.open, os._Environ.__getitem__
-
-        def noticing_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-            self._opened(file, mode, sys._getframe(1))
-            return real_open(file, mode, *args, **kwargs)
-
-        def noticing_get(environment: Any, key: Any) -> Any:
-            if isinstance(key, str) and _is_own(sys._getframe(1)):
-                place = place_of_variable(key)
-                self.reads.setdefault(place, _without(real_get, lambda: digest_of(place)))
-            return real_get(environment, key)
-
-        builtins.open = io.open = noticing_open
-        _set_get(noticing_get)
+        """Take note of what the user's own code reads, in this thread, while the block runs."""
+        _begin(self)
         try:
             yield
         finally:
-            if builtins.open is noticing_open:
-                builtins.open = real_open
-            if io.open is noticing_open:
-                io.open = real_io
-            _set_get(real_get)
+            _end(self)
 
-    def _opened(self, file: Any, mode: str, frame: FrameType) -> None:
-        if not isinstance(file, str | bytes | os.PathLike) or not isinstance(mode, str) or not _is_own(frame):
+    def asked(self, variable: str) -> None:
+        """Take note that a variable of the environment was asked for."""
+        place = place_of_variable(variable)
+        if place not in self.reads:
+            self.reads[place] = digest_of(place)
+
+    def opened(self, file: Any, mode: Any) -> None:
+        """Take note that a file is opened, before it is."""
+        if not isinstance(file, str | bytes | os.PathLike) or not isinstance(mode, str):
             return
         place = os.path.abspath(os.fsdecode(file))  # noqa: PTH100
         if place.startswith(_OF_THE_SYSTEM) or is_library_path(place):
@@ -120,20 +111,58 @@ def _is_own(frame: FrameType | None) -> bool:
     return False
 
 
-def _set_get(get: Callable[[Any, Any], Any]) -> None:
-    kind: Any = os._Environ
-    kind.__getitem__ = get
+#: Who watches, by thread, the innermost last; Python's own functions, which are others while anybody does.
+_WATCHING: dict[int, list[Surprises]] = {}
+_LOCK: Final = threading.Lock()
+_OPEN: Final = io.open
+_GET: Final = os._Environ.__getitem__
 
 
-def _without(real: Callable[[Any, Any], Any], ask: Callable[[], str]) -> str:
-    """Call something with the environment as it is by itself."""
+def _open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    """Open a file as Python does; whoever watches this thread takes note of it."""
+    watching = _WATCHING.get(threading.get_ident())
+    if watching and _is_own(sys._getframe(1)):
+        for each in watching:
+            each.opened(file, mode)
+    return _OPEN(file, mode, *args, **kwargs)
+
+
+def _get(environment: Any, key: Any) -> Any:
+    """Return a variable of the environment; whoever watches this thread takes note of it."""
+    watching = _WATCHING.get(threading.get_ident())
+    if watching and isinstance(key, str) and _is_own(sys._getframe(1)):
+        for each in watching:
+            each.asked(key)
+    return _GET(environment, key)
+
+
+def _begin(watcher: Surprises) -> None:
+    with _LOCK:
+        if not _WATCHING:
+            _put(_open, _get)
+        _WATCHING.setdefault(threading.get_ident(), []).append(watcher)
+
+
+def _end(watcher: Surprises) -> None:
+    with _LOCK:
+        thread = threading.get_ident()
+        watching = _WATCHING.get(thread, [])
+        if watcher in watching:
+            watching.remove(watcher)
+        if not watching:
+            _WATCHING.pop(thread, None)
+        if not _WATCHING:
+            _put(_OPEN, _GET)
+
+
+def _put(opens: Any, gets: Any) -> None:
+    """Have `open` and the environment be these, unless somebody else has put something in their place."""
+    if builtins.open in (_OPEN, _open):
+        builtins.open = opens
+    if io.open in (_OPEN, _open):
+        io.open = opens
     kind: Any = os._Environ
-    kept = kind.__getitem__
-    _set_get(real)
-    try:
-        return ask()
-    finally:
-        _set_get(kept)
+    kind.__getitem__ = gets
 
 
 def _random() -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import io
 import os
 import random
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +27,7 @@ from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.bench_run import configure, manifest_of
-from kernbench_core.runs.cached import RunKey, run_key
+from kernbench_core.runs.cached import RunKey, Surprises, run_key
 from kernbench_core.runs.cached.keys import differences, plain_request
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
@@ -347,3 +349,38 @@ def test_a_file_that_a_bench_reads_and_then_changes_is_read_anew(
     assert [run(counting, plugins).rows[0]["count"] for _ in range(3)] == [1, 2, 3]
     (folder / "count.txt").write_text("2")
     assert run(counting, plugins).from_cache and (folder / "count.txt").read_text() == "2"
+
+
+def test_threads_and_runs_within_runs_do_not_mix_what_they_read(
+    folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread is watched by itself, an inner run by both; in the end Python's own functions are back."""
+    monkeypatch.setenv("KEYED", "1")
+    first, outer, inner = Surprises(), Surprises(), Surprises()
+    both, over = threading.Barrier(2, timeout=20), threading.Event()
+
+    def other() -> None:
+        with first.watched():
+            both.wait()
+            (folder / "x.npy").read_bytes()
+            over.wait(20)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with outer.watched():
+        both.wait()
+        with inner.watched():
+            os.environ.get("KEYED")
+        (folder / "machine.yaml").read_text()
+        (folder / "made.txt").write_text("made")
+        (folder / "made.txt").read_text()
+    assert builtins.open is not _OPEN  # as the other one is still watched
+    (folder / "keyed.py").read_text()
+    over.set()
+    thread.join()
+    assert builtins.open is io.open is _OPEN and os._Environ.__getitem__ is _GET
+    one = hashlib.sha256(b"1").hexdigest()
+    assert inner.reads == {"$KEYED": one}
+    machine = hashlib.sha256((folder / "machine.yaml").read_bytes()).hexdigest()
+    assert outer.reads == {"$KEYED": one, str(folder / "machine.yaml"): machine}
+    assert list(first.reads) == [str(folder / "x.npy")]
