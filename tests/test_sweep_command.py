@@ -393,3 +393,12 @@ def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugi
     others = found.keys() - own.keys()
     assert others >= {"kernbench_core", "kernbench_builtin", "kernbench_ccl"}
     assert not any("/" in name for name in others)
+
+
+def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run) -> None:  # noqa: F811
+    """When they are opened it goes to stderr, as of other commands; while points run it goes nowhere."""
+    bench = tmp_path / "loud.py"
+    bench.write_text("print('opened')\ndef bench(rt, n: int = 1):\n    print('running')\n    rt.zeros((n,), 'f32')\n")
+    done = inside("sweep", str(bench), "--topology", "tiny", "-p", "n=1,2", "--json", "--no-cache", "-j", "1")
+    assert json.loads(done.stdout)["counts"] == {"ok": 2}
+    assert (done.returncode, set(done.stderr.split())) == (0, {"opened"})

@@ -13,6 +13,7 @@ from attrs import define, field
 
 from kernbench_core.cli.columns import width
 from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.cli.sweep.progress import SweepProgress
 from kernbench_core.cli.sweep.rows import RowPrinter, Rows
 from kernbench_core.errors import UsageError
@@ -58,13 +59,15 @@ class SweepSession:
             _require_alone(bench, folder, asked)
             if not goes_on:
                 return cls(shell, bench, as_json, None)
-            return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
+            with prints_to_stderr():
+                return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
         if goes_on and (folder is None or not is_sweep(folder)):
             raise UsageError(
                 "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in place of BENCH; "
                 "drop them to begin one."
             )
-        return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
+        with prints_to_stderr():  # what a bench prints when it is opened is no row
+            return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
 
     def run(self, **how: Any) -> int:
         """Carry the sweep out and print it; return the exit code. `how` is what `run_planned` takes."""

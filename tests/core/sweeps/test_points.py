@@ -89,6 +89,13 @@ def test_a_random_sample_of_few_combinations_has_each_once() -> None:
     assert sorted(tuple(point.values.values()) for point in points) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
 
 
+def test_points_of_a_sample_that_are_one_are_one_point() -> None:
+    """A Latin hypercube of lists has combinations again and again; each is had once, numbered without gaps."""
+    points = list(points_of(SweepPlan(bench="gemm", axes=(axis("1,2"), axis("x,y", "q")), sample="lhs:40")))
+    assert len({point.key for point in points}) == len(points) == 4
+    assert [point.index for point in points] == [0, 1, 2, 3]
+
+
 def test_a_grid_must_know_its_values() -> None:
     """All ranges that do not say theirs are told, with what to write."""
     plan = SweepPlan(bench="gemm", axes=(axis("1..9"), axis("1GB/s..2GB/s", "link"), axis("1,2", "n")))
