@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,8 +80,7 @@ class SweepResult:
         axes = [axis.name for axis in self.plan.axes]
         objectives = [parse_objective(text).name for text in self.plan.objectives] or ["time_ns"]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in ["#", *short_names(axes), "status", *objectives])
-        rows = ["".join(_cells(row, ["index", *axes, "status", *objectives])) for row in self.rows[:_SHOWN]]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        body = "".join(f"<tr>{_cells(record)}</tr>" for record in self.records[:_SHOWN])
         more = len(self.records) - _SHOWN
         rest = f"<p>and {more} more</p>" if more > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
@@ -104,19 +103,30 @@ def objective_table(
 
 
 def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row that a table has of a record."""
+    """Return the row that a table has of a record.
+
+    What has the name of a column that stands before it, or of one of the last, is called `params.NAME`,
+    `objectives.NAME` or `figures.NAME`.
+    """
     error = record["error"]
-    return {
-        "index": record["index"],
-        **{name: record[name] for name in ("fidelity",) if name in record},
-        **record["values"],
-        "status": record["status"],
-        **record["objectives"],
-        **{name: value for name, value in record["figures"].items() if name not in record["objectives"]},
+    row = {name: record[name] for name in ("index", "fidelity") if name in record}
+    end = {
         "error": None if error is None else error["sentence"].partition("\n")[0],
         "op_log_sha256": record["op_log_sha256"],
         "key": record["key"],
     }
+    _add(row, record["values"], "params", {"status", *end})
+    row["status"] = record["status"]
+    _add(row, record["objectives"], "objectives", end.keys())
+    figures = {name: value for name, value in record["figures"].items() if name not in record["objectives"]}
+    _add(row, figures, "figures", end.keys())
+    return row | end
+
+
+def _add(row: dict[str, Any], more: Mapping[str, Any], kind: str, taken: Collection[str]) -> None:
+    """Add columns to a row, under longer names where their own are taken."""
+    before = {*row, *taken}
+    row |= {f"{kind}.{name}" if name in before else name: value for name, value in more.items()}
 
 
 def points_in_words(count: int) -> str:
@@ -124,8 +134,11 @@ def points_in_words(count: int) -> str:
     return "1 point" if count == 1 else f"{count:,} points"
 
 
-def _cells(row: Mapping[str, Any], names: list[str]) -> list[str]:
-    return [f"<td>{html.escape('' if row.get(name) is None else value_text(row[name]))}</td>" for name in names]
+def _cells(record: Mapping[str, Any]) -> str:
+    """Return the cells of a record in a notebook: number, values, status, objectives, or the time without these."""
+    objectives = record["objectives"] or {"time_ns": record["figures"].get("time_ns")}
+    cells = [record["index"], *record["values"].values(), record["status"], *objectives.values()]
+    return "".join(f"<td>{html.escape('' if cell is None else value_text(cell))}</td>" for cell in cells)
 
 
 def _number(value: object) -> float:

@@ -58,3 +58,19 @@ def test_a_row_has_the_first_line_of_an_error() -> None:
     error = {"kind": "KernelError", "exit_code": 6, "sentence": "it failed.\n  line 3"}
     done = swept({"status": "error", "error": error})
     assert done.rows[0]["error"] == "it failed." and done.records[0]["error"] == error
+
+
+def test_columns_of_one_name_are_told_apart() -> None:
+    """A parameter may be called as a figure is, or as a column that every table has; each keeps its value."""
+    axes = [read_axis(name, PARAM, f"{at}") for at, name in enumerate(("hops", "status", "index", "key", "n"))]
+    plan = SweepPlan(bench="b", axes=axes, objectives=("n", "figures.hops"))
+    (point,) = points_of(plan)
+    record = blank_record(job_of(plan, point)) | {"status": "ok", "key": "k"}
+    record |= {"figures": {"hops": 26, "n": 7, "error": 8}, "objectives": {"n": 4.0, "figures.hops": 26.0}}
+    assert SweepResult(plan, (record,)).rows == [
+        {
+            "index": 0, "hops": 0, "params.status": 1, "params.index": 2, "params.key": 3, "n": 4, "status": "ok",
+            "objectives.n": 4.0, "figures.hops": 26.0, "figures.error": 8, "error": None, "op_log_sha256": None,
+            "key": "k",
+        }
+    ]  # fmt: skip
