@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from kernbench_core.cache import Cache, NotCacheable, computing_code
-from kernbench_core.errors import KernbenchWarning
+from kernbench_core.errors import KernbenchWarning, in_words
 from kernbench_core.runs.cached.columns import Arrays
 from kernbench_core.runs.cached.keys import RunKey, plain_request, run_key
 from kernbench_core.runs.cached.reads import find, keep
@@ -45,31 +46,38 @@ def cached_run(
     plain = plain_request(request)
     cache = Cache.of_user() if cache is None else cache
     try:
-        manifest = manifest_of(plain, None)
-        key = run_key(plain, manifest, here, cache)
+        with _not_in_the_way("making its key"):
+            manifest = manifest_of(plain, None)
+            key = run_key(plain, manifest, here, cache)
     except NotCacheable as why:
         return _not_kept(carry_out, why)
     wants = [*request.files, *(["--web"] if request.watcher is not None else [])]
     wants += ["timeline"] if request.wants_timeline and not wants else []
-    if not wants:
-        found = _found(cache, key, plain, manifest, here, began)
-        if found is not None:
-            return found
+    found = None if wants else _found(cache, key, plain, manifest, here, began)
+    if found is not None:
+        return found
     with recorded() as shown, surprises.watched():
         result = carry_out()
     try:
-        surprises.check_bench(request.bench)
-        code = computing_code(request.plugins, cache, closely=True)
-        if code.digests != key.code:
-            raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")
-        own = () if request.bench.sources is None else request.bench.sources.modules
-        reads = surprises.modules(program_of(request.bench), code.origins, own) | surprises.reads | _reads_of(request)
-        kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
+        with _not_in_the_way("keeping its result"):
+            reads = _reads(cache, key, request, surprises)
+            kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
     except NotCacheable as why:
         return _not_kept(lambda: result, why)
     asked = bool(wants) and kept_as is not None
     note = f"{' and '.join(wants)} needs a run of its own: this one was made, and its result is kept" if asked else ""
     return attrs.evolve(result, cache_key=kept_as, cache_note=note)
+
+
+@contextmanager
+def _not_in_the_way(what: str) -> Iterator[None]:
+    """Have what fails in a block be a reason to keep nothing: it may be a method of an object of the user's."""
+    try:
+        yield
+    except NotCacheable:
+        raise
+    except Exception as error:
+        raise NotCacheable(f"{what} raised {in_words(error).rstrip('.')}; the run is not kept.") from error
 
 
 def _not_kept(carry_out: Callable[[], RunResult], why: NotCacheable) -> RunResult:
@@ -97,10 +105,21 @@ def _found(
     return result
 
 
-def _reads_of(request: Request) -> dict[str, str]:
-    """Return the files that the bench has asked for, with the SHA-256 of what it got; "" where that was nothing."""
+def _reads(cache: Cache, key: RunKey, request: Request, surprises: Surprises) -> dict[str, str]:
+    """Return what a run has read, with the SHA-256 of what it got; "" where that was nothing.
+
+    NotCacheable where it did what no key covers, or code was changed meanwhile.
+    """
+    surprises.check_bench(request.bench)
+    code = computing_code(request.plugins, cache, closely=True)
+    if code.digests != key.code:
+        raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")
+    own = () if request.bench.sources is None else request.bench.sources.modules
+    found = surprises.modules(program_of(request.bench), code.origins, own) | surprises.reads
     kept, asked = request.inputs.kept, request.inputs.asked
-    return {place: hashlib.sha256(kept[name]).hexdigest() if name in kept else "" for name, place in asked.items()}
+    return found | {
+        place: hashlib.sha256(kept[name]).hexdigest() if name in kept else "" for name, place in asked.items()
+    }
 
 
 def _keep(

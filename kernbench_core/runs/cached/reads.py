@@ -68,8 +68,11 @@ def keep(
 
 def _sets(files: Mapping[str, bytes]) -> list[dict[str, str]]:
     """Return what runs of one key have read, the latest first."""
-    found: list[dict[str, str]] = json.loads(files.get(_READS, b"[]"))
-    return found
+    try:
+        found = json.loads(files.get(_READS, b"[]"))
+        return [{str(place): str(sha256) for place, sha256 in each.items()} for each in found]
+    except (ValueError, TypeError, AttributeError):
+        return []
 
 
 def _together(key: str, here: Path, reads: Mapping[str, str]) -> str:

@@ -266,3 +266,23 @@ def test_a_machine_that_is_held_open_takes_nothing_from_the_cache() -> None:
         "kb.triton runs its caller's own code between launches, which no key covers; leave out cached=True, or put it "
         "into a file for 'kernbench triton --cached'."
     )
+
+
+class Awkward(dict[str, int]):
+    """A mapping of the user's that cannot be looked through."""
+
+    def items(self) -> Any:
+        raise ValueError("not now")
+
+
+def test_what_fails_while_a_key_is_made_is_not_in_the_way(plugins: Plugins) -> None:
+    held = Awkward()
+
+    def bench(rt: kb.Runtime) -> None:
+        rt.tensor(np.full(4, len(held), np.float32))
+
+    with pytest.warns(KernbenchWarning) as warned:
+        result = kb.run(bench, "tiny", cached=True, plugins=plugins)
+    assert result.total_ns > 0 and result.cache_key is None
+    told = [str(each.message) for each in warned]
+    assert told == ["making its key raised ValueError: not now; the run is not kept."]
