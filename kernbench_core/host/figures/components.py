@@ -41,7 +41,7 @@ def components(hardware: Hardware, op_log: OpLog) -> ColumnTable:
             "servers": np.array([each.servers for each in found], np.int64),
             "served": np.array([each.served for each in found], np.int64),
             "ops": np.array([logged[numbers.get(each.id, -1)] for each in found], np.int64),
-            "busy_ns": np.array([each.busy_by(total) if each.keeps_busy else 0.0 for each in found]),
+            "busy_ns": np.array([each.busy_by(total) for each in found]),
             "waits": np.array([each.waits for each in found], np.int64),
             "waited_ns": np.array([each.waited_ns for each in found]),
         },

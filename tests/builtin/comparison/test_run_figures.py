@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -15,7 +16,10 @@ from kernbench_builtin.benches import gemm as gemm_bench
 from kernbench_core.callsite import CallSite, line_number
 from kernbench_core.comparison import RunFigures, compare, figures_of
 from kernbench_core.comparison.run_figures import figures_of_json
-from kernbench_core.oplog.log import OpLogger
+from kernbench_core.graph import Node
+from kernbench_core.host.figures.components import components
+from kernbench_core.host.figures.op_kinds import op_kinds
+from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.value import OpId
 
@@ -100,6 +104,29 @@ def test_components_are_those_of_the_machine(noted: Noted) -> None:
         more = (1, *(row[name] for name in ("served", "ops", "busy_ns", "waits", "waited_ns")))
         kinds[row["kind"]] = [a + b for a, b in zip(kinds[row["kind"]], more, strict=True)]
     assert {name: [*row] for name, row in figures_of(result).tables["component kind"].rows.items()} == dict(kinds)
+
+
+def test_a_long_log_is_summed_up_piece_by_piece(noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is in one piece; in files, too."""
+    result, _ = noted
+    names = result.components["name"].tolist()
+    whole = op_kinds(result.op_log), _ops_logged(result.op_log, names)
+    assert whole[0] == result.op_kinds and whole[1] == result.components["ops"].tolist()
+    for module in ("op_kinds", "components"):
+        monkeypatch.setattr(f"kernbench_core.host.figures.{module}.ROWS_AT_ONCE", 3)
+    assert (op_kinds(result.op_log), _ops_logged(result.op_log, names)) == whole
+    result.op_log.columns.spill()
+    assert (op_kinds(result.op_log), _ops_logged(result.op_log, names)) == whole
+
+
+def _ops_logged(op_log: OpLog, names: list[str]) -> list[int]:
+    """Return how many ops each component has logged, as the table of components counts them."""
+    node = Node("x", "y")
+    parts = {name: SimpleNamespace(id=name, node=node, servers=1, served=0, busy_by=float, waits=0, waited_ns=0.0)
+             for name in names}  # fmt: skip
+    hardware: Any = SimpleNamespace(env=SimpleNamespace(now=1.0), components=parts)
+    counted: list[int] = components(hardware, op_log)["ops"].tolist()
+    return counted
 
 
 def test_sources_and_models(noted: Noted) -> None:

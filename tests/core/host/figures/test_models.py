@@ -20,7 +20,7 @@ FILES = {
     "maker/rates.py": "RATE = 1\n",
     "maker/tables.py": "def rows():\n    from maker.deep.late import ROWS\n    return ROWS\nN = 1\n",
     "maker/deep/__init__.py": "",
-    "maker/deep/late.py": "ROWS = 1\n",
+    "maker/deep/late.py": "ROWS = 1\n\ndef again():\n    import maker.unit\n",
     "maker/other.py": "class Other:\n    pass\n",
 }
 
@@ -60,7 +60,10 @@ def digests(tmp_path: Path, **changed: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("file", ["unit", "base", "rates", "tables", "late"])
 def test_what_a_model_imports_is_its_code(tmp_path: Path, file: str) -> None:
-    """Its module, its base's, a table in brackets, a sibling, and one that it imports when it is called."""
+    """Its module, its base's, a table in brackets, a sibling, and one that it imports when it is called.
+
+    The last imports the first again, in a circle.
+    """
     before, other = digests(tmp_path)
     after, still = digests(tmp_path, **{file: "# changed\n"})
     assert before != after and other == still
