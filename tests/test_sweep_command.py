@@ -402,3 +402,13 @@ def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run
     done = inside("sweep", str(bench), "--topology", "tiny", "-p", "n=1,2", "--json", "--no-cache", "-j", "1")
     assert json.loads(done.stdout)["counts"] == {"ok": 2}
     assert (done.returncode, set(done.stderr.split())) == (0, {"opened"})
+
+
+def test_a_machine_that_runs_no_bench_is_refused(inside: Run) -> None:  # noqa: F811
+    """Before the points of the others run."""
+    done = inside("sweep", "gemm", "--topology", "tiny,mesh")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.endswith(
+        "mesh is a mesh on its own, which has no PEs to run a bench on; drive it with 'kernbench probe --traffic', or "
+        "choose another --topology.\n"
+    )

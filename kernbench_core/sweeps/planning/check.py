@@ -99,13 +99,15 @@ class PlanCheck:
         return str(point.get(TOPOLOGY, self.plan.topology))
 
     def _opens(self, topology: str, problems: list[str]) -> bool:
-        """Whether a machine can be read at all; why not is noted."""
+        """Whether a machine can be read at all, and runs benches; why not is noted."""
         from kernbench_core.runs.bench_run import configure
+        from kernbench_core.topology.machine_kinds import require_kernels
 
         if topology not in self.opened:
             before = len(problems)
             with _noted(problems):
-                configure(self.plugins, topology, self.plan.components)
+                config = configure(self.plugins, topology, self.plan.components)
+                require_kernels(config, self.plugins.machines, "run a bench")
             self.opened[topology] = len(problems) == before
         return self.opened[topology]
 
