@@ -60,14 +60,18 @@ class AlgorithmTrials:
         return steady_bytes(self.world, *self.machine.link())
 
     def form(self, name: str, nbytes: int) -> float | None:
-        """Return the closed form of an algorithm in ns; None where it has none, or some of the SIPs take part."""
+        """Return the closed form of an algorithm in ns; None where it has none, or some of the SIPs take part.
+
+        It is that of one PE a rank: of several a form has the first messages of all wait for each other, and a long
+        chain of ranks takes far less than that.
+        """
         if self.call.group is not None:
             return None
         algorithm, settings = self.able[name]
         call, count = self.call, self.call.count(nbytes, self.world)
         case = TimedCase(call.kind.name, name, call.dtype, count, nbytes, call.redop, call.root, False, settings)
         try:
-            found = closed_form(case, self.machine, algorithm)
+            found = closed_form(case, self.machine, algorithm, pes=1)
         except KernbenchError:  # who runs it is told
             return None
         return None if isinstance(found, str) else found

@@ -183,3 +183,11 @@ def test_processes_try_what_is_not_known_and_nothing_else(tmp_path: Path, monkey
     assert [choose_by_trial((RING, DIRECT), size, trials) for size in sizes] == right
     assert told == [(1, 2), (2, 2)]
     try_ahead(trials, sweep.setup, sizes, 2, lambda *_: pytest.fail("nothing is left to try"))
+
+
+def test_the_form_of_a_long_chain_is_not_that_of_tiles_that_wait_for_each_other() -> None:
+    """Of a message of one PE: with those of all PEs it would be left out where it is the fastest."""
+    nbytes, trials = 128 << 10, chooser("broadcast", ranks=9)[1].trials
+    bandwidth, latency = trials.machine.link()
+    told = trials.form("ccl.ring_broadcast", nbytes)
+    assert told == pytest.approx(8 * latency + (7 * (16 << 10) + nbytes) / bandwidth)
