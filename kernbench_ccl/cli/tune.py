@@ -89,7 +89,7 @@ class _Tuning:
     def run(self) -> int:
         """Measure, write each cell as it is whole, and tell."""
         from kernbench_ccl.measure.machine_tuner import MachineTuner
-        from kernbench_core.process.whole_files import check_file, write_text
+        from kernbench_core.process import check_file, write_text
 
         cells = self._cells()
         table = self._begun(cells)
@@ -166,7 +166,7 @@ class _Tuning:
 
     def _write_csv(self, table: MachineTuning) -> None:
         from kernbench_ccl.plan.nccl_csv import nccl_lines
-        from kernbench_core.process.whole_files import write_text
+        from kernbench_core.process import write_text
 
         if self.options["nccl_csv"] is not None:
             lines = list(nccl_lines(table))

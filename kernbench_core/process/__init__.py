@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from kernbench_core.process.supervision import limit_error as limit_error
     from kernbench_core.process.supervision import report_to as report_to
     from kernbench_core.process.terminal import shown as shown
+    from kernbench_core.process.whole_files import check_file as check_file
     from kernbench_core.process.whole_files import folder_above as folder_above
     from kernbench_core.process.whole_files import is_file as is_file
     from kernbench_core.process.whole_files import whole_file as whole_file
+    from kernbench_core.process.whole_files import write_text as write_text
 
 #: When this process, or the one that it was forked from, began to load kernbench, in ns since 1970.
 BEGAN_NS: Final = time.time_ns()
@@ -37,6 +39,7 @@ __getattr__ = door(
         "INTERRUPTS": "interrupt",
         "WallTime": "interrupt",
         "WallTimeExceeded": "interrupt",
+        "check_file": "whole_files",
         "end_with": "lifeline",
         "ended_by_limit": "supervision",
         "folder_above": "whole_files",
@@ -46,5 +49,6 @@ __getattr__ = door(
         "report_to": "supervision",
         "shown": "terminal",
         "whole_file": "whole_files",
+        "write_text": "whole_files",
     },
 )
