@@ -28,6 +28,8 @@ class Shell:
         self._as_json = as_json
         self._timeout_s = timeout_s
         self._warned = False
+        #: The warnings that were written.
+        self._heard: list[str] = []
         self._pid = os.getpid()
         #: What Ctrl-C or SIGTERM ended, as " while building the machine"; "" where nobody said.
         self.interrupted = ""
@@ -55,6 +57,7 @@ class Shell:
 
     def warn(self, sentence: str) -> None:
         """Write a warning to stderr."""
+        self._heard.append(sentence)
         self._write("warning", "33", sentence)
 
     def note(self, sentence: str) -> None:
@@ -91,7 +94,8 @@ class Shell:
         from kernbench_core.runs.cached import replayed, sentence_of_key
 
         try:
-            found = replayed(command, options, config, self.plugins, make)
+            before = len(self._heard)
+            found = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
         except NotCacheable as why:
             self.warn(str(why))
             return make()

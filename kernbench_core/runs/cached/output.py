@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -44,12 +44,14 @@ def replayed(
     config: Config,
     plugins: Plugins,
     make: Callable[[], int],
+    heard: Callable[[], Sequence[str]] = tuple,
     cache: Cache | None = None,
 ) -> Replay:
     """Print what a command with these options printed for the same machine, else call what prints it, and keep that.
 
     Files that options name, and files that these name, count by what they hold. What `make` returns is an exit code;
-    only what ends with 0 is kept. Raise NotCacheable, and print nothing, where there is no key.
+    only what ends with 0 is kept, with the warnings that it gave and those that `heard` tells of then. Raise
+    NotCacheable, and print nothing, where there is no key.
     """
     cache = Cache.of_user() if cache is None else cache
     code = dict(computing_code(plugins, cache).digests)
@@ -67,7 +69,8 @@ def replayed(
         exit_code = make()
     with suppress(NotCacheable):
         if exit_code == 0 and dict(computing_code(plugins, cache, closely=True).digests) == code:
-            told = attrs.asdict(shown())
+            seen = shown()
+            told = attrs.asdict(attrs.evolve(seen, warnings=tuple(dict.fromkeys((*seen.warnings, *heard())))))
             cache.put(key, {"shown.json": json.dumps(told).encode()}, {"kind": "output", "name": command})
     return Replay(exit_code, key, False)
 

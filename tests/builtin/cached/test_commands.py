@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernbench_core.cli import main
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs import configure
 
 SLOW = pytest.mark.slow
 Call = Callable[..., tuple[int, str, str]]
@@ -196,3 +200,31 @@ def test_the_entries_are_listed_shown_and_pruned(call: Call, tmp_path: Path) -> 
 def test_wrong_options_are_told(call: Call, args: tuple[str, ...], told: str) -> None:
     code, out, err = call("cache", *args)
     assert (code, out) == (2, "") and err.startswith(f"error: {told}")
+
+
+def test_warnings_of_a_command_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plugins: Plugins
+) -> None:
+    """Those of Python and those that the command writes, each once; what ends otherwise than with 0 is not kept."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    shell, config, codes = Shell(plugins), configure(plugins, "tiny"), iter([3, 0, 99])
+
+    def make() -> int:
+        print("printed")
+        shell.warn("by hand.")
+        warnings.warn("by warnings.", KernbenchWarning, stacklevel=1)
+        return next(codes)
+
+    seen = []
+    for _ in range(3):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            code = shell.replay("made up", {"a": 1}, config, make)
+        out, err = capsys.readouterr()
+        assert out == "printed\n"
+        seen.append((code, sorted(str(each.message) for each in told), "from the cache" in err, "by hand" in err))
+    assert seen == [
+        (3, ["by warnings."], False, True),
+        (0, ["by warnings."], False, True),
+        (0, ["by hand.", "by warnings."], True, False),
+    ]
