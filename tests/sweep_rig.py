@@ -20,7 +20,8 @@ from kernbench_core.sweeps.axes import read_axis
 #: The command line, with the plug-ins of this tree.
 COMMAND = (
     "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin'], installed=False)))"
+    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
+    "installed=False)))"
 )
 BENCH = """
 import os

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
+import logging
 import os
 import shutil
 import signal
@@ -402,3 +404,32 @@ def test_a_worker_and_a_scheduler_without_kernbench_are_told_of(sweeps: MarkedSw
         f"scheduler {cluster.address} must have kernbench installed, too: ModuleNotFoundError: No module named "
         "'kernbench_core'."
     )
+
+
+def test_an_address_that_needs_certificates_is_refused_without_them(sweeps: MarkedSweeps) -> None:
+    with pytest.raises(UsageError) as caught:
+        sweeps.run("s", processes=None, scheduler="tls://127.0.0.1:1")
+    assert str(caught.value) == (
+        "scheduler tls://127.0.0.1:1 must be given certificates, and Dask's configuration has none; set those of "
+        "distributed.comm.tls, or take an address with tcp://."
+    )
+
+
+def test_the_log_of_dask_is_as_it_was_behind_a_sweep(sweeps: MarkedSweeps, cluster: LoopbackCluster) -> None:
+    """While it runs nothing of it is written, by loggers that come meanwhile neither."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+
+    def tell(record: Mapping[str, Any]) -> None:
+        logging.getLogger("distributed.client").error("from Dask")
+        logging.getLogger("distributed.some.new").error("from Dask")
+
+    with io.StringIO() as written:
+        handler = logging.StreamHandler(written)
+        logging.root.addHandler(handler)
+        try:
+            sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+        finally:
+            logging.root.removeHandler(handler)
+        assert written.getvalue() == ""
+    assert [(logger.handlers, logger.propagate, logger.level) for logger in loggers] == before

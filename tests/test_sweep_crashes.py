@@ -114,11 +114,15 @@ def test_a_disk_that_is_full_ends_a_sweep_with_a_sentence(sweeps: MarkedSweeps, 
         told = sweeps.base / f"{folder}.error"
         is_over = not told.exists()
         if not is_over:
+            path = sweeps.base / folder
             assert told.read_text() == (
-                f"the folder of the sweep, {str(sweeps.base / folder)!r}, must be writable, and that failed with 'No "
-                "space left on device'; all points recorded so far are whole: make room, and go on with --resume."
+                f"the folder of the sweep, {str(path)!r}, must be writable, and that failed with 'No space left on "
+                "device'; all points recorded so far are whole: make room, and go on with --resume."
+                if (path / "sweep.lock").exists()
+                else f"-o must name a folder that can be made and written, not {str(path)!r}: No space left on device; "
+                "give another name."
             )
-            assert not list((sweeps.base / folder).rglob("*kernbench-tmp"))
+            assert not list(path.rglob("*kernbench-tmp"))
         assert sweeps.recorded(folder) <= set(sweeps.runs)
         _goes_on(sweeps, folder)
     assert step >= 6 * POINTS

@@ -7,12 +7,14 @@ So a connection that fails is given up at once. All calls have limits, and Dask'
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import importlib.util
 import logging
 import queue
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +25,8 @@ from kernbench_core.sweeps.executors.base import PointJob, PointRecord
 from kernbench_core.sweeps.executors.cluster import worker
 from kernbench_core.sweeps.executors.cluster.luggage import Luggage
 
+#: What Dask raises where a connection is not there any more.
+_LOST = (OSError, TimeoutError, RuntimeError, asyncio.CancelledError, concurrent.futures.CancelledError)
 _SCHEMES = ("tcp", "tls", "ws", "wss")
 #: How long one question to scheduler or workers may take, in s.
 ANSWER_S = 15.0
@@ -73,6 +77,18 @@ def check_address(address: str) -> str:
     return address
 
 
+def _check_security(address: str) -> None:
+    """Raise UsageError where Dask's configuration has no certificates for an address that needs them."""
+    from distributed.security import Security
+
+    security: Any = Security
+    if urlsplit(address).scheme in ("tls", "wss") and not security().get_connection_args("client").get("ssl_context"):
+        raise UsageError(
+            f"scheduler {address} must be given certificates, and Dask's configuration has none; set those of "
+            "distributed.comm.tls, or take an address with tcp://."
+        )
+
+
 class Connection:
     """A client of the scheduler at an address, for as long as that answers."""
 
@@ -80,6 +96,7 @@ class Connection:
         from distributed import Client
 
         make: Any = Client
+        _check_security(address)
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._futures: dict[str, Any] = {}
         self._quiet = _quiet()
@@ -90,8 +107,13 @@ class Connection:
                 self._client = make(address, timeout=CONNECT_S, set_as_default=False, name="kernbench")
         except BaseException as error:
             self._quiet.__exit__(None, None, None)
-            if isinstance(error, OSError | TimeoutError):
+            if isinstance(error, _LOST):
                 raise ConnectionLost(str(error)) from None
+            if isinstance(error, Exception):
+                raise UsageError(
+                    f"scheduler {address} must understand the version of distributed that is installed here, "
+                    f"{version('distributed')}, and its security, but {in_words(error).rstrip('.')}; look at both."
+                ) from error
             raise
 
     def workers(self) -> dict[str, int]:
@@ -148,12 +170,11 @@ class Connection:
             return PointAnswer(future.key, *((result.get("record"), "ended" in result) if result is not None else ()))
         from distributed.scheduler import KilledWorker
 
-        error = future.exception(timeout=ANSWER_S)
-        return (
-            PointAnswer(future.key)
-            if isinstance(error, KilledWorker)
-            else PointAnswer(future.key, fault=in_words(error))
-        )
+        try:
+            error = future.exception(timeout=ANSWER_S)
+        except _LOST as lost:
+            raise ConnectionLost(str(lost)) from None
+        return PointAnswer(future.key, fault="" if isinstance(error, KilledWorker) else in_words(error))
 
     def _results(self, finished: list[Any]) -> dict[str, Any]:
         """Return what workers gave, by ticket, without what was lost with its worker meanwhile."""
@@ -208,7 +229,7 @@ class Connection:
         coming = asyncio.run_coroutine_threadsafe(asked(), self._client.loop.asyncio_loop)
         try:
             return coming.result(limit_s)
-        except (OSError, TimeoutError, RuntimeError, asyncio.CancelledError) as error:
+        except _LOST as error:
             coming.cancel()
             raise ConnectionLost(str(error)) from None
 
@@ -226,11 +247,11 @@ def _quiet() -> Iterator[None]:
         for name, found in logging.root.manager.loggerDict.items()
         if isinstance(found, logging.Logger) and name.startswith(("distributed.", "tornado."))
     ]
-    before = [each.disabled for each in loggers]
+    before = [(each.handlers, each.propagate) for each in loggers]
     for each in loggers:
-        each.disabled = True
+        each.handlers, each.propagate = [logging.NullHandler()], False
     try:
         yield
     finally:
-        for each, was in zip(loggers, before, strict=True):
-            each.disabled = was
+        for each, (handlers, propagate) in zip(loggers, before, strict=True):
+            each.handlers, each.propagate = handlers, propagate
