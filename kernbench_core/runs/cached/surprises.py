@@ -7,6 +7,7 @@ asks for; what kernbench and libraries ask for by themselves is theirs.
 from __future__ import annotations
 
 import builtins
+import functools
 import io
 import os
 import random
@@ -14,6 +15,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,13 +23,15 @@ from kernbench_core.cache import NotCacheable
 from kernbench_core.cache.code_facts import code_facts
 from kernbench_core.cache.origins import library_version
 from kernbench_core.cache.trees import is_library_path
+from kernbench_core.package import GROUP
+from kernbench_core.registration.entry_points import distribution_of
 from kernbench_core.runs.cached.reads import digest_of, place_of_variable
 
 if TYPE_CHECKING:
     from kernbench_core.cache.origins import Origins
     from kernbench_core.host.bench import Bench
 
-_MACHINERY: Final = ("kernbench_core", "kernbench_builtin", "kernbench_ccl")
+_CORE: Final = __name__.partition(".")[0]
 _OF_THE_SYSTEM: Final = ("/proc/", "/dev/", "/sys/")
 #: Own modules that runs of a program were the first to load in this process, by what tells the program.
 _LOADED: dict[str, set[str]] = {}
@@ -37,6 +41,7 @@ class Surprises:
     """Takes note of what a program does while it is watched; `reads` are digests of what it read, by place."""
 
     def __init__(self) -> None:
+        _machinery()  # before anything is watched: it opens files
         self.reads: dict[str, str] = {}
         self._written: set[str] = set()
         self._modules = frozenset(sys.modules)
@@ -99,11 +104,19 @@ def program_of(bench: Bench) -> str:
     return f"{getattr(bench.function, '__module__', '')}:{bench.name}"
 
 
+@functools.cache
+def _machinery() -> frozenset[str]:
+    """Return the first names of the packages that kernbench itself is made of."""
+    points = entry_points(group=GROUP)
+    own = (point.value.partition(".")[0] for point in points if distribution_of(point)[0] == _CORE.split("_")[0])
+    return frozenset({_CORE, *own})
+
+
 def _is_own(frame: FrameType | None) -> bool:
     """Whether code that is neither kernbench's nor a library's asks for something, itself or by way of a library."""
     while frame is not None:
         top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if top in _MACHINERY:
+        if top in _machinery():
             return False
         if top and library_version(top) is None:  # code that says no module is of whoever executes it
             return True
