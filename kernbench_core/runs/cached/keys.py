@@ -72,12 +72,13 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
         digester.add("the bench's files", (str(bench.sources.folder), bench.sources.function, bench.sources.hashes))
         for name in sorted(bench.sources.imported):
             digester.add("an import", tuple(code.origins.imported(name, as_loaded=True)))
-    parts["bench"] = digester.sha256
     if not bench.registered:
         parts["folder"] = _text(str(here))
     told = manifest.to_json()
     for name in ("configuration", "configuration_sha256", "op_log_sha256", "schema"):
         del told[name]
+    parts["bench"] = _text([digester.sha256, told.pop("bench")])
+    parts["topology"] = _text([told.pop("topology"), told.pop("changes")])
     for name in ("plugins", "versions"):
         parts[name] = _text(told.pop(name))
     types = {name: str(value.dtype) for name, value in request.values.items() if hasattr(value, "dtype")}

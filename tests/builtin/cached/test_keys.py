@@ -139,7 +139,7 @@ def test_one_change_in_a_file_is_another_key(folder: Path, change: tuple[str, st
     assert (after.sha256 != before.sha256) == (name != "note")
     told = {"bench.py": "bench", "machine.yaml": "configuration", "beside.py": "bench"}
     for part in differences(after.parts, before.parts):
-        assert part in ("bench", "options", "configuration", "parameters", "plugins") or part.startswith("code of ")
+        assert part in ("bench", "topology", "configuration", "parameters", "plugins") or part.startswith("code of ")
     if file in told and name != "note":
         assert told[file] in differences(after.parts, before.parts)
     assert key_of(folder) == before
@@ -185,7 +185,7 @@ def test_a_key_needs_no_machine_of_that_name(folder: Path, plugins: Plugins) -> 
     found.append(key_of(folder, plugins, set=("cube.pes=3",)))
     found.append(key_of(folder, plugins, components="machine.yaml", topology="tiny"))
     assert len({key.sha256 for key in found}) == 4
-    assert differences(found[1].parts, found[0].parts) == ("configuration", "options")
+    assert differences(found[1].parts, found[0].parts) == ("configuration", "topology")
 
 
 def test_a_module_that_was_loaded_before_it_was_written_has_no_key(
