@@ -87,7 +87,16 @@ def evaluate(
         raise
     except BaseException as error:
         record |= failure(error)
-    return record | {"wall_s": time.perf_counter() - began}
+    return {name: _writable(value) for name, value in record.items()} | {"wall_s": time.perf_counter() - began}
+
+
+def _writable(value: Any) -> Any:
+    """Return plain data whose texts any file can hold: halves of surrogates, which a bench may say, written out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _writable(each) for key, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list) else value
 
 
 @contextmanager

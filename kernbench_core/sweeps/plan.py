@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -68,6 +68,11 @@ class SweepPlan:
     arguments: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     cached: bool = True
 
+    def __attrs_post_init__(self) -> None:
+        for text in _texts_in(self.to_json()):
+            if not text.isascii() and text.encode("utf-8", "ignore").decode() != text:
+                raise UsageError(f"a sweep must be told in text that is UTF-8, not {brief(text)}; name it otherwise.")
+
     @property
     def is_script(self) -> bool:
         """Whether a script written in Triton is run, and no bench."""
@@ -115,6 +120,17 @@ class SweepPlan:
         """Return the same plan without what may end its runs early, or spare them: it has the same points."""
         rest = {name: value for name, value in self.options.items() if name not in LIMITS}
         return attrs.evolve(self, cached=True, options=rest)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield all texts of plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts_in([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts_in(each)
 
 
 def point_key(run: Mapping[str, Any]) -> str:

@@ -102,6 +102,14 @@ def test_however_a_run_ends_it_is_recorded(
     )
 
 
+def test_no_text_of_a_record_is_more_than_a_file_holds(asked: dict[str, Any]) -> None:
+    """A half of a surrogate, as of a file's name that is no UTF-8, is written out; all else stays."""
+    asked["end"] = errors.KernelError("no file 'a\udcff', but \U0001f642 and ü.")
+    record = evaluate(job(), plugins="plug-ins")  # type: ignore[arg-type]
+    assert record["error"]["sentence"] == "no file 'a\\udcff', but \U0001f642 and ü."
+    json.dumps(record, ensure_ascii=False).encode()
+
+
 def test_what_ends_a_process_is_no_record(asked: dict[str, Any]) -> None:
     """Ctrl-C and SIGTERM go on to whoever started it."""
     for stop in (KeyboardInterrupt(), Terminated()):

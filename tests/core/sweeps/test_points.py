@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.errors import ConfigError
+from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.sweeps import Axis, SweepPlan, points_of
 from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, read_axis
 from kernbench_core.sweeps.plan import point_key
@@ -111,3 +112,12 @@ def test_a_grid_must_know_its_values() -> None:
     assert str(caught.value) == (
         "a grid must have at most 1,000,000 points, not 1,000,000,000; give fewer values, or --sample lhs:N."
     )
+
+
+@pytest.mark.parametrize(
+    "told", [{"bench": "a\udcff.py"}, {"axes": (read_axis("n", PARAM, "1,a\udcff"),)}, {"where": ("n == '\udcff'",)}]
+)
+def test_a_plan_is_text_that_every_file_can_hold(told: dict[str, Any]) -> None:
+    """What a shell made of bytes that are no UTF-8 is told before anything runs."""
+    with pytest.raises(UsageError, match=r"^a sweep must be told in text that is UTF-8, not .*; name it otherwise\.$"):
+        SweepPlan(**{"bench": "gemm", **told})
