@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class Table:
         prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
         title = f"{self.title}, choosing the algorithm"
         with ProgressDisplay(title, enabled=not self.options["quiet"]) as display, prints:
-            self.told_choice = lambda done, of: _show(display, f"{title}, {done} of {of} sizes", done / of)
+            self.told_choice = _teller(display, title)
             self.prepare()
 
             def report(what: str, progress: Any) -> None:
@@ -333,9 +334,15 @@ class AllAlgorithms(Table):
         }  # fmt: skip
 
 
-def _show(display: ProgressDisplay, title: str, fraction: float) -> None:
-    display.title = title
-    display.update(Progress(0.0, 0, 0.0, fraction))
+def _teller(display: ProgressDisplay, title: str) -> Callable[[int, int], None]:
+    """Return what shows for how many sizes an algorithm is chosen, and how long the rest takes."""
+    began = time.perf_counter()
+
+    def told(done: int, of: int) -> None:
+        display.title = f"{title}, {done} of {of} sizes"
+        display.update(Progress(0.0, 0, time.perf_counter() - began, done / of))
+
+    return told
 
 
 def _queues(settings: Settings) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,12 +193,15 @@ class _Tuning:
         click.echo(json.dumps({**found, "output": str(self.output)}, indent=2))
 
 
-def _teller(display: ProgressDisplay) -> Any:
+def _teller(display: ProgressDisplay) -> Callable[[int, int, float], None]:
+    """Return what shows how far it is, and how long the rest takes."""
     from kernbench_core.engine import Progress
+
+    began = time.perf_counter()
 
     def done(ended: int, of: int, fraction: float) -> None:
         display.title = f"tuning, {ended} of {of} simulations"
-        display.update(Progress(0.0, 0, 0.0, fraction))
+        display.update(Progress(0.0, 0, time.perf_counter() - began, fraction))
 
     return done
 
