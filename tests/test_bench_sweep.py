@@ -42,3 +42,27 @@ def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch:
         alone = count_calls(lambda: evaluate(uncached[1], plugins=tool.PLUGINS))
     assert calls <= 8_000
     assert calls * 8 <= alone
+
+
+ALL_IMPORTED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import bench_sweep
+from kernbench_core.sweeps import planned
+from kernbench_core.sweeps.evaluate import evaluate, import_all, job_of
+asked = planned(bench_sweep.plan(2), bench_sweep.PLUGINS)
+import_all()
+before = set(sys.modules)
+record = evaluate({**job_of(asked.plan, asked.points[0]), "cached": False}, plugins=bench_sweep.PLUGINS)
+print(record["status"], *sorted(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_forked_has_nothing_to_import() -> None:
+    """Else each would, with its first point: a third of a second."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_IMPORTED, str(TOOL.parent)], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["ok"]
