@@ -29,6 +29,8 @@ _LOOK_S: Final = 0.25
 _LATE_S: Final = GRACE_S + 3.0
 #: So many points are carried out by one process, so that what benches leave in memory does not grow for ever.
 _POINTS_A_PROCESS: Final = 512
+#: Signals of what a process did itself.
+_FAULTS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 
 
 @define(eq=False)
@@ -230,16 +232,20 @@ def _why(worker: _Worker, limit_s: float | None, status: int) -> KernbenchError:
             f"the process of this point ended with exit code {os.waitstatus_to_exitcode(status)} and without a result; "
             "a bench must return, not end its process."
         )
-    number = os.WTERMSIG(status)
+    return _ended_by(os.WTERMSIG(status))
+
+
+def _ended_by(number: int) -> KernbenchError:
+    """Say what a signal tells of why a process has ended: a fault has its own, others are somebody's."""
     if number == signal.SIGKILL:
         return LimitError(
             "the process of this point was killed from outside (SIGKILL), as the system does where memory is "
             "exhausted; give it more, or fewer processes by -j."
         )
-    return KernelError(
-        f"the process of this point was ended by {signal.Signals(number).name} ({signal.strsignal(number)}); a library "
-        "in C that the bench calls is faulty."
-    )
+    names = {each.value: each.name for each in signal.Signals}  # those of real time have none
+    told = f"{names.get(number, f'signal {number}')} ({signal.strsignal(number)})"
+    why = "a library in C that the bench calls is faulty" if number in _FAULTS else "something else sent that to it"
+    return KernelError(f"the process of this point was ended by {told}; {why}.")
 
 
 def _serve(

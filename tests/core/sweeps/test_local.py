@@ -34,6 +34,10 @@ def work(asked: Mapping[str, Any]) -> dict[str, Any]:
             ctypes.string_at(0)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+        case "real time":
+            os.kill(os.getpid(), 40)
         case "sleep":
             time.sleep(60)
         case "fork":
@@ -69,7 +73,7 @@ def test_each_job_has_one_record_whatever_becomes_of_its_process(
     executor: LocalExecutor, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One that ends, is killed or forks costs its own point; what it prints goes nowhere."""
-    doings = ["ok", "exit", "ok", "segv", "kill", "ok", "fork", "print", "exit", "ok", "ok"]
+    doings = ["ok", "exit", "ok", "segv", "kill", "ok", "terminate", "real time", "fork", "print", "exit", "ok", "ok"]
     found = done(executor, *(job(index, do) for index, do in enumerate(doings)))
     told = {record["values"]["do"]: record for record in found.values() if "values" in record}
     assert {do: record["error"]["sentence"] for do, record in told.items()} == {
@@ -79,9 +83,13 @@ def test_each_job_has_one_record_whatever_becomes_of_its_process(
         "calls is faulty.",
         "kill": "the process of this point was killed from outside (SIGKILL), as the system does where memory is "
         "exhausted; give it more, or fewer processes by -j.",
+        "terminate": "the process of this point was ended by SIGTERM (Terminated); something else sent that to it.",
+        "real time": f"the process of this point was ended by signal 40 ({signal.strsignal(40)}); something else sent "
+        "that to it.",
     }
     assert {do: (record["status"], record["error"]["exit_code"]) for do, record in told.items()} == {
-        "exit": ("error", 6), "segv": ("error", 6), "kill": ("limit", 5),
+        "exit": ("error", 6), "segv": ("error", 6), "kill": ("limit", 5), "terminate": ("error", 6),
+        "real time": ("error", 6),
     }  # fmt: skip
     assert sum(record["status"] == "ok" for record in found.values()) == 7
     assert capfd.readouterr() == ("", "")
