@@ -1,7 +1,7 @@
 """Results that depend on what a run has read: kept under a key together with that, and found where it is the same.
 
-Under the key alone lie the latest sets of what runs of it have read: files by path, and variables of the environment
-as `$NAME`, each with a SHA-256, "" for what was not there.
+Under the key alone lie the latest sets of what runs of it have read: files by path, the names in a folder
+as `FOLDER/`, and variables of the environment as `$NAME`, each with a SHA-256, "" for what was not there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ _VARIABLE: Final = "$"
 
 
 def digest_of(place: str) -> str:
-    """Return the SHA-256 of a file, or of a variable, in hex; "" where there is none."""
+    """Return the SHA-256 of a file, of a variable or of the names in a folder, in hex; "" where there is none."""
     if place.startswith(_VARIABLE):
         value = os.environ.get(place.removeprefix(_VARIABLE))
         return "" if value is None else hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
     try:
+        if place.endswith(os.sep):
+            names = "\0".join(sorted(os.listdir(place)))  # noqa: PTH208
+            return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
         return hashlib.sha256(Path(place).read_bytes()).hexdigest()
     except OSError:
         return ""
@@ -35,6 +38,11 @@ def digest_of(place: str) -> str:
 def place_of_variable(name: str) -> str:
     """Return what a variable of the environment is called among what was read."""
     return f"{_VARIABLE}{name}"
+
+
+def place_of_names(folder: str) -> str:
+    """Return what the names in a folder are called among what was read."""
+    return f"{folder.rstrip(os.sep)}{os.sep}"
 
 
 def find(cache: Cache, key: str, here: Path) -> tuple[str, dict[str, bytes]] | None:

@@ -1,14 +1,12 @@
 """What a program did that its key could not foresee: files that it read, variables, modules, unseeded random numbers.
 
-While a program is watched, Python's `open` and the environment are others that take note of what the user's own code
-asks for; what kernbench and libraries ask for by themselves is theirs.
+While a program is watched, Python's audit and an environment in the place of its own say what the user's own code
+asks for, whichever function of Python it asks; what kernbench and libraries ask for by themselves is theirs.
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
-import io
 import os
 import random
 import sys
@@ -25,13 +23,15 @@ from kernbench_core.cache.origins import library_version
 from kernbench_core.cache.trees import is_library_path
 from kernbench_core.package import GROUP
 from kernbench_core.registration.entry_points import distribution_of
-from kernbench_core.runs.cached.reads import digest_of, place_of_variable
+from kernbench_core.runs.cached.reads import digest_of, place_of_names, place_of_variable
 
 if TYPE_CHECKING:
     from kernbench_core.cache.origins import Origins
     from kernbench_core.host.bench import Bench
 
 _CORE: Final = __name__.partition(".")[0]
+_HOW: Final = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
+_IMPORTERS: Final = ("importlib._bootstrap", "_frozen_importlib", "zipimport")
 _OF_THE_SYSTEM: Final = ("/proc/", "/dev/", "/sys/")
 #: Own modules that runs of a program were the first to load in this process, by what tells the program.
 _LOADED: dict[str, set[str]] = {}
@@ -43,7 +43,8 @@ class Surprises:
     def __init__(self) -> None:
         _machinery()  # before anything is watched: it opens files
         self.reads: dict[str, str] = {}
-        self._written: set[str] = set()
+        self._before: dict[str, str | None] = {}  # of files that were written; None where nothing of it was left
+        self._refused = ""
         self._modules = frozenset(sys.modules)
         self._random = _random()
 
@@ -62,25 +63,43 @@ class Surprises:
         if place not in self.reads:
             self.reads[place] = digest_of(place)
 
-    def opened(self, file: Any, mode: Any) -> None:
-        """Take note that a file is opened, before it is."""
-        if not isinstance(file, str | bytes | os.PathLike) or not isinstance(mode, str):
+    def opened(self, file: Any, flags: int) -> None:
+        """Take note that a file is opened, before it is; `flags` are those of the system."""
+        place = _place(file)
+        if place is None:
             return
-        place = os.path.abspath(os.fsdecode(file))  # noqa: PTH100
-        if place.startswith(_OF_THE_SYSTEM) or is_library_path(place):
-            return
-        if "r" not in mode:
-            self._written.add(place)
-        elif place not in self._written:
+        writes, reads = flags & _HOW != os.O_RDONLY, flags & _HOW != os.O_WRONLY
+        if writes and flags & (os.O_TRUNC | os.O_EXCL):
+            self._before.setdefault(place, None)
+        elif writes and not reads:
+            self._before.setdefault(place, digest_of(place))  # which is read only if it is opened again
+        elif place not in self._before:
             self.reads.setdefault(place, digest_of(place))
+        elif (before := self._before[place]) is not None:
+            self.reads.setdefault(place, before)
+
+    def listed(self, folder: Any) -> None:
+        """Take note that the names in a folder are asked for."""
+        place = _place("." if folder is None else folder)
+        if place is not None:
+            self.reads.setdefault(place_of_names(place), digest_of(place_of_names(place)))
+
+    def refused(self, did: str) -> None:
+        """Take note of something by which a program may learn anything."""
+        self._refused = self._refused or did
 
     def check(self, texts: Iterable[bytes], names: Collection[str] = ()) -> None:
-        """Raise NotCacheable where the program drew random numbers of all, and neither texts nor names name a seed."""
+        """Raise NotCacheable where the program did what no key covers.
+
+        Random numbers of all are no such thing where texts or names name a seed.
+        """
+        if self._refused:
+            raise NotCacheable(f"the program {self._refused}; the run is not kept.")
         if self._random != _random() and "seed" not in names and not any(b"seed" in text for text in texts):
             raise NotCacheable("the program drew random numbers that it did not seed; the run is not kept.")
 
     def check_bench(self, bench: Bench) -> None:
-        """Raise NotCacheable where a bench drew random numbers of all that nothing in it seeds."""
+        """Raise NotCacheable where a bench did what no key covers, as `check` says."""
         code = getattr(bench.function, "__code__", None)
         texts = () if bench.sources is None else bench.sources.files.values()
         self.check(texts, () if code is None else code_facts(code).names)
@@ -112,6 +131,19 @@ def _machinery() -> frozenset[str]:
     return frozenset({_CORE, *own})
 
 
+def _place(file: Any) -> str | None:
+    """Return the path of a file or folder; None for what is the system's or a library's, or is no path."""
+    if not isinstance(file, str | bytes | os.PathLike):
+        return None
+    place = os.path.abspath(os.fsdecode(file))  # noqa: PTH100
+    return None if place.startswith(_OF_THE_SYSTEM) or is_library_path(place) else place
+
+
+def _imports(frame: FrameType) -> bool:
+    """Whether it is the machinery of imports that asks: modules are looked at by themselves."""
+    return str(frame.f_globals.get("__name__", "")).startswith(_IMPORTERS)
+
+
 def _is_own(frame: FrameType | None) -> bool:
     """Whether code that is neither kernbench's nor a library's asks for something, itself or by way of a library."""
     while frame is not None:
@@ -124,36 +156,55 @@ def _is_own(frame: FrameType | None) -> bool:
     return False
 
 
-#: Who watches, by thread, the innermost last; Python's own functions, which are others while anybody does.
+#: Who watches, by thread, the innermost last.
 _WATCHING: dict[int, list[Surprises]] = {}
 _LOCK: Final = threading.Lock()
-_OPEN: Final = io.open
 _GET: Final = os._Environ.__getitem__
+#: Events of Python's audit by which a program learns what no key covers, with what it did then.
+_REFUSED: Final = {
+    "subprocess.Popen": "ran another program", "os.system": "ran another program",
+    "os.posix_spawn": "ran another program", "os.exec": "ran another program", "builtins.input": "asked for input",
+}  # fmt: skip
+_LISTS: Final = ("os.listdir", "os.scandir")
 
 
-def _open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-    """Open a file as Python does; whoever watches this thread takes note of it."""
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    """Have whoever watches this thread take note of what Python says that its code is about to do."""
+    if not _WATCHING or not (event == "open" or event in _LISTS or event in _REFUSED):
+        return
     watching = _WATCHING.get(threading.get_ident())
-    if watching and _is_own(sys._getframe(1)):
-        for each in watching:
-            each.opened(file, mode)
-    return _OPEN(file, mode, *args, **kwargs)
+    frame = sys._getframe(1)
+    if not watching or _imports(frame) or not _is_own(frame):
+        return
+    for each in watching:
+        if event == "open":
+            each.opened(args[0], args[2])
+        elif event in _LISTS:
+            each.listed(args[0])
+        else:
+            each.refused(_REFUSED[event])
+
+
+@functools.cache
+def _audited() -> None:
+    """Be told by Python from now on: what listens to it is never taken away, and does nothing while nobody watches."""
+    sys.addaudithook(_audit)
 
 
 def _get(environment: Any, key: Any) -> Any:
     """Return a variable of the environment; whoever watches this thread takes note of it."""
     watching = _WATCHING.get(threading.get_ident())
-    if watching and isinstance(key, str) and _is_own(sys._getframe(1)):
+    if watching and isinstance(key, str | bytes) and _is_own(sys._getframe(1)):
         for each in watching:
-            each.asked(key)
+            each.asked(os.fsdecode(key))
     return _GET(environment, key)
 
 
 def _begin(watcher: Surprises) -> None:
+    _audited()
     with _LOCK:
-        if not _WATCHING:
-            _put(_open, _get)
         _WATCHING.setdefault(threading.get_ident(), []).append(watcher)
+        _put(_get)
 
 
 def _end(watcher: Surprises) -> None:
@@ -165,15 +216,10 @@ def _end(watcher: Surprises) -> None:
         if not watching:
             _WATCHING.pop(thread, None)
         if not _WATCHING:
-            _put(_OPEN, _GET)
+            _put(_GET)
 
 
-def _put(opens: Any, gets: Any) -> None:
-    """Have `open` and the environment be these, unless somebody else has put something in their place."""
-    if builtins.open in (_OPEN, _open):
-        builtins.open = opens
-    if io.open in (_OPEN, _open):
-        io.open = opens
+def _put(gets: Any) -> None:
     kind: Any = os._Environ
     kind.__getitem__ = gets
 

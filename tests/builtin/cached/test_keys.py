@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
 import hashlib
+import importlib
 import io
 import os
 import random
+import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
@@ -33,7 +35,7 @@ from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
 from tests.conftest import SOURCE_TREE
 
-_OPEN, _GET = builtins.open, os._Environ.__getitem__
+_GET = os._Environ.__getitem__
 
 BENCH = '''
 """A bench in a file, with a module beside it and one elsewhere."""
@@ -93,6 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for path in (tmp_path, tmp_path / "lib"):
         monkeypatch.syspath_prepend(str(path))
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python takes a file of the same second for the same one
     monkeypatch.setattr(trees, "BEGAN_NS", 1 << 63)  # as if each key were made by a process of its own
     (tmp_path / "lib").mkdir()
     for name, (text, values) in TEXTS.items():
@@ -330,7 +333,7 @@ def test_what_a_bench_opens_and_asks_the_environment_is_looked_at(
     assert [seen for seen, _, _ in found] == [10.0, 12.0, 16.0, 19.0, 26.0, 27.0, 32.0, 32.0, 32.0]
     assert [first for _, first, _ in found] == [False] * 7 + [True] * 2
     assert all(again for _, _, again in found)
-    assert builtins.open is io.open is _OPEN and os._Environ.__getitem__ is _GET
+    assert os._Environ.__getitem__ is _GET
 
 
 def test_a_file_that_a_bench_reads_and_then_changes_is_read_anew(
@@ -354,7 +357,7 @@ def test_a_file_that_a_bench_reads_and_then_changes_is_read_anew(
 def test_threads_and_runs_within_runs_do_not_mix_what_they_read(
     folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each thread is watched by itself, an inner run by both; in the end Python's own functions are back."""
+    """Each thread is watched by itself, an inner run by both; in the end Python's own environment is back."""
     monkeypatch.setenv("KEYED", "1")
     first, outer, inner = Surprises(), Surprises(), Surprises()
     both, over = threading.Barrier(2, timeout=20), threading.Event()
@@ -374,13 +377,92 @@ def test_threads_and_runs_within_runs_do_not_mix_what_they_read(
         (folder / "machine.yaml").read_text()
         (folder / "made.txt").write_text("made")
         (folder / "made.txt").read_text()
-    assert builtins.open is not _OPEN  # as the other one is still watched
+    assert os._Environ.__getitem__ is not _GET  # as the other one is still watched
     (folder / "keyed.py").read_text()
     over.set()
     thread.join()
-    assert builtins.open is io.open is _OPEN and os._Environ.__getitem__ is _GET
+    assert os._Environ.__getitem__ is _GET
     one = hashlib.sha256(b"1").hexdigest()
     assert inner.reads == {"$KEYED": one}
     machine = hashlib.sha256((folder / "machine.yaml").read_bytes()).hexdigest()
     assert outer.reads == {"$KEYED": one, str(folder / "machine.yaml"): machine}
     assert list(first.reads) == [str(folder / "x.npy")]
+
+
+WAYS: dict[str, Any] = {
+    "numpy, which keeps an open of its own": lambda: int(np.loadtxt("few.txt")),
+    "the system's open": lambda: int(os.read(os.open("few.txt", os.O_RDONLY), 9)),
+    "for reading and writing": lambda: _read(Path("few.txt").open("r+")),  # noqa: SIM115
+    "appended to, and read then": lambda: _appended(),
+    "the names in a folder": lambda: 2 * sum(each.startswith("many") for each in os.listdir()),  # noqa: PTH208
+    "names by a pattern": lambda: 2 * len(list(Path.cwd().glob("many*"))),
+    "the environment in bytes": lambda: int(os.environb[b"FEW"]),
+}
+
+
+def _read(file: IO[str]) -> int:
+    with file:
+        return int(file.read())
+
+
+def _appended() -> int:
+    with Path("few.txt").open("a") as file:
+        file.write(" ")
+    return int(Path("few.txt").read_text())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whichever_way_a_program_reads_it_is_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """What is taken note of is what there was: the same where that is the same, and another one where it changed."""
+
+    def told(count: int) -> tuple[int, dict[str, str]]:
+        (folder / "few.txt").write_text(str(count))
+        monkeypatch.setenv("FEW", str(count))
+        for at in range(4):
+            (folder / f"many{at}").unlink(missing_ok=True)
+        for at in range(count // 2):
+            (folder / f"many{at}").touch()
+        surprises = Surprises()
+        with surprises.watched():
+            found = WAYS[way]()
+        surprises.check(())
+        return found, surprises.reads
+
+    (two, of_two), (four, of_four), (again, of_two_again) = told(2), told(4), told(2)
+    assert (two, four, again) == (2, 4, 2)
+    assert of_two == of_two_again and of_two.keys() == of_four.keys() and len(of_two) == 1
+    assert of_two != of_four
+
+
+@pytest.mark.parametrize(
+    ("learn", "did"),
+    [
+        (lambda: subprocess.run([sys.executable, "-c", ""], check=True), "ran another program"),
+        (lambda: os.system("true"), "ran another program"),
+        (lambda: input(), "asked for input"),
+    ],
+    ids=["subprocess", "system", "input"],
+)
+def test_what_another_program_or_somebody_tells_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, learn: Any, did: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\n"))
+    surprises = Surprises()
+    with surprises.watched():
+        learn()
+    with pytest.raises(NotCacheable) as caught:
+        surprises.check(())
+    assert str(caught.value) == f"the program {did}; the run is not kept."
+
+
+def test_what_is_imported_or_made_meanwhile_is_not_among_what_was_read(folder: Path) -> None:
+    """Modules are looked at by themselves; a file that the program writes itself says nothing new."""
+    (folder / "lately.py").write_text("TOLD = 1")
+    surprises = Surprises()
+    with surprises.watched():
+        importlib.import_module("lately")
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write("1")
+            file.flush()
+            Path(file.name).read_text()
+    assert surprises.reads.keys() <= {"$TMPDIR", "$TEMP", "$TMP"}
