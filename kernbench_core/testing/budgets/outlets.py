@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -44,10 +44,8 @@ class Outlet:
             raise UsageError(f"{self.option} {str(self.file)!r} must be writable: {error.strerror}.") from None
 
 
-def report_outlet(given: str | None, environment: Mapping[str, str] = os.environ) -> Outlet | None:
+def report_outlet(given: str, environment: Mapping[str, str] = os.environ) -> Outlet:
     """Return what `--kernbench-report` asks for; UsageError for another form, and a file that cannot be written."""
-    if given is None:
-        return None
     form, equals, name = given.partition("=")
     if form != MARKDOWN or (equals and not name):
         hint = did_you_mean(form, [MARKDOWN]) if equals or "." not in form else f" Did you mean 'md={form}'?"
@@ -59,10 +57,8 @@ def report_outlet(given: str | None, environment: Mapping[str, str] = os.environ
     return Outlet("--kernbench-report", form, file, bool(summary) and Path(os.path.realpath(str(summary))) == file)
 
 
-def json_outlet(given: str | None) -> Outlet | None:
+def json_outlet(given: str) -> Outlet:
     """Return what `--kernbench-json` asks for; UsageError for another form, and a file that cannot be written."""
-    if given is None:
-        return None
     form, equals, name = given.partition("=")
     if not equals or "/" in form:
         form, name = SMALLER, given
@@ -72,3 +68,17 @@ def json_outlet(given: str | None) -> Outlet | None:
     if not name:
         raise UsageError(f"--kernbench-json must name a file, as {form}=figures.json, not {brief(given)}.")
     return Outlet("--kernbench-json", form, check_file("--kernbench-json", Path(name)))
+
+
+def outlets(reports: Sequence[str], figures: Sequence[str]) -> tuple[Outlet, ...]:
+    """Return all that the options ask for, each once; UsageError where two of them are to be one file."""
+    found = dict.fromkeys([*map(report_outlet, reports), *map(json_outlet, figures)])
+    files: dict[Path, Outlet] = {}
+    for each in found:
+        first = each if each.file is None else files.setdefault(each.file, each)
+        if first is not each:
+            raise UsageError(
+                f"{each.option} {str(each.file)!r} must be a file of its own, and {first.option} writes "
+                f"{first.form} into it; give another one."
+            )
+    return tuple(found)

@@ -26,13 +26,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kernbench-update", action="store_true", help="Write the goldens of the tests that run anew.")
     group.addoption(
         "--kernbench-report",
+        action="append",
         metavar="md[=FILE]",
-        help="Print a table of budgets, or write it into a file; what $GITHUB_STEP_SUMMARY names is appended to.",
+        help="Print a table of budgets, or write it into a file; what $GITHUB_STEP_SUMMARY names is appended to. "
+        "Repeatable.",
     )
     group.addoption(
         "--kernbench-json",
+        action="append",
         metavar="[FORM=]FILE",
-        help="Write figures for a dashboard: as customSmallerIsBetter of github-action-benchmark, or pytest-benchmark.",
+        help="Write figures for a dashboard: as customSmallerIsBetter of github-action-benchmark, or pytest-benchmark. "
+        "Repeatable.",
     )
 
 

@@ -164,11 +164,9 @@ def _outlets(config: pytest.Config) -> tuple[Outlet, ...]:
     report, figures = config.getoption("kernbench_report"), config.getoption("kernbench_json")
     if report is None and figures is None:
         return ()
-    from kernbench_core.testing.budgets.outlets import json_outlet, report_outlet
+    from kernbench_core.testing.budgets.outlets import outlets
 
     try:
-        found = (report_outlet(report), json_outlet(figures))
+        return outlets(report or (), figures or ())
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
-    return tuple(each for each in found if each is not None)
-

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.testing.budgets.outlets import Outlet, json_outlet, report_outlet
+from kernbench_core.testing.budgets.outlets import Outlet, json_outlet, outlets, report_outlet
 
 
 def test_what_options_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that GitHub shows is appended to, however it is spelt; nothing is asked for by nothing."""
+    """A file that GitHub shows is appended to, however it is spelt."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path)
     summary = {"GITHUB_STEP_SUMMARY": str(tmp_path / "link" / "summary.md")}
-    assert report_outlet(None) is None
-    assert json_outlet(None) is None
     assert report_outlet("md") == Outlet("--kernbench-report", "md")
     assert report_outlet("md=a/r.md", {}) == Outlet("--kernbench-report", "md", tmp_path / "a" / "r.md")
     assert report_outlet("md=r.md", summary) == Outlet("--kernbench-report", "md", tmp_path / "r.md")
@@ -27,6 +25,22 @@ def test_what_options_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert json_outlet("a.json") == Outlet("--kernbench-json", "customSmallerIsBetter", tmp_path / "a.json")
     assert json_outlet("./a=b.json") == Outlet("--kernbench-json", "customSmallerIsBetter", tmp_path / "a=b.json")
     assert json_outlet("pytest-benchmark=a.json") == Outlet("--kernbench-json", "pytest-benchmark", tmp_path / "a.json")
+
+
+def test_options_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each asks for something more; two forms in one file would leave the later one only."""
+    monkeypatch.chdir(tmp_path)
+    forms = ["a.json", "pytest-benchmark=b.json"]
+    assert outlets([], []) == ()
+    assert outlets(["md", "md=r.md", "md"], forms) == (
+        report_outlet("md"), report_outlet("md=r.md"), *map(json_outlet, forms),
+    )  # fmt: skip
+    with pytest.raises(UsageError) as caught:
+        outlets([], ["a.json", "pytest-benchmark=./a.json"])
+    assert str(caught.value) == (
+        f"--kernbench-json {str(tmp_path / 'a.json')!r} must be a file of its own, and --kernbench-json writes "
+        "customSmallerIsBetter into it; give another one."
+    )
 
 
 REPORT = "--kernbench-report must be md or md=FILE, not "

@@ -245,12 +245,14 @@ def test_wherever_pytest_is_called_paths_lead_to_the_files(inner: Inner, monkeyp
 def test_reports_are_printed_or_written(inner: Inner) -> None:
     """When all tests are over; one that cannot be written then is told, and fails the session."""
     inner.write(BENCH, BUDGETS)
-    found = inner.run("--kernbench-report", "md", "--kernbench-json", "out/figures.json")
+    forms = ("--kernbench-json", "out/figures.json", "--kernbench-json", "pytest-benchmark=out/times.json")
+    found = inner.run("--kernbench-report", "md", *forms)
     table = section(found)
     said = "Figures: 12, beyond their budgets: 4. Runs: 4, otherwise than their goldens: 0."
     assert table[:3] == ["### kernbench", "", said]
     assert "| `test_k.py::test_beyond (run 1)` | `ops` | 2 | from 3 to 4 **beyond** |  |  |" in table
     written = json.loads((inner.folder / "out" / "figures.json").read_text())
+    assert {each["fullname"] for each in json.loads((inner.folder / "out" / "times.json").read_text())["benchmarks"]}
     assert written[0] == {
         "name": "test_k.py::test_beyond (run 1) time_ns", "unit": "ns", "value": 575.5334625244141,
         "extra": "bench on a mapping\nbudget: at most 100 ns",
