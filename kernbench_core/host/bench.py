@@ -151,7 +151,10 @@ def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Re
     Raise UsageError when there is no such bench, and KernelError when its file cannot be executed.
     """
     if callable(bench):
-        return describe_bench(bench.__name__, bench)
+        name = getattr(bench, "__name__", None)
+        if name is None:  # a partial, or an object that can be called: a manifest could not name it
+            raise UsageError(f"bench must be a function, not {brief(bench)}; write a function that calls it.")
+        return describe_bench(name, bench)
     sources = sources_of(bench)
     if sources is not None:
         return describe_bench(sources.title, function_of(sources), sources)

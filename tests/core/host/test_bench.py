@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from enum import IntEnum, StrEnum
@@ -250,6 +251,10 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
     found = (filed.name, filed.sentence, filed.registered, filed.sources.given)
     assert found == ("mine_bench", "Do mine.", False, file)
     assert open_bench(sample, NOBODY).name == "sample"
+    with pytest.raises(UsageError) as caught:
+        open_bench(functools.partial(sample, n=3), NOBODY)
+    start, end = "bench must be a function, not functools.partial(<function sample", "; write a function that calls it."
+    assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
 def test_a_file_has_several_benches(tmp_path: Path) -> None:
