@@ -16,6 +16,7 @@ import pathlib
 import random
 import re
 import struct
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -194,7 +195,8 @@ class Digester:
         elif isinstance(value, np.generic) or kind in (np.ndarray, np.memmap):
             if value.dtype.hasobject:
                 raise self._refused("is an array of objects")
-            self._tag("array", kind.__name__, value.dtype, value.shape)
+            order = value.strides if isinstance(value, np.ndarray) and not value.flags.c_contiguous else ""
+            self._tag("array", kind.__name__, value.dtype, value.shape, order)
             self._hash.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
         elif isinstance(value, np.ma.MaskedArray):
             self._tag("masked")
@@ -250,10 +252,15 @@ class Digester:
                 if isinstance(names[name], types.ModuleType):
                     self._attributes(names[name], facts)
         for name in facts.imports:
-            self._tag("import", name, *self._origins.imported(name, str(names.get("__package__") or "")))
+            package = str(names.get("__package__") or "")
+            self._tag("import", name, *self._origins.imported(name, package))
+            for loaded in filter(None, map(sys.modules.get, {name: 0, f"{package}.{name}": 0})):
+                self._attributes(loaded, facts)
 
     def _attributes(self, module: types.ModuleType, facts: CodeFacts) -> None:
-        """Take in what code may name of a module that is nobody else's."""
+        """Take in what code may name of a module that is nobody else's, as it is in memory."""
+        if module is sys and "modules" in facts.names:
+            raise self._refused("names sys.modules, and so may name anything else")
         if self._origins.known(module.__name__, vars(module)) is not None:
             return
         for name in facts.names:

@@ -123,7 +123,9 @@ def ten(held: Any = 10) -> Any:
 
 DIFFERENT: list[Callable[[], object]] = [
     lambda: np.arange(6, dtype="i4"), lambda: np.arange(6, dtype="f4"), lambda: np.arange(6, dtype="i4").reshape(2, 3),
-    lambda: np.array([0, 1, 2, 3, 4, 6], "i4"), lambda: np.arange(6, dtype=">i4"), lambda: np.float32(1),
+    lambda: np.arange(6, dtype="i4").reshape(2, 3, order="F").copy("F"),
+    lambda: np.array([[0, 2, 4], [1, 3, 5]], "i4"), lambda: np.array([0, 1, 2, 3, 4, 6], "i4"),
+    lambda: np.arange(6, dtype=">i4"), lambda: np.float32(1),
     lambda: np.float64(1), lambda: np.array(1.0), lambda: np.ones(2, ml_dtypes.bfloat16),
     lambda: np.ones(2, ml_dtypes.bfloat16).view("V2"), lambda: np.ones(2, ml_dtypes.bfloat16).view("f2"),
     lambda: np.ones(4, ml_dtypes.float8_e4m3fn), lambda: np.ones(4, ml_dtypes.float8_e5m2),
@@ -250,6 +252,25 @@ def test_a_change_in_memory_alone_counts(digest: Callable[[object], str], folder
     assert digest(bench) != before
 
 
+@pytest.mark.parametrize(
+    ("imports", "used"),
+    [("import laboratory", "laboratory.SCALE"), ("from laboratory import SCALE as it", "it")],
+)
+def test_a_change_in_memory_counts_of_what_is_imported_when_it_runs(
+    digest: Callable[[object], str], monkeypatch: pytest.MonkeyPatch, imports: str, used: str
+) -> None:
+    """As that of what is imported before: a notebook's own module, `__main__`, has no file at all."""
+    monkeypatch.setitem(sys.modules, "laboratory", laboratory := ModuleType("laboratory"))
+    laboratory.SCALE, laboratory.OTHER = 1, 1  # type: ignore[attr-defined]
+    names: dict[str, Any] = {}
+    exec(f"def bench():\n    {imports}\n    return {used}", names)
+    before = digest(names["bench"])
+    laboratory.OTHER = 2  # type: ignore[attr-defined]
+    assert digest(names["bench"]) == before
+    laboratory.SCALE = 2  # type: ignore[attr-defined]
+    assert digest(names["bench"]) != before
+
+
 def test_shared_and_circular_values_have_digests(digest: Callable[[object], str]) -> None:
     circle: list[Any] = [1]
     circle.append(circle)
@@ -274,6 +295,7 @@ def test_shared_and_circular_values_have_digests(digest: Callable[[object], str]
         (lambda: np.array([1, "a"], object), "the bench is an array of objects"),
         (lambda: Plain(iter([1])), "the bench.held is a builtins.list_iterator"),
         (lambda: (each for each in "a"), "the bench is a builtins.generator"),
+        (lambda: lambda: sys.modules["__main__"], "the bench names sys.modules, and so may name anything else"),
     ],
 )
 def test_what_has_no_digest_is_named(digest: Callable[[object], str], thing: Callable[[], object], told: str) -> None:
