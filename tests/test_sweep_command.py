@@ -381,21 +381,25 @@ def test_what_runs_warn_of_is_told_once(plugins: Plugins) -> None:
 
 
 def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugins: Plugins) -> None:
-    """Bench, machine, what that is based on, arrays and functions; files of the packages are known by these."""
+    """Bench, machine, what that is based on, arrays and functions, with own modules; packages are known by their names."""
     plan = SweepPlan(
         bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"), params={"a": str(tmp_path / "x.npy")},
         axes=(axis_of("topology", TOPOLOGY, ["tiny", str(tmp_path / "mine.yaml")]),
               axis_of("b", PARAM, [str(tmp_path / "y.npy"), "none", "not.there", 3])),
     )  # fmt: skip
-    for name in ("own.py", "area.py", "x.npy", "y.npy", "z.npy"):
+    for name in ("x.npy", "y.npy", "z.npy", "unused.py"):
         (tmp_path / name).write_text(name)
+    (tmp_path / "sub").mkdir()
+    texts = {"own.py": "import near", "near.py": "from sub import deep", "sub/deep.py": "", "area.py": "import rates"}
+    for name, text in (texts | {"rates.py": "import json"}).items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "mine.yaml").write_text("base: base.yaml")
     (tmp_path / "base.yaml").write_text("base: tiny")
     found = digests_of(plan, plugins)
     own = {name: digest for name, digest in found.items() if name.startswith(str(tmp_path))}
     assert own == {
         str(tmp_path / name): hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-        for name in ("own.py", "area.py", "x.npy", "y.npy", "mine.yaml", "base.yaml")
+        for name in (*texts, "rates.py", "x.npy", "y.npy", "mine.yaml", "base.yaml")
     }
     others = found.keys() - own.keys()
     assert others >= {"kernbench_core", "kernbench_builtin", "kernbench_ccl"}

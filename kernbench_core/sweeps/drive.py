@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kernbench_core.errors import KernbenchError
-from kernbench_core.host.sources import file_and_function
+from kernbench_core.host.sources import file_and_function, read_sources
 from kernbench_core.process.whole_files import is_file
 from kernbench_core.sweeps.axes import PARAM, TOPOLOGY
 from kernbench_core.sweeps.evaluate import job_of
@@ -102,8 +102,9 @@ def is_failed(record: Mapping[str, Any]) -> bool:
 def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
     """Return the SHA-256, in hex, of each file that a plan names and that is there, and of each package that computes.
 
-    Those are the bench, machines with the files that they are based on, and what parameters name as files. Of a package
-    whose files are changed while this process goes on, there is none.
+    Those are the bench and the file of figures with their own modules, machines with the files that they are based on,
+    and what parameters and arguments name as files. Of a package whose files are changed while this process goes on,
+    there is none.
     """
     from kernbench_core.cache import Cache, NotCacheable, computing_code
 
@@ -121,9 +122,10 @@ def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
     from kernbench_core.runs.bench_run import configure
     from kernbench_core.runs.preset_files import PresetFiles
 
-    bench = file_and_function(plan.bench.removeprefix(TRITON))
-    names = [plan.components, plan.figures, None if bench is None else bench[0]]
-    yield from map(Path, filter(None, names))
+    for named in filter(None, (plan.bench.removeprefix(TRITON), plan.figures)):
+        yield from _with_own_modules(named)
+    if plan.components is not None:
+        yield Path(plan.components)
     presets = PresetFiles(plugins.topologies)
     shipped = {presets[name].parent for name in presets}
     machines = plan.axis(TOPOLOGY)
@@ -132,6 +134,13 @@ def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
             sources = map(Path, configure(plugins, topology).sources)
             yield from (path for path in sources if path.parent not in shipped)
     varied = (value for axis in plan.axes if axis.target == PARAM for value in axis.values)
-    for value in (*plan.params.values(), *varied):
+    for value in (*plan.params.values(), *plan.arguments, *varied):
         if isinstance(value, str) and Path(value).suffix:
             yield Path(value)
+
+
+def _with_own_modules(named: str) -> Iterator[Path]:
+    """Yield a file of Python, as it is named, and the modules that it imports from its own folder."""
+    file = file_and_function(named)
+    if file is not None and is_file(Path(file[0])):
+        yield from (Path(file[0]).parent / name for name in read_sources(Path(file[0])).files)
