@@ -21,13 +21,18 @@ from attrs import field, frozen
 
 from kernbench_core.errors import UsageError
 from kernbench_core.package import __version__
-from kernbench_core.sweeps.evaluate import POINT_SCHEMA
+from kernbench_core.sweeps.evaluate import POINT_SCHEMA, STATUSES
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.results import FULL, SweepResult
 from kernbench_core.wording import brief, schema_hint
 
 SWEEP_SCHEMA: Final = "kernbench.sweep/1"
 _PLAN, _POINTS, _LOCK = "sweep.json", "points", "sweep.lock"
+_ELSEWHERE: Final = "give another folder, and the cache serves what is the same"
+#: What every record has, and of which type.
+_FORM: Final = {
+    "index": int, "values": dict, "status": str, "figures": dict, "objectives": dict, "error": (dict, type(None)),
+}  # fmt: skip
 #: The end of names that nobody else gives a file.
 _TEMPORARY = ".kernbench-tmp"
 
@@ -188,6 +193,11 @@ def _check_free(path: Path) -> None:
                 f"-o must name a new folder, an empty one, or that of a sweep, not {str(path)!r}, which holds "
                 f"{sorted(others)[0]!r}; give another name."
             )
+        if any((path / _POINTS).glob("*.json")):
+            raise UsageError(
+                f"-o must not name a folder with points and without {_PLAN!r}, as {str(path)!r}: nothing says what "
+                f"they are of; {_ELSEWHERE}."
+            )
 
 
 def _read_head(path: Path) -> dict[str, Any]:
@@ -198,7 +208,7 @@ def _read_head(path: Path) -> dict[str, Any]:
         head: Any = json.loads((path / _PLAN).read_text(encoding="utf-8"))
         schema, version = head["schema"], head["version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError(f"{str(path / _PLAN)!r} must be as a sweep wrote it, and is damaged; remove it.") from None
+        raise UsageError(f"{str(path / _PLAN)!r} must be as a sweep wrote it, and is damaged; {_ELSEWHERE}.") from None
     if schema != SWEEP_SCHEMA:
         todo = schema_hint(schema, SWEEP_SCHEMA, "give another folder")
         raise UsageError(f"{str(path / _PLAN)!r} must have the schema {SWEEP_SCHEMA!r}, not {brief(schema)}; {todo}.")
@@ -239,6 +249,9 @@ def _read_records(path: Path) -> Iterator[dict[str, Any]]:
                     f"{str(file)!r} must have the schema {POINT_SCHEMA!r} and the name of its key, not "
                     f"{brief(record['schema'])}; {schema_hint(record['schema'], POINT_SCHEMA, 'remove it')}."
                 )
+            wrong = [name for name, kind in _FORM.items() if not isinstance(record[name], kind)]  # type: ignore[arg-type]
+            if wrong or record["status"] not in STATUSES:
+                raise ValueError(wrong)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(f"{str(file)!r} must be as a sweep wrote it, and is damaged; remove it.") from None
         yield record

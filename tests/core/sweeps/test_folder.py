@@ -112,7 +112,10 @@ def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
     head.write_text(whole[:40])
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
         pass
-    assert str(caught.value) == f"{str(head)!r} must be as a sweep wrote it, and is damaged; remove it."
+    assert str(caught.value) == (
+        f"{str(head)!r} must be as a sweep wrote it, and is damaged; give another folder, and the cache serves what is "
+        "the same."
+    )
     head.write_text(whole)
     (point,) = (tmp_path / "points").iterdir()
     for text, told in (
@@ -128,6 +131,20 @@ def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
         read_sweep(tmp_path / "points")
     assert str(caught.value) == (
         f"{str(tmp_path / 'points')!r} must be the folder of a sweep, which has a file 'sweep.json'."
+    )
+
+
+def test_points_of_nobody_knows_what_are_not_gone_on_with(tmp_path: Path) -> None:
+    """Without the plan nothing tells of which bench and models they are; an empty folder of points is free."""
+    (tmp_path / "points").mkdir()
+    with open_sweep(tmp_path, PLAN) as folder:
+        folder.put(*(blank_record(job_of(PLAN, point)) for point in points_of(PLAN)))
+    (tmp_path / "sweep.json").unlink()
+    with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
+        pass
+    assert str(caught.value) == (
+        f"-o must not name a folder with points and without 'sweep.json', as {str(tmp_path)!r}: nothing says what they "
+        "are of; give another folder, and the cache serves what is the same."
     )
 
 

@@ -240,7 +240,11 @@ def test_a_folder_is_read_into_the_same_page(tmp_path: Path) -> None:
     assert {record["index"] for record in front_of(sweep)} == {row["index"] for row in sweep.best}
 
 
-@pytest.mark.parametrize("damage", [{"status": 3}, {"values": [1]}, {"objectives": 5}, {"index": None}])
+@pytest.mark.parametrize(
+    "damage",
+    [{"status": 3}, {"status": "odd"}, {"figures": []}, {"error": "e"}, {"values": [1]}, {"objectives": 5},
+     {"index": None}],
+)  # fmt: skip
 def test_a_damaged_record_is_a_sentence(tmp_path: Path, damage: dict[str, Any]) -> None:
     """Not an error of ours, whatever it is that is wrong with it."""
     record = swept(plan(), [{"time": 1.0, "gain": 2.0}]).records[0]
@@ -248,10 +252,8 @@ def test_a_damaged_record_is_a_sentence(tmp_path: Path, damage: dict[str, Any]) 
     (folder / "points" / f"{record['key']}.json").write_text(json.dumps({**record, **damage}))
     with pytest.raises(UsageError) as caught:
         read_sweep_page(folder, "s/", plugins())
-    assert str(caught.value) == (
-        f"the sweep in {str(folder)!r} must be as `kernbench sweep` wrote it, and its plan or a record is damaged or "
-        "was changed; begin it again in another folder, and the cache serves what is the same."
-    )
+    point = folder / "points" / f"{record['key']}.json"
+    assert str(caught.value) == f"{str(point)!r} must be as a sweep wrote it, and is damaged; remove it."
 
 
 def test_what_was_screened_is_the_best_of_nothing() -> None:
