@@ -17,8 +17,8 @@ SUFFIX: Final = ".json"
 #: Stands before the name of one of several goldens of a test, and before the digest of a test that has no plain name.
 NAMED, DIGESTED = "@", "~"
 _LONGEST = 120
-#: What becomes a file name without loss: classes and a function, and an id in lower case.
-_PLAIN = re.compile(r"[\w.]+(?:::\w+)*(?:\[[a-z0-9_.-]+\])?", re.ASCII)
+#: What becomes a file name without loss: classes and a function, and an id in lower case; its last dots are not kept.
+_PLAIN = re.compile(r"[\w.]+(?:::\w+)*(?:\[[a-z0-9_.-]*[a-z0-9_]\])?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}")
 
 

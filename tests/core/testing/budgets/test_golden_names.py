@@ -13,7 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.testing.budgets.golden_names import case_of, folder_of, golden_name, owner_of
 
 FUNCTIONS = st.sampled_from(["test_a", "test_ab", "TestA::test_a", "TestA::TestB::test_a", "pkg.mod.function"])
-IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.text("a.-[]", max_size=3)
 CASES = st.one_of(FUNCTIONS, st.builds("{}[{}]".format, FUNCTIONS, IDS))
 
 
@@ -25,6 +25,7 @@ CASES = st.one_of(FUNCTIONS, st.builds("{}[{}]".format, FUNCTIONS, IDS))
         ("test_rows[64-f16]", None, "test_rows-64-f16.json"),
         ("test_rows[64-f16]", "second", "test_rows-64-f16@second.json"),
         ("test_rows[F16]", None, "test_rows-F16~1f120261ca5a.json"),
+        ("test_rows[64-]", None, "test_rows-64~9630061c42c6.json"),
         ("test_rows[]", None, "test_rows~158037fd55df.json"),
         ("test_rows[../../etc/passwd]", None, "test_rows-..-..-etc-passwd~031307722270.json"),
         (f"test_rows[{'x' * 300}]", None, f"test_rows-{'x' * 97}~15ce7c9618e4.json"),
