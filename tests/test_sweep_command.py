@@ -381,7 +381,7 @@ def test_what_runs_warn_of_is_told_once(plugins: Plugins) -> None:
 
 
 def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugins: Plugins) -> None:
-    """Bench, machine, what that is based on, arrays and functions, with own modules; packages are known by their names."""
+    """Bench, machine, what that is based on, arrays, functions, with own modules; packages are known by names."""
     plan = SweepPlan(
         bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"), params={"a": str(tmp_path / "x.npy")},
         axes=(axis_of("topology", TOPOLOGY, ["tiny", str(tmp_path / "mine.yaml")]),
