@@ -16,6 +16,10 @@ from kernbench_core.comparison.moved_rows import RATES, ChangedInput, Moved, Mov
 
 SCHEMA: Final = "kernbench.diff/1"
 
+_NO_CAUSE: Final = (
+    "Nothing that both runs name is otherwise: the bench reads something else, or code of kernbench itself changed."
+)
+
 
 @attrs.frozen(repr=False)
 class RunComparison:
@@ -102,14 +106,12 @@ def compare(before: RunFigures, after: RunFigures) -> RunComparison:
     for sort in COLUMNS:
         if sort in before.tables and sort in after.tables:
             rows += _ranked(_of_sort(sort, before, after))
+    causes = tuple(_causes(before, after))
+    notes = list(_notes(before, after))
+    if rows and not causes and not (before.interrupted or after.interrupted):
+        notes.append(_NO_CAUSE)
     return RunComparison(
-        before,
-        after,
-        tuple(rows),
-        tuple(_causes(before, after)),
-        tuple(_sources(before, after)),
-        dict(_unknown(before, after)),
-        tuple(_notes(before, after)),
+        before, after, tuple(rows), causes, tuple(_sources(before, after)), dict(_unknown(before, after)), tuple(notes)
     )
 
 
