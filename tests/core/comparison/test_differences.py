@@ -68,7 +68,8 @@ def test_a_link_of_another_latency_is_told_first() -> None:
     assert (first.figure, first.before, first.after, first.change) == ("latency_ns", 5.0, 6.0, 1.0)
     assert [each.figure for each in second.moved] == ["waited_ns", "busy_ns", "bytes", "deliveries"]
     assert found.lines()[:-2] == [
-        "Nothing that both runs name is otherwise: the bench reads something else, or code of kernbench itself changed.",
+        "Nothing that both runs name is otherwise: the bench reads something else, "
+        "or code of kernbench itself changed.",
         "total time 100 ns, the same",
         "",
         "links, 2 moved",
