@@ -166,11 +166,12 @@ _REFUSED: Final = {
     "os.posix_spawn": "ran another program", "os.exec": "ran another program", "builtins.input": "asked for input",
 }  # fmt: skip
 _LISTS: Final = ("os.listdir", "os.scandir")
+_NOTED: Final = frozenset({"open", *_LISTS, *_REFUSED})
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
     """Have whoever watches this thread take note of what Python says that its code is about to do."""
-    if not _WATCHING or not (event == "open" or event in _LISTS or event in _REFUSED):
+    if event not in _NOTED or not _WATCHING:  # Python tells of much else, often
         return
     watching = _WATCHING.get(threading.get_ident())
     frame = sys._getframe(1)
