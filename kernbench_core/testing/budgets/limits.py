@@ -105,7 +105,9 @@ def exact(value: float, apart: float = 0.0) -> str:
         return f"{value:,.0f}"
     needed = [2 - math.floor(math.log10(abs(each))) for each in (value, apart) if each]
     digits = max(3 if abs(value) >= 1 else 0, *needed)
-    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") if digits < 12 else f"{value:.3g}"
+    if digits < 12:
+        return f"{value:,.{digits}f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if abs(value) >= 1 else f"{value:.3g}"
 
 
 def change(before: float, now: float, unit: str) -> str:

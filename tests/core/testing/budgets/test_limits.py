@@ -113,6 +113,7 @@ def test_a_name_that_is_like_no_figure_is_told_some() -> None:
 
 
 def test_numbers_in_words() -> None:
+    assert (exact(4067.9358978271484, 4.5e-13), exact(4.5e-13)) == ("4,067.9358978271484", "4.5e-13")
     assert [exact(value) for value in (0, 7.0, 1234567, 1234.5678, 0.00012345, -2.5)] == [
         "0", "7", "1,234,567", "1,234.568", "0.000123", "-2.5",
     ]  # fmt: skip
