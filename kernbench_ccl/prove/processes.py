@@ -52,6 +52,7 @@ def process_pool(workers: int, limit_s: float | None = None) -> Iterator[Process
                 watch.over.set()
             reader.close()
             writer.close()
+            manager = getattr(pool, "_executor_manager_thread", None)
             pool.shutdown(wait=False, cancel_futures=True)
             started = [child for child in multiprocessing.active_children() if child not in before]
             for child in started:
@@ -61,6 +62,8 @@ def process_pool(workers: int, limit_s: float | None = None) -> Iterator[Process
                 if child.is_alive():
                     child.kill()
                     child.join()
+            if manager is not None:  # the interpreter's end would write to the pipe that it is closing
+                manager.join(_PATIENCE_S)
 
 
 class _Watch:

@@ -10,8 +10,9 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import wait
+from concurrent.futures import process, wait
 from multiprocessing import resource_tracker
 from pathlib import Path
 
@@ -68,6 +69,21 @@ def test_processes_have_ended_behind_the_block_and_their_time_is_counted() -> No
         with pytest.raises(ProcessLookupError):
             os.kill(child.pid, 0)
     assert children_cpu_s() - before >= 0.3
+
+
+def test_the_thread_of_the_pool_has_ended_behind_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: the end of the interpreter would write to the pipe that it is closing, and fail."""
+    before = set(threading.enumerate())
+    usual = process._ExecutorManagerThread.join_executor_internals
+
+    def late(thread: threading.Thread) -> None:
+        time.sleep(0.3)
+        usual(thread)
+
+    monkeypatch.setattr(process._ExecutorManagerThread, "join_executor_internals", late)
+    with process_pool(1) as pool:
+        assert pool.submit(int, "7").result() == 7
+    assert set(threading.enumerate()) <= before
 
 
 def own_pid(seconds: float) -> int:
