@@ -226,6 +226,27 @@ def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
 
 
+@pytest.mark.parametrize(
+    ("bench", "grid", "told"),
+    [
+        ("gemm", "4", "--grid is that of a kernel that is run alone, and 'gemm' is a bench; drop it."),
+        ("made.py:kernel", "cdiv(N, n)", "--grid cdiv(N, n) must be made of parameters of kernel 'made:kernel', which "
+         "are x, n, not of 'N'; correct the name."),
+    ],
+)  # fmt: skip
+def test_an_option_that_no_point_can_have_is_told_once(
+    tmp_path: Path, bench: str, grid: str, told: str, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything runs, and not by each point."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.py").write_text(BENCH)
+    params = {"M": [64, 128]} if bench == "gemm" else {"x": "zeros:f32:64", "n": [4, 8]}
+    with pytest.raises(ConfigError) as caught:
+        kb.sweep(bench, "tiny", params, grid=grid, out=tmp_path / "s", plugins=plugins)
+    assert caught.value.problems == (told,)
+    assert not (tmp_path / "s").exists()
+
+
 def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(
     tmp_path: Path,
     inside: Run,  # noqa: F811

@@ -92,7 +92,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     _check_outputs(call, out, None if trace is None else trace.path)
     with wall.spent_on("opening the bench"):
         bench = open_program(call.bench, plugins.benches)
-    call = _for_bench(call, bench)
+    call = for_bench(call, bench)
     given = dict(call.params or {})
     values = bench.values(given, here)
     if out is not None:
@@ -120,7 +120,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     return request
 
 
-def _for_bench(call: RunCall, bench: Bench) -> RunCall:
+def for_bench(call: RunCall, bench: Bench) -> RunCall:
     """Return the options of a run with the defaults of its bench; UsageError for a grid of what has none."""
     if bench.program is None:
         if call.grid is not None:

@@ -76,7 +76,7 @@ class PlanCheck:
         A value is tried where points first have it, with each machine, and where they last have it; it is refused for
         what is wrong at all of these. What is wrong of a combination only is the error of its points.
         """
-        problems: list[str] = list(script_problems(self.plan) if self.plan.is_script else ())
+        problems: list[str] = list(script_problems(self.plan) if self.plan.is_script else self._option_problems())
         usable = [point for point in points if self._opens(self._topology(point), problems)]
         if not usable:
             return list(dict.fromkeys(problems))
@@ -94,6 +94,17 @@ class PlanCheck:
                 elif axis.range is not None or not self.plan.is_grid:  # constraints leave others out
                     problems += self._everywhere([{**point, axis.name: value} for point in anywhere])
         return list(dict.fromkeys(problems))
+
+    def _option_problems(self) -> list[str]:
+        """Return what is wrong with the options of all runs, beside this bench."""
+        from kernbench_core.runs.options import RunCall
+        from kernbench_core.runs.request import for_bench
+
+        problems: list[str] = []
+        with _noted(problems):
+            if self.bench is not None:
+                for_bench(RunCall(self.plan.bench, **self.plan.options), self.bench)
+        return problems
 
     def _topology(self, point: _Values) -> str:
         return str(point.get(TOPOLOGY, self.plan.topology))
