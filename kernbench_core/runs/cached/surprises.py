@@ -160,10 +160,12 @@ def _is_own(frame: FrameType | None) -> bool:
 _WATCHING: dict[int, list[Surprises]] = {}
 _LOCK: Final = threading.Lock()
 _GET: Final = os._Environ.__getitem__
+_START: Final = threading.Thread.start
 #: Events of Python's audit by which a program learns what no key covers, with what it did then.
 _REFUSED: Final = {
     "subprocess.Popen": "ran another program", "os.system": "ran another program",
     "os.posix_spawn": "ran another program", "os.exec": "ran another program", "builtins.input": "asked for input",
+    "os.fork": "went on in another process",
 }  # fmt: skip
 _LISTS: Final = ("os.listdir", "os.scandir")
 _NOTED: Final = frozenset({"open", *_LISTS, *_REFUSED})
@@ -201,11 +203,20 @@ def _get(environment: Any, key: Any) -> Any:
     return _GET(environment, key)
 
 
+def _start(thread: threading.Thread) -> None:
+    """Start a thread; whoever watches this one does not see what the other does."""
+    watching = _WATCHING.get(threading.get_ident())
+    if watching and _is_own(sys._getframe(1)):
+        for each in watching:
+            each.refused("went on in another thread")
+    _START(thread)
+
+
 def _begin(watcher: Surprises) -> None:
     _audited()
     with _LOCK:
         _WATCHING.setdefault(threading.get_ident(), []).append(watcher)
-        _put(_get)
+        _put(_get, _start)
 
 
 def _end(watcher: Surprises) -> None:
@@ -217,12 +228,14 @@ def _end(watcher: Surprises) -> None:
         if not watching:
             _WATCHING.pop(thread, None)
         if not _WATCHING:
-            _put(_GET)
+            _put(_GET, _START)
 
 
-def _put(gets: Any) -> None:
-    kind: Any = os._Environ
-    kind.__getitem__ = gets
+def _put(gets: Any, starts: Any) -> None:
+    environment: Any = os._Environ
+    environment.__getitem__ = gets
+    thread: Any = threading.Thread
+    thread.start = starts
 
 
 def _random() -> int:

@@ -35,7 +35,7 @@ from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
 from tests.conftest import SOURCE_TREE
 
-_GET = os._Environ.__getitem__
+_GET, _START = os._Environ.__getitem__, threading.Thread.start
 
 BENCH = '''
 """A bench in a file, with a module beside it and one elsewhere."""
@@ -333,7 +333,7 @@ def test_what_a_bench_opens_and_asks_the_environment_is_looked_at(
     assert [seen for seen, _, _ in found] == [10.0, 12.0, 16.0, 19.0, 26.0, 27.0, 32.0, 32.0, 32.0]
     assert [first for _, first, _ in found] == [False] * 7 + [True] * 2
     assert all(again for _, _, again in found)
-    assert os._Environ.__getitem__ is _GET
+    assert os._Environ.__getitem__ is _GET and threading.Thread.start is _START
 
 
 def test_a_file_that_a_bench_reads_and_then_changes_is_read_anew(
@@ -381,7 +381,7 @@ def test_threads_and_runs_within_runs_do_not_mix_what_they_read(
     (folder / "keyed.py").read_text()
     over.set()
     thread.join()
-    assert os._Environ.__getitem__ is _GET
+    assert os._Environ.__getitem__ is _GET and threading.Thread.start is _START
     one = hashlib.sha256(b"1").hexdigest()
     assert inner.reads == {"$KEYED": one}
     machine = hashlib.sha256((folder / "machine.yaml").read_bytes()).hexdigest()
@@ -440,8 +440,9 @@ def test_whichever_way_a_program_reads_it_is_looked_at(folder: Path, monkeypatch
         (lambda: subprocess.run([sys.executable, "-c", ""], check=True), "ran another program"),
         (lambda: os.system("true"), "ran another program"),
         (lambda: input(), "asked for input"),
+        (lambda: threading.Thread(target=Path.cwd).start(), "went on in another thread"),
     ],
-    ids=["subprocess", "system", "input"],
+    ids=["subprocess", "system", "input", "thread"],
 )
 def test_what_another_program_or_somebody_tells_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, learn: Any, did: str
