@@ -92,6 +92,9 @@ class _Tuning:
         from kernbench_ccl.measure.machine_tuner import MachineTuner
         from kernbench_core.process import check_file, write_text
 
+        csv = self.options["nccl_csv"]
+        if csv is not None and Path(csv).resolve() == self.output.resolve():
+            raise UsageError(f"option --nccl-csv must be another file than the table, {str(self.output)!r}; give two.")
         cells = self._cells()
         table = self._begun(cells)
         for what, path in (("table", self.output), ("CSV file", self.options["nccl_csv"])):

@@ -60,6 +60,13 @@ def test_the_table_has_the_time_of_every_algorithm_as_it_is_measured(tuned: Path
             assert row.out_of_place.time_ns == ns
 
 
+def test_the_table_and_its_csv_are_two_files(tmp_path: Path, call: Call) -> None:
+    """The second would be written over the first, and the measurements lost."""
+    code, out, err = call(tmp_path, "tune", *SMALL, "--collective", "gather", "-o", "t", "--nccl-csv", "./t")
+    assert (code, out) == (2, "")
+    assert err == "error: option --nccl-csv must be another file than the table, 't'; give two.\n"
+
+
 def test_auto_goes_by_the_table_and_says_so(tuned: Path, call: Call) -> None:
     """By --tuning and by ccl.yaml, whose path is seen from that file; the fastest of the table is taken."""
     rows = json.loads((tuned / "t.json").read_text())["entries"][0]["times"]
