@@ -139,7 +139,8 @@ class Chooser:
         """Return what `auto` is for a size."""
         able, network = self.able(), self._machine.network
         call = (self._question.collective, network.world, nbytes)
-        chosen = choose_auto(self._config.auto, self._place, call, tuple(able), lambda: self.trials)
+        usual = all(choice.settings.is_usual for choice in able.values())
+        chosen = choose_auto(self._config.auto, self._place, call, tuple(able), lambda: self.trials, usual=usual)
         assert chosen is not None, "able is never empty"
         if chosen.unused is not None and chosen.unused not in self.warnings:
             self.warnings.append(chosen.unused)

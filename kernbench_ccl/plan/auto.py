@@ -1,6 +1,6 @@
 """Which algorithm `auto` is: by a table of this machine, the package's own table, short simulations, a rule.
 
-The first of these that holds counts: the package's table where links and ranks are those that it was measured with.
+The first of these that holds counts: the package's table where links, ranks and settings are as it was measured with.
 Where no table holds, closed forms say which algorithms to try and simulations of these which is the fastest. Where
 nothing may be simulated, or nobody knows the size, the nearest measurement counts, and at last a rule.
 """
@@ -72,11 +72,14 @@ def choose_auto(
     call: tuple[str, int, int],
     able: Sequence[str],
     times: Callable[[], TrialTimes] | None,
+    *,
+    usual: bool = True,
 ) -> AutoChoice | None:
     """Choose one of `able`, registered names of algorithms that do the call: (collective, ranks, bytes).
 
     Bytes are as nccl-tests counts them, 0 where each rank knows its own only. `times` gives the times of simulations,
-    None where there are none. None where nobody is able.
+    None where there are none. `usual` says that all of them have the settings which the package's table was measured
+    with. None where nobody is able.
     """
     collective, world, nbytes = call
     if len(able) < 2:
@@ -89,7 +92,7 @@ def choose_auto(
         if best is not None:
             return AutoChoice(best, f"by the measurements of {table.source}")
     own = shipped()
-    if machine.whole and machine.links == {LINK}:
+    if usual and machine.whole and machine.links == {LINK}:
         entry = own.covers(collective, machine.network, world)
         if entry is not None and entry.at(nbytes) in able:
             return AutoChoice(entry.at(nbytes), "by measurement", unused=unused)

@@ -115,6 +115,12 @@ class Settings:
     pes_at: str = field(default="pes", eq=False)
     """Where `pes` is written, and its name there."""
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is as where nobody says anything, which the package's table was measured with."""
+        given = (self.slots, self.slot_bytes, self.tier, self.pes, self.topology)
+        return self.pipeline and self.chunk == 16 << 10 and all(value is None for value in given)
+
     def check_pes(self, most: int) -> None:
         """Raise ConfigError where it asks for more than the `most` PEs of a SIP."""
         if self.pes is not None and self.pes > most:

@@ -124,3 +124,12 @@ def test_who_is_alone_is_taken_and_nobody_is_none() -> None:
     found = choose_auto(AutoSettings(), machine(), ("all_reduce", 5, 8), (TREE,), nobody)
     assert found is not None and (found.name, found.basis) == (TREE, "nobody else does it")
     assert choose_auto(AutoSettings(), machine(), ("all_reduce", 5, 8), (), nobody) is None
+
+
+def test_the_table_of_the_package_holds_for_the_settings_that_it_was_measured_with() -> None:
+    """With others, as without overlapping steps, algorithms are tried."""
+    found = [
+        choose_auto(AutoSettings(), machine(4), ("all_reduce", 4, 4096), ABLE, trials, usual=usual)
+        for usual in (True, False)
+    ]
+    assert [each and each.basis.partition(",")[0] for each in found] == ["by measurement", "by closed forms"]
