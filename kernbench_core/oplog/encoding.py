@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import fields, frozen, has
 
+from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 
 _Encoder = Callable[[Any], bytes]
@@ -94,8 +95,13 @@ def _framed(tag: bytes, content: bytes) -> bytes:
     return tag + _length(len(content)) + content
 
 
+def _region(thing: Region) -> bytes:
+    return _framed(b"o", _REGION + _sequence(b"(", (thing.base, thing.row_bytes, thing.rows, thing.pitch)))
+
+
 #: What encodes the things of exactly a class.
 _ENCODERS: dict[type, _Encoder] = {
+    Region: _region,
     type(None): lambda _: b"n",
     bool: lambda thing: b"t" if thing else b"f",
     int: _integer,
@@ -105,3 +111,4 @@ _ENCODERS: dict[type, _Encoder] = {
     tuple: lambda thing: _sequence(b"(", thing),
     list: lambda thing: _sequence(b"[", thing),
 }
+_REGION = canonical("Region")

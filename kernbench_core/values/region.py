@@ -7,25 +7,46 @@ another: byte `i` of them lies at `base + (i // row_bytes) * pitch + i % row_byt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
-
-from attrs import frozen
 
 Pair = tuple["Region", "Region"]
 #: How many holes are taken out one after the other; more are sorted.
 _FEW_HOLES = 4
 
 
-@frozen(cache_hash=True)
 class Region:
-    """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` bytes apart."""
+    """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` apart. It never changes."""
 
-    CANONICAL_NAME: ClassVar = "Region"
+    # no frozen attrs class, for speed (tools/compare_trees.py): a run makes hundreds of thousands
+    __slots__ = ("_hash", "base", "pitch", "row_bytes", "rows")
 
-    base: int
-    row_bytes: int
-    rows: int = 1
-    pitch: int = 0
+    def __init__(self, base: int, row_bytes: int, rows: int = 1, pitch: int = 0) -> None:
+        self.base = base
+        self.row_bytes = row_bytes
+        self.rows = rows
+        self.pitch = pitch
+        self._hash = -1
+
+    def __hash__(self) -> int:
+        found = self._hash
+        if found == -1:
+            found = self._hash = hash((self.base, self.row_bytes, self.rows, self.pitch))
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Region:
+            return NotImplemented
+        return (
+            self.base == other.base
+            and self.row_bytes == other.row_bytes
+            and self.rows == other.rows
+            and self.pitch == other.pitch
+        )
+
+    def __repr__(self) -> str:
+        return f"Region(base={self.base}, row_bytes={self.row_bytes}, rows={self.rows}, pitch={self.pitch})"
+
+    def __reduce__(self) -> tuple[type[Region], tuple[int, int, int, int]]:
+        return Region, (self.base, self.row_bytes, self.rows, self.pitch)
 
     @property
     def nbytes(self) -> int:
