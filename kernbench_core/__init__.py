@@ -11,6 +11,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.compiled.form import choose as _choose_form
+
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase as ComponentBase
     from kernbench_core.compute.executor import DataExecutor as DataExecutor
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from kernbench_core.runs.triton_run.session import triton as triton
     from kernbench_core.sweeps.call import sweep as sweep
     from kernbench_core.topology.compilation import compile_topology as compile_topology
+
+_choose_form()
 
 _NAMES_BY_FILE = {
     "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.reporting import Rates, Reported, Stat, Waiting
+from kernbench_core.reporting import Rates, Reported, Stat, Waiting, checked_ns
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Port, Wire
 
@@ -65,35 +65,41 @@ class ComponentBase(Reported):
     back_pressure: ClassVar[bool] = False
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
+    __slots__ = (
+        "_computes", "_idle", "_op_logger", "_raw", "_rounded", "_service", "_splits", "_time", "arrive", "fabric",
+        "id", "in_ports", "internal_wires", "node", "out_ports", "params", "processes", "rates",
+    )  # fmt: skip
     _begun: dict[MsgBase, float]
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__()
-        self.node = node
-        self.id = node.id
+        self.node, self.id = node, node.id
         self.fabric = fabric
         self.env = fabric.env
+        self._time = self.env.clock
         self.params: Mapping[str, Any] = node.params
         self.in_ports: dict[str, Port] = {}
         self.out_ports: dict[str, Wire] = {}
         self.internal_wires: list[Wire] = []
-        self.servers = int(node.params.get("servers", type(self).servers))
+        servers = int(node.params.get("servers", type(self).servers))
+        if servers != type(self).servers:
+            self.servers = servers
         self._op_logger = fabric.op_logger
         self._raw = math.nan
         self._rounded = 0.0
         self._idle: list[Signal] = []
         self.processes: list[Process] = []
         cls = type(self)
-        reactive = cls.receive is not ComponentBase.receive
+        reactive = defines(cls, "receive")
         if reactive:
             self._begun = {}
-        served = cls.run is not ComponentBase.run
+        served = defines(cls, "run")
         #: Whether its service may wait for anything, so that it takes up capacity and has no bound known on arrival.
-        self.run_style = served or (reactive and cls.overhead is ComponentBase.overhead)
-        self._computes = cls.flops is not ComponentBase.flops
+        self.run_style = served or (reactive and not defines(cls, "overhead"))
+        self._computes = defines(cls, "flops")
         self.rates = Rates()
-        self._splits = cls.split is not ComponentBase.split
-        self._paced = cls.interval is not ComponentBase.interval
+        self._splits = defines(cls, "split")
+        self._paced = defines(cls, "interval")
         self._service: Callable[[Any], None] = self._arrive_run if served else self._arrive_overhead
         self.arrive: Callable[[Any], None] = self.receive if reactive else self._service
 
@@ -150,7 +156,8 @@ class ComponentBase(Reported):
         hop = msg.hop + 1
         if hop < len(path):
             msg.hop = hop
-            self.out_ports[path[hop]].send(msg, head, tail)
+            wire = self.out_ports[path[hop]]
+            wire.send(msg, head, tail)
         else:
             msg.head, msg.tail = head, tail
             if msg.reply:
@@ -207,7 +214,7 @@ class ComponentBase(Reported):
         for observer in self._observers:
             observer.answered(self, msg)
         env = self.env
-        if msg.tail > env._now or env.active_process is not None:
+        if msg.tail > self._time.now or env.active_process is not None:
             env.call_at(msg.tail, msg, _answered)
         else:
             msg.answered()
@@ -234,7 +241,7 @@ class ComponentBase(Reported):
 
     def head_rule(self) -> bool | Callable[[Any], bool]:
         """Return `ON_HEAD` where it holds for every message, else the method to ask."""
-        return self.acts_on_head if type(self).acts_on_head is not ComponentBase.acts_on_head else self.ON_HEAD
+        return self.acts_on_head if defines(type(self), "acts_on_head") else self.ON_HEAD
 
     def on_internal(self, msg: MsgBase) -> None:
         """Go on with `msg` when an internal wire delivers it."""
@@ -257,10 +264,10 @@ class ComponentBase(Reported):
     def _arrive_overhead(self, msg: MsgBase) -> None:
         raw = self.overhead(msg)
         overhead = self._rounded if raw == self._raw else self._round(raw)
-        out = self.env._now + overhead
+        out = self._time.now + overhead
         floor = self._previous_out
         if self._paced:
-            interval = self._pace(msg)
+            interval = checked_ns(self, self.interval(msg), "interval")
             floor += interval
             if out < floor:
                 out = floor
@@ -284,20 +291,9 @@ class ComponentBase(Reported):
 
     def _round(self, raw: float) -> float:
         """Round a new overhead up to the grid and keep it: most models return the same one again."""
-        self._rounded = self._checked(raw, "overhead")
+        self._rounded = checked_ns(self, raw, "overhead")
         self._raw = raw
         return self._rounded
-
-    def _pace(self, msg: MsgBase) -> float:
-        return self._checked(self.interval(msg), "interval")
-
-    def _checked(self, raw: float, what: str) -> float:
-        if not isinstance(raw, int | float) or not 0.0 <= raw < math.inf:
-            raise ComponentError(
-                f"{self.id}: {type(self).__module__}.{type(self).__qualname__}.{what} must return a finite time in ns, "
-                f"at least 0, not {raw!r}; correct the component or choose another one for kind {self.node.kind!r}."
-            )
-        return grid_ceil(raw)
 
     # Reactive style ---------------------------------------------------------------------------------
 
@@ -307,7 +303,7 @@ class ComponentBase(Reported):
 
     def begin(self, msg: MsgBase) -> None:
         """Begin to serve a message now, for a class that defines `receive`; it has waited since its last byte came."""
-        now = self.env._now
+        now = self._time.now
         if now > msg.tail:
             msg.queueing += now - msg.tail
             self.note_wait(now - msg.tail)
@@ -316,7 +312,7 @@ class ComponentBase(Reported):
 
     def end(self, msg: MsgBase, busy: float | None = None) -> None:
         """End the service of a message that `begin` began, and send it on; `busy` ns of it count, or else all of it."""
-        now = self.env._now
+        now = self._time.now
         if msg not in self._begun:
             raise ValueError(f"end must be called once for what `begin` began, not for {msg!r}; call begin before")
         service = now - self._begun.pop(msg)
@@ -333,7 +329,7 @@ class ComponentBase(Reported):
 
     def start(self) -> None:
         """Start the workers; called once by the engine, after every `connect`."""
-        if type(self).run is not ComponentBase.run:
+        if defines(type(self), "run"):
             for index in range(self.servers):
                 self._serving.append(None)
                 self.processes.append(self.env.process(self._work(index, Signal())))
@@ -357,12 +353,12 @@ class ComponentBase(Reported):
                 mailbox.callbacks = []
                 idle.append(mailbox)
                 msg = yield mailbox  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
-            start, tail = env._now, msg.tail
+            start, tail = self._time.now, msg.tail
             serving[index] = (msg, start)
             if self._op_logger is not None and msg.data_op:
                 self._on_process_start(msg, start)
             yield from self.run(env, msg)
-            end = env._now
+            end = self._time.now
             serving[index] = None
             if self._op_logger is not None and msg.data_op:
                 self._on_process_end(msg, end)
@@ -393,6 +389,11 @@ class ComponentBase(Reported):
     def __repr__(self) -> str:
         style = f"run, {self.servers} servers, {len(self.queue)} waiting" if self.run_style else "overhead"
         return f"<{type(self).__name__} {self.id} ({style}), {self.served} served>"
+
+
+def defines(cls: type[ComponentBase], method: str) -> bool:
+    """Say whether a model has a method of its own instead of the base's."""
+    return getattr(cls, method) is not getattr(ComponentBase, method)
 
 
 def _answered(msg: MsgBase) -> None:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from heapq import heappop, heappush
+from itertools import count
 from types import MethodType
 from typing import Any, Protocol
 
 import simpy
+from simpy.core import BoundClass
 from simpy.events import NORMAL, Process, Timeout
 
 from kernbench_core.errors import ComponentError
+from kernbench_core.events.faults import SchedulingFault
+from kernbench_core.events.queue import EventQueue
 from kernbench_core.units import GRID_NS, grid_ceil
 
 #: What a `run` generator may yield, and what it is.
@@ -56,23 +59,39 @@ class GridTimeout(Timeout):
         self._delay = delay
         self._ok = True
         # inlined from Environment.schedule for speed (tools/bench_engine.py)
-        heappush(env._queue, (env._now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS, NORMAL, next(env._eid), self))
+        queue = env.clock
+        queue.push(queue.now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS, NORMAL, next(env._eid), self)
 
 
 class Environment(simpy.Environment):
     """Run SimPy events on the time grid; count them; deliver messages before anything else."""
 
     def __init__(self) -> None:
-        super().__init__(0.0)
-        self.events = 0
+        self.clock = EventQueue()
+        self._queue = self.clock  # type: ignore[assignment]
+        self._eid = count()
+        self._active_proc = None
+        BoundClass.bind_early(self)
         self._injected = INJECTION_EDGE << SEQUENCE_BITS
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
         self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
     @property
+    def now(self) -> float:
+        """The time, in ns."""
+        return self.clock.now
+
+    _now = now  # as SimPy's own events call it
+
+    @property
+    def events(self) -> int:
+        """How many events have happened."""
+        return self.clock.happened
+
+    @property
     def scheduled(self) -> int:
         """How many events are still to happen."""
-        return len(self._queue)
+        return len(self.clock)
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
         """Put `event` on the queue `delay` ns from now, rounded up to the grid.
@@ -81,10 +100,11 @@ class Environment(simpy.Environment):
         other program may start before the interrupt is raised.
         """
         if not event._ok and not isinstance(event._value, Exception):
-            self._queue.clear()
+            self.clock.clear()
         if delay:
             delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
-        heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
+        queue = self.clock
+        queue.push(queue.now + delay, priority, next(self._eid), event)
 
     def inject(self, msg: Delivery, arrive: Callable[[Any], None], at: float | None = None) -> None:
         """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""
@@ -97,15 +117,16 @@ class Environment(simpy.Environment):
 
         ValueError for a time in the past, and for what is no number.
         """
-        if not time >= self._now:
-            raise ValueError(f"call_at must be given a time from now, {self._now} ns, on, not {time!r}")
+        queue = self.clock
+        if not time >= queue.now:
+            raise ValueError(f"call_at must be given a time from now, {queue.now} ns, on, not {time!r}")
         msg.callbacks = (callback,)
         self._injected += 1
-        heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
+        queue.push(time, DELIVERY, self._injected, msg)
 
     def horizon_ns(self) -> float:
         """Return when the last of what is scheduled happens, and has ended where it is a message; now if nothing is."""
-        return max((max(time, getattr(event, "tail", time)) for time, _, _, event in self._queue), default=self._now)
+        return max((max(time, getattr(event, "tail", time)) for time, _, _, event in self.clock), default=self._now)
 
     def halt(self, _: object = None) -> None:
         """End the simulation inside this event, whatever is still scheduled; an event's callback."""
@@ -117,51 +138,14 @@ class Environment(simpy.Environment):
         After `halt` none are: what is still scheduled does not happen any more.
         An exception that no process handles is raised as it was, not as SimPy's copy of it.
         """
-        queue, pop = self._queue, heappop
-        done = 0
+        queue = self.clock
         try:
-            while queue and done < most:
-                entry = pop(queue)
-                time, _, _, event = entry
-                if not self._now <= time <= until:
-                    heappush(queue, entry)
-                    if time > until:
-                        break
-                    raise ComponentError(
-                        f"{_sender(event)} must not send anything into the past: at {self._now} ns it scheduled an "
-                        f"event for {time} ns; emit a message no earlier than the time at which it was served."
-                    )
-                self._now = time
-                done += 1
-                callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
-                for callback in callbacks:
-                    callback(event)
-                if not event._ok and not hasattr(event, "_defused"):
-                    raise event._value
+            queue.run(most, until)
         except simpy.core.StopSimulation:
             queue.clear()
-        except TypeError:
-            if callbacks is not None:
-                raise
-            raise ComponentError(
-                f"each message must be sent once, but a {type(event).__name__}{_way(event)} was sent twice; find the "
-                "component that calls emit twice for it."
-            ) from None
-        finally:
-            self.events += done
+        except SchedulingFault as fault:
+            raise ComponentError(fault.in_words(queue.now)) from None
         return bool(queue)
-
-
-def _way(event: object) -> str:
-    """Say from where to where a message is under way; "" for what is none."""
-    path = getattr(event, "path", ())
-    return f" on its way from {path[0]} to {path[-1]}" if path else ""
-
-
-def _sender(event: Any) -> str:
-    """Say who scheduled `event`, as far as it tells: the node before the one that a message is bound for."""
-    path = getattr(event, "path", ())
-    return str(path[max(0, event.hop - 1)]) if path else "a component"
 
 
 class Signal:

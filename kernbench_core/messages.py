@@ -1,7 +1,6 @@
 """What travels on wires: the message base, fabric transactions, unit commands, host requests.
 
-A message is in one place at a time, so it carries its own position, its own clock (`head`, `tail`)
-and its own latency ledger, and it is the SimPy event of its own delivery.
+A message is in one place at a time: it carries its position, clock (`head`, `tail`) and ledger, and is its own event.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from kernbench_core.environment import Environment, Signal
 from kernbench_core.errors import ComponentError
+from kernbench_core.events.queue import Scheduled
 from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Emitter(Protocol):
         """Count a message that queued here for `waited` ns, `until` a time (None: until now)."""
 
 
-class MsgBase:
+class MsgBase(Scheduled):
     """Carry one message along `path`, with the times at which its first and last byte are there.
 
     `nbytes` is the payload in bytes; the wires add headers. `head` and `tail` are ns. The five
@@ -50,7 +50,7 @@ class MsgBase:
     """
 
     __slots__ = (
-        "born", "callbacks", "cause", "head", "hop", "mark", "nbytes", "overhead", "path", "propagation", "queueing",
+        "born", "cause", "head", "hop", "mark", "nbytes", "overhead", "path", "propagation", "queueing",
         "reply", "serialisation", "service", "tail",
     )  # fmt: skip
 

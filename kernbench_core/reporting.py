@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import Factory, define, field, frozen
 
+from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Command, MsgBase
+from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Waits
 
 if TYPE_CHECKING:
@@ -167,11 +169,17 @@ def _dtype_of(msg: object) -> str:
     return "f32"
 
 
+_NOTHING_BEGUN: Final[Mapping[MsgBase, float]] = MappingProxyType({})
+
+
 class Reported(Waits):
     """What reports ask of every component: how much it served, for how long it was busy, what it holds now."""
 
     # A slot: every launch asks all units for it, and their dicts are three times as much memory to go through.
-    __slots__ = ("__dict__", "busy_ns")
+    __slots__ = (
+        "__dict__", "_begun", "_observers", "_paced", "_previous_out", "_serving", "busy_ns", "env", "queue",
+        "run_style", "served",
+    )  # fmt: skip
 
     run_style: bool
     _paced: bool
@@ -181,15 +189,15 @@ class Reported(Waits):
     filling_ns: float = 0.0
     #: Of `busy_ns`, how long operands entered a unit that computes, times the share of its cells that had no element.
     unfilled_ns: float = 0.0
-    #: What a model that defines `receive` serves now, each with the time in ns at which that began.
-    _begun: Mapping[MsgBase, float] = MappingProxyType({})
-    _observers: tuple[Observer, ...] = ()
     env: Environment
 
     def __init__(self) -> None:
         super().__init__()
         self.served = 0
         self.busy_ns = 0.0
+        #: What a model that defines `receive` serves now, each with the time in ns at which that began.
+        self._begun: Mapping[MsgBase, float] = _NOTHING_BEGUN
+        self._observers: tuple[Observer, ...] = ()
         self._previous_out = -math.inf
         #: What waits for a worker or, where a model keeps the order itself, for what it puts in.
         self.queue: deque[MsgBase] = deque()
@@ -207,7 +215,7 @@ class Reported(Waits):
 
     def note_wait(self, waited: float, until: float | None = None) -> None:
         """Count a message that queued here for `waited` ns, `until` a time (None: until now)."""
-        super().note_wait(waited)
+        Waits.note_wait(self, waited)
         for observer in self._observers:
             observer.waited(self, waited, self.env.now if until is None else until)
 
@@ -242,3 +250,14 @@ class Reported(Waits):
     def waiting(self) -> tuple[MsgBase, ...]:
         """The messages that wait for a worker, first come first."""
         return tuple(self.queue)
+
+
+def checked_ns(component: Any, raw: object, what: str) -> float:
+    """Return a time that a model's method `what` gave, rounded up to the grid; ComponentError for what is no time."""
+    if not isinstance(raw, int | float) or not 0.0 <= raw < math.inf:
+        model = type(component)
+        raise ComponentError(
+            f"{component.id}: {model.__module__}.{model.__qualname__}.{what} must return a finite time in ns, at least "
+            f"0, not {raw!r}; correct the component or choose another one for kind {component.node.kind!r}."
+        )
+    return grid_ceil(raw)

@@ -18,6 +18,7 @@ from heapq import heappush
 from typing import Any
 
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
+from kernbench_core.events.queue import COMPILED
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
 
@@ -50,23 +51,10 @@ class Wire(Waits):
     """
 
     __slots__ = (
-        "_arrive",
-        "_duration",
-        "_key",
-        "_on_head",
-        "_queue",
-        "_used",
-        "available_at",
-        "bandwidth",
-        "busy_ns",
-        "bytes_carried",
-        "fresh",
-        "header_bytes",
-        "latency",
-        "name",
-        "number",
+        "_arrive", "_duration", "_key", "_last_nbytes", "_last_took", "_on_head", "_queue", "_used", "available_at",
+        "bandwidth", "busy_ns", "bytes_carried", "fresh", "header_bytes", "latency", "name", "number",
         "payload_bytes",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -83,11 +71,12 @@ class Wire(Waits):
         used: list[Wire] | None = None,
     ) -> None:
         super().__init__()
-        self._queue: list[Any] = env._queue
+        self._queue = env.clock
         self._key = edge_id << SEQUENCE_BITS
         self._arrive = (arrive,)
         self._on_head = on_head
         self._duration: dict[int, float] = {}
+        self._last_nbytes, self._last_took = -1, 0.0
         self.name = name
         self.number = edge_id
         self.bandwidth = bandwidth
@@ -120,6 +109,7 @@ class Wire(Waits):
         known = self._duration.get(nbytes)
         if known is None:
             known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
+        self._last_nbytes, self._last_took = nbytes, known
         return known
 
     def busy_by(self, time: float) -> float:
@@ -140,9 +130,7 @@ class Wire(Waits):
         `msg` is what is carried, for those who look on; here as in `carry` and `hold`.
         """
         # inlined from passage and duration for speed (tools/compare_trees.py: gemm -1 %)
-        took = self._duration.get(nbytes)
-        if took is None:
-            took = self.duration(nbytes)
+        took = self._last_took if nbytes == self._last_nbytes else self.duration(nbytes)
         if self.fresh:
             self.note_use()
         start = self.available_at
@@ -161,7 +149,7 @@ class Wire(Waits):
         """Deliver `msg` at `time` ns, as the wire's next delivery."""
         msg.callbacks = self._arrive
         self._key += 1
-        heappush(self._queue, (time, DELIVERY, self._key, msg))
+        self._queue.push(time, DELIVERY, self._key, msg)
 
     def carry(self, piece: Any, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Carry a piece of a message from `start` ns on, taking the wire for `took` ns, with `nbytes` of payload.
@@ -171,7 +159,7 @@ class Wire(Waits):
         """
         self.hold(nbytes, start, took, msg)
         self._key += 1
-        heappush(self._queue, (start + self.latency, DELIVERY, self._key, piece))
+        self._queue.push(start + self.latency, DELIVERY, self._key, piece)
 
     def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Take the wire from `start` ns on for `took` ns, with `nbytes` of payload, without delivering anything."""
@@ -204,9 +192,7 @@ class Wire(Waits):
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
         # inlined from passage, note_use, book, charge and deliver for speed (tools/bench_engine.py: a hop -13 %)
         nbytes = msg.nbytes
-        took = self._duration.get(nbytes)
-        if took is None:
-            took = self.duration(nbytes)
+        took = self._last_took if nbytes == self._last_nbytes else self.duration(nbytes)
         if self.fresh:
             self.fresh = False
             self._used.append(self)
@@ -237,7 +223,10 @@ class Wire(Waits):
             head = tail
         msg.callbacks = self._arrive
         self._key += 1
-        heappush(self._queue, (head, DELIVERY, self._key, msg))
+        if COMPILED:
+            self._queue.push(head, DELIVERY, self._key, msg)
+        else:
+            heappush(self._queue, (head, DELIVERY, self._key, msg))
 
 
 class Port:

@@ -55,7 +55,7 @@ def test_every_package_says_that_it_is_typed_and_ships_its_data() -> None:
     for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
         assert (REPO / package / "py.typed").is_file()
     assert project()["tool"]["setuptools"]["package-data"] == {
-        "*": ["*.css", "*.csv", "*.html", "*.js", "*.json", "*.log", "*.txt", "*.yaml", "py.typed"]
+        "*": ["*.css", "*.csv", "*.html", "*.js", "*.json", "*.log", "*.pxd", "*.pyx", "*.txt", "*.yaml", "py.typed"]
     }
 
 
@@ -87,7 +87,10 @@ def test_every_hook_is_documented() -> None:
 
 
 #: What lies in the root of a checkout and belongs to the machine that it is on.
-LOCAL = ("__pycache__", "*.egg-info", "build", "dist", "kernbench-out", ".git", ".venv", ".hypothesis", ".*_cache")
+LOCAL = (
+    "__pycache__", "*.egg-info", "build", "dist", "kernbench-out", ".git", ".venv", ".hypothesis", ".*_cache", "*.so",
+    "*.c", "built.txt",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -190,6 +193,38 @@ def test_the_source_distribution_is_the_whole_tree(tree: Path, sdist: Path) -> N
     ours = {name for name in ours if ".egg-info" not in name}
     assert ours - packed == {".gitignore"}
     assert {name for name in packed - ours if ".egg-info/" not in name} == {"PKG-INFO", "setup.cfg"}
+
+
+@pytest.mark.slow
+def test_what_is_installed_is_compiled_where_there_is_a_compiler(clean_environment: Path) -> None:
+    """By a wheel of the source distribution; the same run gives the same op log as Python does."""
+    logs = {}
+    for setting in ("0", "1"):
+        environment = {**outside(), "KERNBENCH_PURE": setting}
+        program = clean_environment / "kernbench"
+        told = [
+            subprocess.run([program, *args], env=environment, capture_output=True, text=True, check=True)
+            for args in (["--version"], ["run", "gemm", "--topology", "tiny", "--json"])
+        ]
+        logs[told[0].stdout.partition("(")[2].strip(" )\n")] = json.loads(told[1].stdout)["op_log_sha256"]
+    form = "compiled core" if shutil.which("cc") else "pure Python: it was not compiled when it was installed"
+    assert set(logs) == {form, "pure Python: KERNBENCH_PURE is set"}
+    assert len(set(logs.values())) == 1
+
+
+@pytest.mark.slow
+def test_without_a_compiler_it_is_python_and_says_so(tmp_path: Path) -> None:
+    """In one line when it is built; nothing compiled is left, of before neither."""
+    tree = Path(shutil.copytree(REPO, tmp_path / "tree", ignore=shutil.ignore_patterns(*LOCAL)))
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    environment = {**outside(), "CC": "/nowhere/cc"}
+    done = subprocess.run(build, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == (
+        "kernbench: its core could not be compiled ([Errno 2] No such file or directory: '/nowhere/cc'), so it is "
+        "installed as pure Python, which gives the same results more slowly; install a C compiler, and install again."
+    )
+    assert not [*tree.rglob("*.so"), *tree.rglob("built.txt")]
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import simpy
 
 from kernbench_core import component as component_module
+from kernbench_core.compiled import is_compiled
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
@@ -184,7 +185,9 @@ def once(name: str, quick: bool) -> str:
 def hop_costs(quick: bool) -> Iterable[Result]:
     """Compare a hop of each style with a bare SimPy timeout, in interleaved rounds."""
     crossings, repeats = (20, 5) if quick else (100, 9)
-    for name, stage, most_events, most_timeouts in (("forwarding", Forward, 1.05, 3.0), ("run()", Serve, 2.0, 5.0)):
+    forwarding, serving = (0.45, 2.6) if is_compiled() else (2.0, 4.6)
+    stages = (("forwarding", Forward, 1.05, forwarding), ("run()", Serve, 2.0, serving))
+    for name, stage, most_events, most_timeouts in stages:
         ratios, per_hop, events = [], [], 0.0
         for _ in range(repeats):
             chain = Chain(stage, crossings)
@@ -199,7 +202,9 @@ def hop_costs(quick: bool) -> Iterable[Result]:
 
 
 def hook_costs(quick: bool) -> Iterable[Result]:
-    """Compare components that have the op log's hooks, unused, with the same code without them."""
+    """Compare components that have the op log's hooks, unused, with the same code without them, where it is Python."""
+    if is_compiled():
+        return
     crossings, pairs = (30, 11) if quick else (100, 11)
     for name, stage in (("forwarding", Forward), ("run()", Serve)):
         bare = without_hooks(stage)

@@ -104,7 +104,7 @@ class ChannelledMemory(ComponentBase):
 
     def _changed(self, msg: AtomicTransaction) -> None:
         """Write back what was fetched, and answer beside it."""
-        now = self.env._now
+        now = self._time.now
         for channel, nbytes in msg.shares:
             self.channel_wires[channel].book(nbytes, now, now, msg)
         msg.turn_around()

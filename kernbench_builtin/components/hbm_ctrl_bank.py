@@ -316,7 +316,7 @@ figure), builtin.hbm_ctrl (atomic_step).
         stuck = queue.is_stuck(kind)
         queue.add(kind, bursts)
         if not stuck:
-            at, now = bursts[0].at, self.env._now
+            at, now = bursts[0].at, self._time.now
             self._channels[bursts[0].place].wake(at if at > now else now, queue)
 
     def _data_settled(
@@ -347,7 +347,7 @@ figure), builtin.hbm_ctrl (atomic_step).
         if rest > opening:
             last.wire.note_wait(rest - opening, job.end - self.timing.tCL - own)
         msg.head, msg.tail = job.head, job.end
-        now = self.env._now
+        now = self._time.now
         last.wire.deliver(msg, job.head if job.head > now else now)
 
     def _taken(self, burst: Burst, now: float) -> None:
@@ -376,7 +376,7 @@ figure), builtin.hbm_ctrl (atomic_step).
         if type(msg) is BurstTraffic:
             self._atomics.moved(msg)
             return
-        tail, now = msg.tail, self.env._now
+        tail, now = msg.tail, self._time.now
         head = tail if msg.op == "write" else msg.head if msg.head > now else now
         msg.turn_around()
         super().emit(msg, head, tail)

@@ -111,14 +111,14 @@ class MatrixUnit(ComputeUnit):
         """Turn an array to a product, or let it wait for one; that which has its sum comes first."""
         opened = [array for array in self._arrays if array.open]
         if opened:
-            now = self.env._now
+            now = self._time.now
             self._turn_to(next((array for array in opened if array.leaves_sum(msg, now)), opened[0]), msg)
         else:
             self.queue.append(msg)
 
     def _turn_to(self, array: _Array, msg: Any) -> None:
         """Begin a product, and appoint when its operands have entered and when its last result is out."""
-        now, overlaps = self.env._now, self.overlaps
+        now, overlaps = self._time.now, self.overlaps
         self.begin(msg)
         on_sum = array.leaves_sum(msg, now)
         times = self._times(msg, _FACTORS if on_sum else None)
@@ -160,8 +160,8 @@ class MatrixUnit(ComputeUnit):
         """Whether a product goes on with the sum in the cells, without overlap, before that is shifted out."""
         times = self._times(msg, None)
         one_fold = times.one_fold and array.one_fold and not times.load
-        in_time = msg.tail + self._start_up <= array.entered == self.env._now
-        return one_fold and in_time and array.leaves_sum(msg, self.env._now)
+        in_time = msg.tail + self._start_up <= array.entered == self._time.now
+        return one_fold and in_time and array.leaves_sum(msg, self._time.now)
 
     def _in(self, step: _Step) -> None:
         """Go on when all operands of a product have entered: the array turns to the next one, or empties itself."""
@@ -217,9 +217,9 @@ class MatrixUnit(ComputeUnit):
 
     def _leave(self, array: _Array, msg: Any) -> None:
         """End a product, and count the time that its array has been busy since the last one that ended."""
-        busy = array.busy_by(self.env._now)
+        busy = array.busy_by(self._time.now)
         _, streamed, unfilled = array.under_way.pop(msg)
-        array.counted = self.env._now
+        array.counted = self._time.now
         if self._ends:
             self._ends.pop(getattr(msg, "op_id", None), None)
         self.end(msg, busy)

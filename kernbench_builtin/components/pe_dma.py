@@ -92,7 +92,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         if isinstance(msg, _ON_THEIR_WAY):
             if msg.hop + 1 < len(msg.path):
                 self.served += 1
-                self.emit(msg, self.env._now, msg.tail)
+                self.emit(msg, self._time.now, msg.tail)
             elif isinstance(msg, PushChunk):
                 self.served += 1
                 self._land(msg)
@@ -113,7 +113,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     def _serve(self, channel: _Channel) -> None:
         """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
         while channel.queue and channel.free:
-            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self.env._now))
+            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self._time.now))
 
     def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
         chunk_msg.taken = taken
@@ -139,7 +139,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _set_up(self, chunk_msg: _ChunkMsg) -> None:
         """Send a read; fetch what a write, or a copy inside the scratchpad, takes from there."""
-        now, msg = self.env._now, chunk_msg.job.msg
+        now, msg = self._time.now, chunk_msg.job.msg
         if self._tcm is None or (msg.dma_op == "read" and not (type(msg) is Fetch and self._inside(msg))):
             self._send(chunk_msg, now, now)
             return
@@ -236,7 +236,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _written(self, write: Landing) -> None:
         self.fabric.note_round_trip(write)
-        self._landed(write.push, write.total, self.env._now)
+        self._landed(write.push, write.total, self._time.now)
 
     def _landed(self, push: Push, nbytes: int, end: float) -> None:
         """Note that a chunk is in its slot at `end` ns; with the last, the metadata goes to the PE's queues."""
@@ -245,7 +245,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         push.ends = max(push.ends, end)
         if push.landed == push.total:
             note = Arrived(push, (self.id, self._ipcq))
-            note.born = self.env._now
+            note.born = self._time.now
             note.service = push.ends - note.born
             if push.ends > note.born:
                 self.env.call_at(push.ends, note, self._tell)
@@ -253,12 +253,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self._tell(note)
 
     def _tell(self, note: Arrived) -> None:
-        self.emit(note, self.env._now, self.env._now)
+        self.emit(note, self._time.now, self._time.now)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         self.fabric.note_round_trip(sent)
-        end = self.env._now
+        end = self._time.now
         if isinstance(sent, AtomicTransaction):
             sent.check_changed()
         if self._tcm is not None and sent.nbytes:
@@ -266,7 +266,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         self._end(chunk_msg, end)
 
     def _empty(self, chunk_msg: _ChunkMsg) -> None:
-        self._end(chunk_msg, self.env._now)
+        self._end(chunk_msg, self._time.now)
 
     def _end(self, chunk_msg: _ChunkMsg, end: float) -> None:
         """Give the chunk's place to the next one at `end` ns, and end its descriptor if it was the last one."""
@@ -280,14 +280,14 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         job.waiting -= 1
         if job.waiting:
             return
-        if job.ends > self.env._now:
+        if job.ends > self._time.now:
             self.env.call_at(job.ends, chunk_msg, self._finish)
         else:
             self._finish(chunk_msg)
 
     def _finish(self, chunk_msg: _ChunkMsg) -> None:
         """Answer a descriptor, or send a tile on."""
-        job, now = chunk_msg.job, self.env._now
+        job, now = chunk_msg.job, self._time.now
         asked = job.msg
         asked.queueing += job.began - asked.tail
         asked.service += now - job.began

@@ -88,7 +88,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _look(self) -> float:
         """Take the next turn, and return when (ns) it is over."""
-        now = self.env._now
+        now = self._time.now
         start = self._free
         if start > now:
             self.note_wait(start - now, start)
@@ -105,7 +105,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _emit(self, msg: MsgBase, out: float) -> None:
         """Send a message of the queues at `out` ns: since what caused it the queues have been at work."""
-        msg.born = self.env._now
+        msg.born = self._time.now
         msg.overhead = self._overhead
         msg.queueing = out - self._overhead - msg.born
         self.emit(msg, out, out)

@@ -171,7 +171,7 @@ credit_delay after its flit left the buffer.
         port.pending.append(flits_of(crossing, subpath.count(msg.nbytes, self._size), self._size))
         for channel in port.channels:
             if not channel.flits and channel.out is None:
-                self._begin(channel, self.env._now)
+                self._begin(channel, self._time.now)
                 break
 
     def _begin(self, channel: VirtualChannel, time: float) -> None:
@@ -193,7 +193,7 @@ credit_delay after its flit left the buffer.
         """Put a flit into the buffer that has been kept for it."""
         channel = flit.channel
         assert channel is not None
-        flit.came = flit.ready = self.env._now
+        flit.came = flit.ready = self._time.now
         if not channel.flits:
             channel.port.active.append(channel)
             if flit.leads:
@@ -206,11 +206,11 @@ credit_delay after its flit left the buffer.
         time = max(time, self._last + self.cycle_ns)
         if time < self._due:
             self._due = time
-            self.env.schedule(_Decision(self._decide), delay=time - self.env._now)  # type: ignore[arg-type]
+            self.env.schedule(_Decision(self._decide), delay=time - self._time.now)  # type: ignore[arg-type]
 
     def _decide(self, _: _Decision) -> None:
         """Let flits through the switch, then give free output channels to messages."""
-        now = self.env._now
+        now = self._time.now
         if now != self._due:
             return  # an earlier cause has been seen to
         self._due, self._last = math.inf, now

@@ -36,6 +36,7 @@ from kernbench_core.cli.topology import topology
 from kernbench_core.cli.trace import trace
 from kernbench_core.cli.triton.command import triton
 from kernbench_core.cli.web import web
+from kernbench_core.compiled import in_words
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
     ConfigError,
@@ -131,7 +132,7 @@ def shell_of(ctx: click.Context) -> Shell:
 
 
 @click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="kernbench", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="kernbench", message=f"%(prog)s %(version)s ({in_words()})")
 def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 

@@ -62,8 +62,8 @@ def component_error(
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
     component = component or _component_in(error.__traceback__)
-    if component is None and hardware.env.active_process is not None:
-        component = _owner(hardware, hardware.env.active_process)
+    if component is None:
+        component = _owner(hardware, error)
     if component is None:
         return blamed(error, ComponentError)(
             f"the simulation raised {in_words(error)} at simulated time {format_time(hardware.env.now)}."
@@ -73,7 +73,7 @@ def component_error(
 
 def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
-    if "Invalid yield value" in in_words(error):
+    if "Invalid yield value" in in_words(error) or _is_unshown_yield(error):
         return ComponentError(
             f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
             "write `yield env.timeout(ns)` to wait."
@@ -105,8 +105,21 @@ def _last_module(traceback: TracebackType | None) -> str | None:
     return name
 
 
-def _owner(hardware: Hardware, process: object) -> ComponentBase | None:
-    return next((c for c in hardware.components.values() if process in c.processes), None)
+def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
+    """Return the component whose process runs now, or was ended by an error."""
+    active = hardware.env.active_process
+    for component in hardware.components.values():
+        if any(process is active or process._value is error for process in component.processes):
+            return component
+    return None
+
+
+def _is_unshown_yield(error: BaseException) -> bool:
+    """Whether SimPy refused what a process yielded, and found no source to show of the compiled base that took it."""
+    name, traceback = "", error.__traceback__
+    while traceback is not None:
+        name, traceback = traceback.tb_frame.f_code.co_name, traceback.tb_next
+    return isinstance(error, FileNotFoundError) and name == "_describe_frame"
 
 
 def _component_in(traceback: TracebackType | None) -> ComponentBase | None:

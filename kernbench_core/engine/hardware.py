@@ -57,7 +57,7 @@ class Hardware(Fabric):
             cls = loaded[node.impl]
             with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
                 made = self.components[node_id] = cls(node, self)
-                if not hasattr(made, "arrive"):
+                if getattr(made, "arrive", None) is None:
                     raise TypeError("super().__init__(node, fabric) must be called by its __init__, and was not")
         for edge_id, key in enumerate(edges, 1):
             self._join(edge_id, *key)

@@ -39,7 +39,7 @@ class Standstill:
 
 def _next_in_words(env: Environment) -> str:
     """Say what the next event is: a message that a component is given, or a line that a process goes on from."""
-    event: Any = env._queue[0][3] if env._queue else None
+    event: Any = env.clock[0][3] if env.clock else None
     callback: Callable[..., Any] | None = next(iter(getattr(event, "callbacks", None) or ()), None)
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, ComponentBase):

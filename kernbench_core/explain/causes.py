@@ -111,7 +111,7 @@ class RecordingEnvironment(Environment):
     @property
     def scheduled(self) -> int:
         """How many events are still to happen."""
-        return len(self._heap) + len(self._queue)
+        return len(self._heap) + len(self.clock)
 
     def schedule(self, event: Any, priority: Any = 1, delay: float = 0) -> None:
         """Put `event` on the queue; see `Environment.schedule`."""
@@ -127,7 +127,7 @@ class RecordingEnvironment(Environment):
     def advance(self, most: int, until: float = float("inf")) -> bool:
         """Process up to `most` events, none of them later than `until` ns; return whether any are left."""
         heap = self._heap
-        staged: list[Any] = self._queue
+        staged = self.clock
         self._take_in(self.current)
         done = 0
         while heap and done < most:
@@ -138,7 +138,7 @@ class RecordingEnvironment(Environment):
             if entry[0] >= self._next_sample and self.on_sample is not None:
                 self._next_sample = self.on_sample(entry[0])
             self.current = entry[4]
-            staged.append(entry[:4])
+            staged.push(*entry[:4])
             left = super().advance(1, until)
             if not left and self._halted:
                 heap.clear()
@@ -156,9 +156,8 @@ class RecordingEnvironment(Environment):
 
     def _take_in(self, cause: Cause) -> None:
         cause_of, heap = self.cause_of, self._heap
-        for time, priority, key, event in self._queue:
+        for time, priority, key, event in self.clock.drain():
             heappush(heap, (time, priority, key, event, cause_of(event, time, cause)))
-        self._queue.clear()
 
 
 class CauseRecorder:

@@ -68,9 +68,8 @@ class Notes:
     def number(self, msg: MsgBase) -> int:
         """Return twice the number of a message, plus 1 for a reply; one that is new gets its own."""
         messages = self.messages
-        try:
-            mark = msg.mark
-        except AttributeError:
+        mark: int | None = getattr(msg, "mark", None)
+        if mark is None:
             mark = msg.mark = len(messages) // len(MESSAGE)
             messages.extend((-1, -1, op_for(msg)))
             if len(self.passages) > self._room and self.full_ns is None:
@@ -82,7 +81,8 @@ class Notes:
     def came_back(self, sender: str, trip: Transaction) -> None:
         """Note a round trip to a memory, when its answer is back at its sender."""
         number = self.senders.setdefault(sender, len(self.senders))
-        self.trips.extend((getattr(trip, "mark", -1), number, trip.born, trip.tail, op_for(trip)))
+        mark: int | None = getattr(trip, "mark", None)
+        self.trips.extend((-1 if mark is None else mark, number, trip.born, trip.tail, op_for(trip)))
 
     def begun(self, launch: Launch, pe: int, program: tuple[int, int, int], now: float) -> int:
         """Note that a program begins at `now` ns; return its number."""

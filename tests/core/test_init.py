@@ -29,14 +29,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_importing_the_package_imports_nothing_else() -> None:
-    """Importing the package is free; asking for an error class does not import the engine."""
+    """Importing the package chooses its form, and no more; asking for an error class does not import the engine."""
     program = (
         "import sys, kernbench_core as kb; first = [n for n in sys.modules if n.startswith('kernbench_core.')]; "
         "kb.KernelError; print(first, 'simpy' in sys.modules, 'numpy' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPO)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "[] False False\n"
+    entered = ["kernbench_core.package", "kernbench_core.compiled", "kernbench_core.compiled.form"]
+    assert done.stdout == f"{entered} False False\n"
 
 
 def test_a_graph_draws_itself_and_imports_drawings_only_then() -> None:

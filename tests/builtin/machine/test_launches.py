@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.fabric import Fabric
 from kernbench_core.plugins import Plugins
 from kernbench_core.wire import Wire
 
@@ -46,17 +47,19 @@ def test_what_was_busy_is_what_wires_were_given_meanwhile(plugins: Plugins, monk
     """A second count: every booking of every wire is noted, and summed up from the start to the end of each launch."""
     booked: list[tuple[str, float, float]] = []
 
-    def noting(method: Any) -> Any:
-        def noted(wire: Wire, first: Any, *rest: Any) -> Any:
-            before = wire.busy_ns
-            answer = method(wire, first, *rest)
-            booked.append((wire.name, rest[0], wire.busy_ns - before))
+    class NotingWire(Wire):
+        def send(self, msg: Any, head: float, tail: float) -> None:
+            before = self.busy_ns
+            super().send(msg, head, tail)
+            booked.append((self.name, head, self.busy_ns - before))
+
+        def book(self, nbytes: int, head: float, tail: float, msg: Any = None) -> tuple[float, float]:
+            before = self.busy_ns
+            answer = super().book(nbytes, head, tail, msg)
+            booked.append((self.name, head, self.busy_ns - before))
             return answer
 
-        return noted
-
-    monkeypatch.setattr(Wire, "send", noting(Wire.send))
-    monkeypatch.setattr(Wire, "book", noting(Wire.book))
+    monkeypatch.setattr(Fabric, "wire_type", NotingWire)
 
     def kernel(x_ptr: Any, n: int, tl: Any) -> None:
         at = x_ptr + tl.program_id(0) * n + tl.arange(0, n)

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_core.fabric import Fabric
 from kernbench_core.plugins import load_plugins
 from kernbench_core.wire import Wire
 from tests.conftest import examples
@@ -99,18 +100,20 @@ def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -
     """A second count: of the bookings between its start and end, those that names say may be its, and no others."""
     booked: list[tuple[str, float, float]] = []
 
-    def noting(method: Any) -> Any:
-        def noted(wire: Wire, first: Any, *rest: Any) -> Any:
-            before = wire.busy_ns
-            answer = method(wire, first, *rest)
-            booked.append((wire.name, rest[0], wire.busy_ns - before))
+    class NotingWire(Wire):
+        def send(self, msg: Any, head: float, tail: float) -> None:
+            before = self.busy_ns
+            super().send(msg, head, tail)
+            booked.append((self.name, head, self.busy_ns - before))
+
+        def book(self, nbytes: int, head: float, tail: float, msg: Any = None) -> tuple[float, float]:
+            before = self.busy_ns
+            answer = super().book(nbytes, head, tail, msg)
+            booked.append((self.name, head, self.busy_ns - before))
             return answer
 
-        return noted
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Wire, "send", noting(Wire.send))
-        patch.setattr(Wire, "book", noting(Wire.book))
+        patch.setattr(Fabric, "wire_type", NotingWire)
         result = run(launches)
     for launch, (_, pes) in zip(result.launches, launches, strict=True):
         found = set(launch.links["name"])

@@ -76,7 +76,8 @@ def test_it_is_told_of_any_model_that_acts_on_last_bytes(monkeypatch):
     assert machine(2, *STORES, idealised=True).stored == 4096
     larger = Setup("tiny", None, ("system.sips=2", *STORES, "system.chunk_bytes=8 KiB"), True, checked=False)
     assert machine_of(larger, PLUGINS).stored == 8192
-    monkeypatch.setattr(Forwarding, "ON_HEAD", False)
+    storing = type("Storing", (Forwarding,), {"ON_HEAD": False})
+    monkeypatch.setattr("kernbench_builtin.components.forwarding.Forwarding", storing)
     assert machine_of(plain, PLUGINS).stored == 4096
 
 

@@ -126,7 +126,7 @@ def test_sending_into_the_past_is_refused_when_explained() -> None:
 
     def process() -> Any:
         yield env.timeout(5.0)
-        env._queue.append((1.0, 0, 0, env.event()))  # type: ignore[arg-type]
+        env.clock.push(1.0, 0, 0, env.event())
 
     env.process(process())
     with pytest.raises(ComponentError, match="into the past"):

@@ -1,0 +1,23 @@
+cdef struct Entry:
+    double time
+    long long priority
+    long long key
+    Py_ssize_t place
+
+
+cdef class Scheduled:
+    cdef public object callbacks
+
+
+cdef class EventQueue:
+    cdef public double now
+    cdef public long long happened
+    cdef list _events
+    cdef Entry *_heap
+    cdef Py_ssize_t *_free
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _room
+
+    cpdef void push(self, double time, long long priority, long long key, object event) except *
+    cdef object _pop(self)
+    cdef int _grow(self) except -1

@@ -1,0 +1,80 @@
+"""The queue of events: what is still to happen, earliest first; at one time by priority, then by key.
+
+queue.pyx beside it is the same in C, with entries in an array; which of the two this module is says `COMPILED`. Both
+give the same order, as no two entries are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+from kernbench_core.events.copying import copied
+from kernbench_core.events.faults import IntoThePast, ScheduledTwice
+
+#: Whether this is the compiled form.
+COMPILED = False
+_Entry: TypeAlias = "tuple[float, int, int, Any]"
+
+
+class Scheduled:
+    """Happen when it is due: `callbacks` are then called with it, once."""
+
+    __slots__ = ("callbacks",)
+
+    callbacks: Iterable[Callable[[Any], None]] | None
+
+    __copy__ = copied
+
+
+class EventQueue(list[_Entry]):
+    """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them."""
+
+    __slots__ = ("happened", "now")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.happened = 0
+
+    def push(self, time: float, priority: int, key: int, event: Any) -> None:
+        """Have an event happen at `time` ns."""
+        heappush(self, (time, priority, key, event))
+
+    def drain(self) -> list[_Entry]:
+        """Remove and return all entries, in no order."""
+        found = self[:]
+        self.clear()
+        return found
+
+    def run(self, most: int, until: float) -> None:
+        """Have up to `most` events happen, none of them later than `until` ns.
+
+        An exception that no process handles is raised as it was, not as SimPy's copy of it. Raise ScheduledTwice and
+        IntoThePast for what can not happen.
+        """
+        done = 0
+        callbacks: Any = ()
+        try:
+            while done < most and self:
+                entry = heappop(self)
+                time, _, _, event = entry
+                if not self.now <= time <= until:
+                    heappush(self, entry)
+                    if time > until:
+                        break
+                    raise IntoThePast(event, time)
+                self.now = time
+                done += 1
+                callbacks, event.callbacks = event.callbacks, None
+                for callback in callbacks:
+                    callback(event)
+                if not event._ok and not hasattr(event, "_defused"):
+                    raise event._value
+        except TypeError:
+            if callbacks is not None:
+                raise
+            raise ScheduledTwice(event) from None
+        finally:
+            self.happened += done

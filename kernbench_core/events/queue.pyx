@@ -1,0 +1,176 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The queue of events as queue.py has it, in C: a heap of entries in an array."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+
+from kernbench_core.events.copying import copied
+from kernbench_core.events.faults import IntoThePast, ScheduledTwice
+
+COMPILED = True
+
+
+cdef inline bint _before(const Entry *a, const Entry *b) noexcept nogil:
+    if a.time != b.time:
+        return a.time < b.time
+    if a.priority != b.priority:
+        return a.priority < b.priority
+    return a.key < b.key
+
+
+cdef class Scheduled:
+    """Happen when it is due: `callbacks` are then called with it, once."""
+
+    __slots__ = ("callbacks",)
+
+    def __copy__(self):
+        return copied(self)
+
+
+cdef class EventQueue:
+    """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
+
+    Events lie in a list, where the garbage collector sees them; `_free` are its free places, in those of the stack
+    that no entry takes.
+    """
+
+    def __cinit__(self):
+        self._heap = NULL
+        self._free = NULL
+        self._size = self._room = 0
+
+    def __init__(self):
+        self._events = []
+        self.now = 0.0
+        self.happened = 0
+
+    def __dealloc__(self):
+        PyMem_Free(self._heap)
+        PyMem_Free(self._free)
+
+    cdef int _grow(self) except -1:
+        cdef Py_ssize_t room = 256 if self._room == 0 else self._room * 2
+        cdef Py_ssize_t place
+        cdef void *made = PyMem_Realloc(self._heap, room * sizeof(Entry))
+        if made is NULL:
+            raise MemoryError
+        self._heap = <Entry *> made
+        made = PyMem_Realloc(self._free, room * sizeof(Py_ssize_t))
+        if made is NULL:
+            raise MemoryError
+        self._free = <Py_ssize_t *> made
+        self._events.extend([None] * (room - self._room))
+        # free places are a stack from the end of `_free` down to the number of those taken
+        for place in range(self._room, room):
+            self._free[place] = place
+        self._room = room
+        return 0
+
+    cpdef void push(self, double time, long long priority, long long key, object event) except *:
+        """Have an event happen at `time` ns."""
+        cdef Entry new
+        cdef Py_ssize_t at, above
+        if self._size == self._room:
+            self._grow()
+        at = self._size
+        new.time = time
+        new.priority = priority
+        new.key = key
+        new.place = self._free[at]
+        self._events[new.place] = event
+        self._size = at + 1
+        while at > 0:
+            above = (at - 1) >> 1
+            if not _before(&new, &self._heap[above]):
+                break
+            self._heap[at] = self._heap[above]
+            at = above
+        self._heap[at] = new
+
+    cdef object _pop(self):
+        cdef Entry *heap = self._heap
+        cdef Py_ssize_t place = heap[0].place
+        cdef Entry last
+        cdef Py_ssize_t at = 0, child, size
+        event = self._events[place]
+        self._events[place] = None
+        self._size -= 1
+        size = self._size
+        self._free[size] = place
+        if size:
+            last = heap[size]
+            while True:
+                child = 2 * at + 1
+                if child >= size:
+                    break
+                if child + 1 < size and _before(&heap[child + 1], &heap[child]):
+                    child += 1
+                if not _before(&heap[child], &last):
+                    break
+                heap[at] = heap[child]
+                at = child
+            heap[at] = last
+        return event
+
+    def drain(self):
+        """Remove and return all entries, in no order."""
+        found = [*self]
+        self.clear()
+        return found
+
+    def clear(self):
+        """Remove all entries."""
+        cdef Py_ssize_t at
+        cdef Py_ssize_t size = self._size
+        self._size = 0
+        for at in range(size):
+            self._free[at] = self._heap[at].place
+        for at in range(size):
+            self._events[self._free[at]] = None
+
+    def __len__(self):
+        return self._size
+
+    def __getitem__(self, Py_ssize_t at):
+        if not 0 <= at < self._size:
+            raise IndexError(at)
+        return self._heap[at].time, self._heap[at].priority, self._heap[at].key, self._events[self._heap[at].place]
+
+    def __iter__(self):
+        cdef Py_ssize_t at
+        for at in range(self._size):
+            yield self[at]
+
+    def run(self, Py_ssize_t most, double until):
+        """Have up to `most` events happen, none of them later than `until` ns; see queue.py."""
+        cdef Py_ssize_t done = 0
+        cdef double time
+        cdef Scheduled known
+        cdef tuple receivers
+        try:
+            while done < most and self._size:
+                time = self._heap[0].time
+                if not self.now <= time <= until:
+                    if time > until:
+                        break
+                    raise IntoThePast(self._events[self._heap[0].place], time)
+                event = self._pop()
+                self.now = time
+                done += 1
+                if isinstance(event, Scheduled):
+                    known = <Scheduled> event
+                    callbacks = known.callbacks
+                    known.callbacks = None
+                    if type(callbacks) is tuple and len(<tuple> callbacks) == 1:
+                        receivers = <tuple> callbacks
+                        receivers[0](event)
+                        continue
+                else:
+                    callbacks, event.callbacks = event.callbacks, None
+                if callbacks is None:
+                    raise ScheduledTwice(event)
+                for callback in callbacks:
+                    callback(event)
+                if not event._ok and not hasattr(event, "_defused"):
+                    raise event._value
+        finally:
+            self.happened += done

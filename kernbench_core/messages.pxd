@@ -1,0 +1,12 @@
+from kernbench_core.events.queue cimport Scheduled
+
+cdef class MsgBase(Scheduled):
+    cdef public double head, tail, born, propagation, serialisation, overhead, queueing, service
+    cdef public long long nbytes
+    cdef public Py_ssize_t hop
+    cdef public tuple path
+    cdef public bint reply
+    cdef public object cause, mark
+    cpdef at_end(self, component, double head, double tail)
+    cpdef turn_around(self, long long nbytes=*)
+    cpdef answered(self)

@@ -1,0 +1,97 @@
+"""Compile the modules of `COMPILED`, where there is a compiler; all else about the package stands in pyproject.toml.
+
+Without a compiler, or with KERNBENCH_PURE=1, the package is pure Python: the same results, more slowly.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+COMPILED = (
+    "kernbench_core.events.queue",
+    "kernbench_core.environment",
+    "kernbench_core.messages",
+    "kernbench_core.wire",
+    "kernbench_core.reporting",
+    "kernbench_core.component",
+    "kernbench_builtin.components.forwarding",
+)
+PLACES = {name: name.replace(".", "/") for name in COMPILED}
+#: Multiplications are not to be fused with additions: that would round in another way than Python does.
+FLAGS = ["-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
+
+
+def form():
+    """Return the module that says what is compiled, without the package around it."""
+    spec = importlib.util.spec_from_file_location("form", ROOT / "kernbench_core" / "compiled" / "form.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def extensions():
+    """Return what is to be compiled: from Python where Cython is, or from the C that came with the sources."""
+    if os.environ.get("KERNBENCH_PURE", "0") not in ("", "0"):
+        return []
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        if not all((ROOT / f"{place}.c").is_file() for place in PLACES.values()):
+            return []
+        return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
+    sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
+    return cythonize(
+        [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
+        build_dir=None if "sdist" in sys.argv else "build/cython",
+        compiler_directives={"language_level": 3, "boundscheck": False, "annotation_typing": False},
+        quiet=True,
+    )
+
+
+class AllOrNothing(build_ext):
+    """Compile all modules, or leave none: each that is compiled knows the layout of the others."""
+
+    def finalize_options(self):
+        """Compile as many at once as there are processors."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self):
+        """Compile; where that fails, say so in a line and leave pure Python."""
+        folder = ROOT if self.inplace else Path(self.build_lib)
+        told = folder / form().BUILT
+        told.unlink(missing_ok=True)
+        try:
+            super().run()
+        except Exception as error:
+            self._leave_none(folder, error)
+            return
+        if self.extensions:
+            told.parent.mkdir(parents=True, exist_ok=True)
+            lines = (f"{name} {form().checksum(str(ROOT), name)}\n" for name in COMPILED)
+            told.write_text("".join(lines), encoding="utf-8")
+
+    def _leave_none(self, folder, error):
+        for found in (form().compiled_file(str(folder), name) for name in COMPILED):
+            if found is not None:
+                Path(found).unlink()
+        self.extensions = []
+        why = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        sys.stderr.write(
+            f"kernbench: its core could not be compiled ({why}), so it is installed as pure Python, which gives the "
+            "same results more slowly; install a C compiler, and install again.\n"
+        )
+
+    def get_outputs(self):
+        """Return what was built, and the list of what from."""
+        if not self.extensions:
+            return []
+        return [*super().get_outputs(), str(Path(self.build_lib) / form().BUILT)]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})
