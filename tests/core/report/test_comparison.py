@@ -103,7 +103,8 @@ def test_each_run_is_compared_with_the_first() -> None:
     """Under its name; the same run moved nothing, and has no table."""
     one, two = page("a"), page("b", total_ns=50.0, phases={"kernel": 50.0})
     told = moved(one, two, page("c"))
-    assert "What moved: b total time 100 ns → 50 ns, -50 ns (-50.00 %)" in told
+    assert "What moved: b Nothing that both runs name is otherwise: " in told
+    assert " total time 100 ns → 50 ns, -50 ns (-50.00 %)" in told
     assert "What moved: c the same: 100 ns, and no figure moved" in told
 
 
