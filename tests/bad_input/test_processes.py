@@ -152,6 +152,7 @@ def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str,
     assert not Path(f"/proc/{other}").exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
     """Nothing in it runs any more; who started it ends it."""
 
@@ -246,6 +247,7 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -> None:
     """The result stands, and a warning says who forgot what."""
     process = folder.start(*RUN, "-p", "how=leaves a thread")

@@ -92,6 +92,7 @@ def test_a_click_tells_parameters_with_their_source(opened: Callable[..., Any], 
     assert "128 GB/s" in told and "833.3 ps" in told
 
 
+@pytest.mark.slow
 def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """A window in which the kernel runs makes its matrix unit busier than over the run; the timeline shows it too."""
     page = opened(runs[0])
@@ -258,6 +259,7 @@ def around_bench(rt: Any) -> None:
     rt.launch(around, rt.tensor(np.zeros((rt.n_pes, 64), np.float32)), 64)
 
 
+@pytest.mark.slow
 def test_arrows_lead_from_sends_to_receipts(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
     """One a message, also to PEs that are closed; without them the picture is another one."""
     file = tmp_path / "around.html"
@@ -334,6 +336,7 @@ def test_a_line_is_on_the_critical_path_within_the_window(opened: Callable[..., 
     assert any(each.startswith(f"line {line}: ") for each in told)
 
 
+@pytest.mark.slow
 def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
     """A composite's line asks for it and goes on: the line's bar is short, that of the end has nearly all the time."""
     params = {"M": 64, "N": 64, "K": 64}
@@ -381,6 +384,7 @@ def test_light_and_dark(opened: Callable[..., Any], runs: tuple[Path, Path]) -> 
     assert pixels(page, f"{TIMELINE} .rows canvas") != picture
 
 
+@pytest.mark.slow
 def test_four_times_as_large_the_page_reflows(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """At 400 % of a window of 1280 px nothing but the drawing is wider than its frame; cells say what they are."""
     page = opened(runs[0], viewport={"width": 320, "height": 225}, device_scale_factor=4)

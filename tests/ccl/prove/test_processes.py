@@ -92,6 +92,7 @@ def own_pid(seconds: float) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes through /proc")
 @pytest.mark.parametrize("at_work", [False, True])
 def test_a_process_that_is_stopped_ends_the_block_when_its_limit_is_over(at_work: bool) -> None:

@@ -174,6 +174,7 @@ def test_a_process_that_is_stopped_behind_the_end_keeps_its_code(tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path: Path) -> None:
     """No limit has begun, or it is over: whoever stopped it may wake it when he likes."""
     for limit in ("supervision.arm(1000)", "supervision.arm(0.05); supervision.disarm()"):
