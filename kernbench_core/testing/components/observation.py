@@ -94,7 +94,7 @@ class Observation:
         self.components = tuple(hardware.components[node] for node in self.params)
         for component in self.components:
             self._note_beginning(component)
-            for name in _TIMES:
+            for name in _TIMES if hasattr(component, "__dict__") else ():  # a compiled model is watched as Python only
                 setattr(component, name, self._asked(component, name, getattr(component, name)))
             logger: Any = NotingLogger(self, component, component._op_logger)
             component._op_logger = logger
