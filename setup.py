@@ -23,7 +23,7 @@ COMPILED = (
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
-FLAGS = ["-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
+FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
 
 
 def form():
