@@ -1,12 +1,14 @@
 """Measure what it takes to simulate all-reduces, and print it as the table of docs/collectives_speed.md.
 
     python tools/bench_ccl.py [--update] [--json] [--quick] [JOB …]
+    python tools/bench_ccl.py --gates [JOB ...] [--before TREE] [--update] [--quick]
 
 Each job has a process of its own, so that its peak memory is its own; they come one after another. A job named `sips`
 is one out-of-place run over the 8 SIPs of `default`, one named `pes` over the 512 PEs of `full`, each of which brings a
 vector; `table` is `kernbench ccl all_reduce -b 1K -e 16M -f 2 --ranks 8`, data checked, in two processes, and may take
 two minutes. `--update` writes the table between the marks in docs/collectives_speed.md. The exit code is 1 when data
-is wrong or a limit is passed. Wall times are those of this machine: nothing else should run on it.
+is wrong or a limit is passed. Wall times are those of this machine: nothing else should run on it. `--gates` compares
+with the last commit that was pure Python, as tools/bench_engine.py does.
 """
 
 from __future__ import annotations
@@ -225,4 +227,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    if "--gates" in sys.argv:
+        from gates.command import run_gates
+        from gates.jobs import CCL
+
+        sys.exit(run_gates(CCL, sys.argv[1:]))
     sys.exit(main())

@@ -1,11 +1,14 @@
 """Measure the engine, and compare with the limits that the project keeps to.
 
     python tools/bench_engine.py [--json] [--quick] [--large]
+    python tools/bench_engine.py --gates [JOB ...] [--before TREE] [--update] [--quick]
 
 Everything is a ratio of two things measured side by side in this run, so the numbers hold on any
 machine. Each measurement is one function that returns `Result`s; `MEASUREMENTS` lists them. The exit
 code is 1 when a gate fails. `--large` runs two large jobs instead, one after another, each in a process of its own,
-and compares them with 120 s and 2 GiB: that takes minutes, and the times are those of this machine.
+and compares them with 120 s and 2 GiB: that takes minutes, and the times are those of this machine. `--gates` runs
+commands in this tree, in Python and compiled, and in a checkout of the last commit that was pure Python, in turn: how
+many times as fast they are stands in the table of docs/speed.md, which `--update` writes.
 """
 
 from __future__ import annotations
@@ -325,4 +328,9 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--once"]:
         print(once(sys.argv[2], sys.argv[3] == "quick"))
         sys.exit()
+    if "--gates" in sys.argv:
+        from gates.command import run_gates
+        from gates.jobs import ENGINE
+
+        sys.exit(run_gates(ENGINE, sys.argv[1:]))
     sys.exit(command(MEASUREMENTS, __doc__, large=(large_jobs,)))

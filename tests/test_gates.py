@@ -1,0 +1,107 @@
+"""The tables of how many times as fast kernbench became: what is measured, what is asked, and what is written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOOLS = ROOT / "tools"
+
+
+@pytest.fixture
+def gates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Import the tools' package."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import gates.jobs
+    import gates.sides
+    import gates.table
+
+    yield gates
+    for name in [name for name in sys.modules if name.partition(".")[0] == "gates"]:
+        del sys.modules[name]
+
+
+def job(gates: Any, pure: float | None, compiled: float | None) -> Any:
+    """Return a job of which nothing but the gate matters."""
+    return gates.sides.Job("a job", "", None, None, gates.sides.Gate(pure, compiled))
+
+
+@pytest.mark.parametrize(
+    ("pure", "compiled", "ok"), [(1.3, 4.0, True), (1.29, 4.0, False), (1.3, 3.99, False), (1.3, None, True)]
+)
+def test_each_form_has_its_gate(gates: Any, pure: float, compiled: float | None, ok: bool) -> None:
+    """A job is right where each form that was measured is as fast as is asked of it."""
+    assert gates.sides.Finding(job(gates, 1.3, 4.0), pure, compiled, {}).ok is ok
+
+
+def test_ratios_are_of_rounds_and_their_median_counts(gates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round is not compared with another, and the first, which fills what is kept on disk, does not count."""
+    times = {"before": [9.0, 8.0, 6.0, 80.0], "pure": [1.0, 4.0, 3.0, 10.0], "compiled": [9.0, 2.0, 1.0, 10.0]}
+    left = {name: iter(values) for name, values in times.items()}
+    monkeypatch.setattr(gates.sides.Side, "measure", lambda side, *given: {"s": next(left[side.name]), "peak_mib": 1.0})
+    found = gates.sides.compare(job(gates, None, None), gates.sides.sides_of(ROOT, True), False)
+    assert (found.pure, found.compiled) == (2.0, 6.0)
+    assert found.told["before"]["s"] == 8.0
+
+
+def test_lines_replace_those_of_their_jobs_only(gates: Any) -> None:
+    """Rows stay in the order of the jobs; text around the marks stays; a row of no job goes."""
+    table = gates.table
+    one, other = (f"| {each.label} | old |\n" for each in (gates.jobs.ENGINE["gemm"], gates.jobs.CCL["sips-1M"]))
+    page = table.updated(f"before\n{table.BEGIN}{table.END}after\n", [other, one, "| no job | 1 |\n"])
+    assert page.startswith("before\n") and page.endswith("after\n") and page.index(one) < page.index(other)
+    assert "no job" not in page
+    assert table.updated(page, [one.replace("old", "new")]) == page.replace(one, one.replace("old", "new"))
+
+
+def test_a_line_says_what_is_asked_and_missed(gates: Any) -> None:
+    """As a reader of the page sees it."""
+    told = {
+        "before": {"s": 8.0, "peak_mib": 90.0},
+        "pure": {"s": 4.0, "peak_mib": 80.0},
+        "compiled": {"s": 2.0, "peak_mib": 70.0, "events": 5000},
+    }
+    found = gates.sides.Finding(job(gates, 1.5, 5.0), 2.0, 4.0, told)
+    assert gates.table.line(found) == (
+        "| a job | 8.00 s | 4.00 s | 2.00 (asked: 1.5) | 2.00 s | 4.00 (asked: 5, NOT MET) | 2,500 | 70 MiB |\n"
+    )
+
+
+def test_a_commit_that_is_not_there_is_a_sentence(gates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shallow clone has no history: the tool says what to do."""
+    monkeypatch.setattr(gates.sides, "BEFORE", "0" * 40)
+    with pytest.raises(SystemExit) as refused, gates.sides.checkout(None):
+        pass
+    assert str(refused.value) == (
+        f"git must find commit 00000000 in {ROOT} to compare with; fetch the history (git fetch --unshallow), or name "
+        "a checkout of it by --before TREE."
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["bench_engine.py", "bench_ccl.py"])
+def test_every_job_runs_in_a_tree(tool: str) -> None:
+    """Compared with itself, in each form that is there."""
+    command = [sys.executable, str(TOOLS / tool), "--gates", "--quick", "--json", "--before", str(ROOT)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    jobs = json.loads(done.stdout)["jobs"]
+    assert len(jobs) >= 2
+    for found in jobs.values():
+        assert 0.05 < found["pure"] < 20
+        assert all(told["s"] > 0 and told["peak_mib"] > 10 for told in found["told"].values())
+
+
+@pytest.mark.slow
+def test_what_is_measured_of_scale_runs() -> None:
+    """With small numbers; no limit is passed."""
+    command = [sys.executable, str(TOOLS / "bench_scale.py"), "--quick", "--json"]
+    results = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    assert all(result["ok"] for result in results)
+    assert {result["name"] for result in results} >= {"growth of memory over them", "a layer of llama3-70b: events"}

@@ -1,0 +1,58 @@
+"""The table of the comparisons, and where in docs it is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gates.jobs import CCL, ENGINE
+from gates.sides import ROOT, Finding
+
+PAGE = ROOT / "docs" / "speed.md"
+BEGIN, END = "<!-- tools/bench_engine.py and tools/bench_ccl.py write from here -->\n", "<!-- to here -->\n"
+TITLES = (
+    "job", "before", "in Python", "times as fast", "compiled", "times as fast", "events/s, compiled", "peak memory",
+)  # fmt: skip
+
+
+def line(found: Finding) -> str:
+    """Return the line of a job: seconds on each side, how many times as fast, and what is asked."""
+    told, gate = found.told, found.job.gate
+    newest = told.get("compiled", told["pure"])
+    count = next((newest[name] for name in ("events", "requests", "ops") if name in newest), None)
+    cells = (
+        found.job.label,
+        f"{told['before']['s']:.2f} s",
+        f"{told['pure']['s']:.2f} s",
+        _times(found.pure, gate.pure),
+        f"{told['compiled']['s']:.2f} s" if "compiled" in told else "-",
+        _times(found.compiled, gate.compiled),
+        "-" if count is None else f"{count / newest['s']:,.0f}",
+        f"{newest['peak_mib']:,.0f} MiB",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _times(ratio: float | None, gate: float | None) -> str:
+    if ratio is None:
+        return "-"
+    return f"{ratio:.2f}" + ("" if gate is None else f" (asked: {gate:g}{'' if ratio >= gate else ', NOT MET'})")
+
+
+def head() -> str:
+    """Return the first two lines of the table."""
+    return f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}\n"
+
+
+def updated(text: str, rows: Iterable[str]) -> str:
+    """Return a page with lines written into its table; those of other jobs stay, those of none go."""
+    before, _, rest = text.partition(BEGIN)
+    inside, _, after = rest.partition(END)
+    kept = {_label(row): row for row in re.findall(r"^\|.*\|\n", inside, re.MULTILINE)[2:]}
+    kept |= {_label(row): row for row in rows}
+    order = [job.label for job in (*ENGINE.values(), *CCL.values())]
+    return f"{before}{BEGIN}\n{head()}{''.join(kept[label] for label in order if label in kept)}\n{END}{after}"
+
+
+def _label(row: str) -> str:
+    return row.split("|")[1].strip()
