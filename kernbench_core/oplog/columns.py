@@ -16,13 +16,11 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.oplog.encoding import canonical
+from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.parameters import (
     Plans,
     RawAccess,
-    decode_accesses,
-    decode_params,
     encode_params,
-    int_offset,
 )
 from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues, chunks, sorted_rows, take
 from kernbench_core.values.region import Region
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 
 _Made = TypeVar("_Made", ArrayValue, ResultValue)
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 SPILL_ROWS: Final = 1 << 20
 """So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
 
@@ -48,6 +45,7 @@ SPILLED: Final = (
 ROWS_AT_ONCE: Final = 1 << 18
 """So many rows are looked at in one call of numpy."""
 
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 Head = tuple[str, str, str | None, OpId | None, OpId | None, bool]
 
 
@@ -84,6 +82,7 @@ class Columns:
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
         self._template_ids: dict[tuple[object, ...], int] = {}
+        self._forms: list[RecordForm] = []
         self._plans: Plans = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
@@ -161,6 +160,13 @@ class Columns:
         self.templates.append(template)
         return number
 
+    def form(self, number: int) -> RecordForm:
+        """Return what the records of template `number` share."""
+        forms = self._forms
+        while len(forms) < len(self.templates):
+            forms.append(RecordForm(self.templates[len(forms)].sig))
+        return forms[number]
+
     def order(self) -> Ints | SpilledColumn:
         """Return the rows in the order (t_start, component name, sequence); see `chunks` for walking over them."""
         if self._order is None:
@@ -195,9 +201,10 @@ class Columns:
 
     def integers(self, name: str) -> Ints:
         """Return a parameter of every row as far as it is a plain integer, else 0."""
-        offsets = np.array([int_offset(template.sig, name) for template in self.templates], np.int64)
+        forms = map(self.form, range(len(self.templates)))
+        offsets = np.array([form.int_places.get(name, -1) for form in forms], np.int64)
         found = np.zeros(len(self), np.int64)
-        starts = self._row_starts()[0]
+        starts = self.row_starts()[0]
         for first in range(0, len(self), ROWS_AT_ONCE):
             offset = offsets[np.array(self.template[first : first + ROWS_AT_ONCE], np.int64)]
             rows = np.flatnonzero(offset >= 0)
@@ -216,7 +223,7 @@ class Columns:
 
         A `ResultValue` is left to phase 2, an `ArrayValue` was computed while the kernel ran.
         """
-        starts = self._row_starts()[2]
+        starts = self.row_starts()[2]
         own = (np.array(self.stage_pe[first:]) < 0) & (np.array(self.op_pe[first:]) >= 0)
         for row in (np.flatnonzero(own) + first).tolist():
             if not self.templates[self.template[row]].sig[3]:
@@ -230,7 +237,7 @@ class Columns:
 
     def copies(self) -> Iterator[tuple[int, float, tuple[Value, ...]]]:
         """Yield row, start and values of every row that moves data which it names: the first read, the last written."""
-        starts = self._row_starts()[2]
+        starts = self.row_starts()[2]
         moves = [template.sig[0] == "memory" for template in self.templates]
         for row in np.flatnonzero(np.array(self.stage_pe[:]) < 0).tolist():
             begin, end = starts[row], starts[row + 1]
@@ -239,29 +246,21 @@ class Columns:
 
     def row(self, row: int) -> tuple[float, float, str, Head, dict[str, Any], list[RawAccess]]:
         """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""
-        template = self.templates[self.template[row]]
-        int_starts, float_starts, value_starts = self._row_starts()
-        first = int_starts[row]
-        ints = self.ints[first : first + template.ints].tolist()
-        floats = iter(self.floats[float_starts[row] : float_starts[row] + template.floats])
-        start = value_starts[row]
-        values = iter(self.values[start : start + template.values])
+        number = self.template[row]
+        template, form = self.templates[number], self.form(number)
+        int_starts, float_starts, value_starts = (starts[row] for starts in self.row_starts())
+        ints = self.ints[int_starts : int_starts + template.ints].tolist()
+        floats = self.floats[float_starts : float_starts + template.floats].tolist()
+        values = iter(self.values[value_starts : value_starts + template.values])
         side = iter(self.side.get(row, ()))
-        sig = template.sig
-        accesses, at, used = decode_accesses(sig, ints, values, side)
+        accesses = form.accesses(ints, values, side)
         op_id = _op_id(self.op_pe[row], self.op_issue[row])
         reads = [value for _, _, value in accesses]
-        if sig[3]:
+        if form.writes:
             reads.pop()
-        params = decode_params(sig[at : at + 5], ints, used, floats, side, op_id, reads)
-        head = (
-            sig[0],
-            sig[1],
-            sig[2],
-            op_id,
-            _op_id(self.stage_pe[row], self.stage_issue[row]),
-            sig[3],
-        )
+        params = form.params(ints, floats, side, op_id, reads)
+        stage_of = _op_id(self.stage_pe[row], self.stage_issue[row])
+        head = (form.op_kind, form.op_name, form.function, op_id, stage_of, form.writes)
         return self.t_start[row], self.t_end[row], self._component_names()[self.component[row]], head, params, accesses
 
     def sha256(self) -> str:
@@ -276,7 +275,7 @@ class Columns:
         for ids in (self.op_pe, self.op_issue, self.stage_pe, self.stage_issue):
             for rows in chunks(order):
                 digest.update(take(ids, rows).astype("<i8").tobytes())
-        int_starts, float_starts, _ = self._row_starts()
+        int_starts, float_starts, _ = self.row_starts()
         for column, starts, code in ((self.ints, int_starts, "<i8"), (self.floats, float_starts, "<f8")):
             for rows in chunks(order):
                 digest.update(_gathered(column, starts, rows).astype(code, copy=False).tobytes())
@@ -326,7 +325,7 @@ class Columns:
             self._names = list(self.components)
         return self._names
 
-    def _row_starts(self) -> tuple[_Column, _Column, _Column]:
+    def row_starts(self) -> tuple[_Column, _Column, _Column]:
         """Return where the integers, floats and values of each row start, and after the last row where they end.
 
         Only the rows that were appended since the last time are looked at.

@@ -13,7 +13,8 @@ from typing import Any, Protocol, overload
 from attrs import define, field, frozen
 
 from kernbench_core.callsite import CallSite
-from kernbench_core.oplog.columns import SPILL_ROWS, Columns
+from kernbench_core.oplog.batch import RecordBatch
+from kernbench_core.oplog.columns import SPILL_ROWS, Columns, Ints
 from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
 from kernbench_core.oplog.spill import chunks
 from kernbench_core.values.lineage import made_for
@@ -130,6 +131,10 @@ class OpLog(Sequence[OpRecord]):
             found.update(made_for(value, record.op_id))
             found.update(result.op_id for result in value.results())
         return sorted(makers[op] for op in found if op in makers and op != record.op_id)
+
+    def batch(self, rows: Sequence[int] | Ints) -> RecordBatch:
+        """Return the records that were appended as numbers `rows`, to be read as columns and not one by one."""
+        return RecordBatch(self.columns, rows)
 
     def at_row(self, row: int, dependencies: bool = True) -> OpRecord:
         """Rebuild the record that was appended as number `row`; `dependencies` need the order of the whole log."""

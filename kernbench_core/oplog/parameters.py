@@ -7,7 +7,7 @@ is worked out once, in a `ParamPlan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -24,16 +24,16 @@ HEAD: Final = 5
 """Items of a signature before the accesses: kind, name, function, whether it writes, how many accesses."""
 
 # One letter for each parameter says where it is.
-_INT: Final = "i"  # the integer column
-_FLOAT: Final = "f"  # the float column
-_CONST: Final = "c"  # the signature: a string, a bool or None
-_TUPLE: Final = "t"  # the signature: a tuple of integers, strings, bools, None and such tuples
-_LIST: Final = "l"  # the signature: the same as a list
-_ADDRESSES: Final = "a"  # the integer column, after all single integers: a tuple of integers, as addresses vary
-_ADDRESS_LIST: Final = "A"  # the same as a list
-_HANDLE: Final = "h"  # nowhere: it is the name of the op, "pe3.17"
-_READ: Final = "r"  # nowhere: values of the record's reads
-_SIDE: Final = "s"  # the side table
+INT: Final = "i"  # the integer column
+FLOAT: Final = "f"  # the float column
+CONST: Final = "c"  # the signature: a string, a bool or None
+TUPLE: Final = "t"  # the signature: a tuple of integers, strings, bools, None and such tuples
+LIST: Final = "l"  # the signature: the same as a list
+ADDRESSES: Final = "a"  # the integer column, after all single integers: a tuple of integers, as addresses vary
+ADDRESS_LIST: Final = "A"  # the same as a list
+HANDLE: Final = "h"  # nowhere: it is the name of the op, "pe3.17"
+READ: Final = "r"  # nowhere: values of the record's reads
+SIDE: Final = "s"  # the side table
 _PLAIN: Final = (str, bool, type(None))
 
 RawAccess = tuple[str, tuple[Region, ...], Value | None]
@@ -85,7 +85,7 @@ def encode_params(
         return _encode_singly(described, keys, values, ints, floats, side, huge)
     counts: tuple[int, ...] = ()
     consts = plan.consts(values)
-    if _LIST in plan.codes:
+    if LIST in plan.codes:
         consts = tuple([tuple(each) if type(each) is list else each for each in consts])
     addresses = plan.addresses(values)
     if addresses:
@@ -97,74 +97,6 @@ def encode_params(
     for each in addresses:
         ints += each
     return keys, plan.codes, consts, nested, counts
-
-
-def decode_params(
-    packed: PackedParams,
-    ints: list[int],
-    used: int,
-    floats: Iterator[float],
-    side: Iterator[Any],
-    op_id: OpId | None,
-    reads: Sequence[Value | None],
-) -> dict[str, Any]:
-    """Rebuild the parameters; `used` integers of the row belong to its accesses, `reads` are the values it reads."""
-    keys, codes, constants, _, counts = packed
-    consts, lengths = iter(constants), iter(counts)
-    later = used + codes.count(_INT)
-    params: dict[str, Any] = {}
-    for key, code in zip(keys, codes, strict=True):
-        if code == _INT:
-            params[key] = ints[used]
-            used += 1
-        elif code in (_CONST, _TUPLE):
-            params[key] = next(consts)
-        elif code == _FLOAT:
-            params[key] = next(floats)
-        elif code == _LIST:
-            params[key] = list(next(consts))
-        elif code == _HANDLE:
-            params[key] = handle_of(op_id)
-        elif code == _READ:
-            params[key] = of_reads(key, reads)
-        elif code == _SIDE:
-            params[key] = next(side)
-        else:
-            length = next(lengths)
-            found = ints[later : later + length]
-            params[key] = found if code == _ADDRESS_LIST else tuple(found)
-            later += length
-    return params
-
-
-def decode_accesses(
-    sig: tuple[Any, ...], ints: list[int], values: Iterator[Value], side: Iterator[Any]
-) -> tuple[list[RawAccess], int, int]:
-    """Return the accesses, where the parameters start in the signature, and how many integers were used."""
-    at, used = HEAD, 0
-    accesses: list[RawAccess] = []
-    for _ in range(sig[4]):
-        space, no_value, row_bytes, rows, pitch = sig[at : at + 5]
-        at += 5
-        regions: tuple[Region, ...] = ()
-        if row_bytes is None:
-            regions = next(side)
-        elif rows:
-            regions = (Region(ints[used], row_bytes, rows, pitch),)
-            used += 1
-        accesses.append((space, regions, None if no_value else next(values)))
-    return accesses, at, used
-
-
-def int_offset(sig: tuple[Any, ...], name: str) -> int:
-    """Return where among the integers of a row a plain integer parameter is, -1 where a signature has none of it."""
-    at = HEAD + 5 * sig[4]
-    keys, codes = sig[at], sig[at + 1]
-    number = keys.index(name) if name in keys else -1
-    if number < 0 or codes[number] != _INT:
-        return -1
-    used: int = sum(bool(rows) for rows in sig[HEAD + 3 : at : 5])
-    return used + int(codes[:number].count(_INT))
 
 
 def handle_of(op_id: OpId | None) -> str | None:
@@ -220,14 +152,14 @@ def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> ParamPlan:
         return (lambda values: (values[at[0]],)) if at else (lambda values: ())
 
     known = None if None in codes else "".join(code for code in codes if code is not None)
-    handle = codes.index(_HANDLE) if _HANDLE in codes else -1
+    handle = codes.index(HANDLE) if HANDLE in codes else -1
     return ParamPlan(
         codes=known,
-        ints=getter(_INT),
-        floats=getter(_FLOAT),
-        consts=getter(_CONST + _TUPLE + _LIST),
-        tuples=getter(_TUPLE + _LIST),
-        addresses=getter(_ADDRESSES + _ADDRESS_LIST),
+        ints=getter(INT),
+        floats=getter(FLOAT),
+        consts=getter(CONST + TUPLE + LIST),
+        tuples=getter(TUPLE + LIST),
+        addresses=getter(ADDRESSES + ADDRESS_LIST),
         handle=handle,
     )
 
@@ -235,18 +167,18 @@ def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> ParamPlan:
 def _code(key: str, kind: type) -> str | None:
     """Return the letter of a parameter whose name and type say it all, or None."""
     if kind is int:
-        return _INT
+        return INT
     if kind is float:
-        return _FLOAT
+        return FLOAT
     if kind is str and key == "handle_id":
-        return _HANDLE
+        return HANDLE
     if kind in _PLAIN:
-        return _CONST
+        return CONST
     if kind is tuple:
-        return _ADDRESSES if key.endswith("addrs") else _TUPLE
+        return ADDRESSES if key.endswith("addrs") else TUPLE
     if kind is list and key != "input_snapshots":
-        return _ADDRESS_LIST if key.endswith("addrs") else _LIST
-    return _READ if kind is OfReads else None
+        return ADDRESS_LIST if key.endswith("addrs") else LIST
+    return READ if kind is OfReads else None
 
 
 def _encode_singly(
@@ -264,26 +196,26 @@ def _encode_singly(
         kind = type(value)
         inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
         if kind is OfReads or _repeats_reads(key, value, described):
-            codes += _READ
+            codes += READ
         elif (kind is int and not huge) or kind is float:
-            codes += _INT if kind is int else _FLOAT
+            codes += INT if kind is int else FLOAT
             (ints if kind is int else floats).append(value)
         elif kind is str and key == "handle_id":
             same = value == handle_of(described.op_id)
-            codes += _HANDLE if same else _SIDE
+            codes += HANDLE if same else SIDE
             side += [] if same else [value]
         elif kind in _PLAIN:
-            codes += _CONST
+            codes += CONST
             consts.append(value)
         elif inner is None or (huge and key.endswith("addrs")):
-            codes += _SIDE
+            codes += SIDE
             side.append(value)
         elif key.endswith("addrs") and all(t is int for t in inner):
-            codes += _ADDRESSES if kind is tuple else _ADDRESS_LIST
+            codes += ADDRESSES if kind is tuple else ADDRESS_LIST
             later += value
             counts.append(len(value))
         else:
-            codes += _TUPLE if kind is tuple else _LIST
+            codes += TUPLE if kind is tuple else LIST
             consts.append(tuple(value))
             nested.append(inner)
     ints += later
