@@ -15,26 +15,24 @@ reached through the pe_dma of its own PE. A direct edge is a path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from heapq import heappop, heappush
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.topology import naming
 from kernbench_core.topology.design import Machine
+from kernbench_core.topology.paths.mesh_order import Half, MeshOrder, Path
+from kernbench_core.topology.paths.search import CostScale, PathSearch, Steps
 from kernbench_core.topology.resolver import AddressResolver
 
 ENDPOINT_KINDS = frozenset({"host", "io_cpu", "m_cpu", "hbm_ctrl", "sram"})
 """Kinds that no path passes through; neither does one pass through a unit of a PE."""
 
 Adjacency = Mapping[str, tuple[Edge, ...]]
-Path = tuple[str, ...]
-_Half = tuple[bool, bool]
-_Cost = tuple[int, float, int]
-"""Rank of the borders that a path crosses, wire latency in ns, hops; smaller is better, left before right."""
 _RANK_OF_PACKAGE, _RANK_OF_IO_CHIPLET, _RANK_OF_CUBE = 10**8, 10**4, 1
+_Edges = Mapping[str, list[Edge]]
 
 VIEWS: Mapping[str, frozenset[EdgeKind]] = MappingProxyType(
     {
@@ -64,13 +62,14 @@ class PathRouter:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._wires = _Wires(graph)
         self._views: dict[str, _View] = {}
         self._paths: dict[tuple[str, str, str], Path] = {}
         self._resolver: AddressResolver | None = None
 
     def adjacency(self, view: str) -> Adjacency:
         """Return the outgoing edges of every node in one of `VIEWS`."""
-        return self._view(view).outgoing
+        return self._view(view).adjacency()
 
     def find_path(self, src: str, dst: str) -> Path:
         """Return the path over all edges."""
@@ -102,7 +101,7 @@ class PathRouter:
     def _view(self, name: str) -> _View:
         view = self._views.get(name)
         if view is None:
-            view = self._views[name] = _View(self._graph, VIEWS[name])
+            view = self._views[name] = _View(self._wires, VIEWS[name])
         return view
 
     def _find(self, view: str, src: str, dst: str) -> Path:
@@ -131,31 +130,73 @@ class PathRouter:
         return (*self._find(view, src, dma), dst)
 
 
-class _View:
-    """One adjacency view: edges by both ends, and a search for every source that has been asked for."""
+class _Wires:
+    """What the views of a graph have in common: edges by both ends, numbered transit nodes, meshes, costs."""
 
-    def __init__(self, graph: Graph, excluded: frozenset[EdgeKind]) -> None:
-        outgoing: dict[str, list[Edge]] = {node: [] for node in graph.nodes}
-        incoming: dict[str, list[Edge]] = {node: [] for node in graph.nodes}
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        outgoing: dict[str, list[Edge]] = defaultdict(list)
+        incoming: dict[str, list[Edge]] = defaultdict(list)
         for edge in graph.edges.values():
-            if edge.kind not in excluded:
-                outgoing[edge.src].append(edge)
-                incoming[edge.dst].append(edge)
-        self.outgoing: Adjacency = MappingProxyType({node: tuple(edges) for node, edges in outgoing.items()})
-        self._incoming = incoming
+            outgoing[edge.src].append(edge)
+            incoming[edge.dst].append(edge)
+        self.outgoing: _Edges = outgoing
+        self.incoming: _Edges = incoming
+        self.transit = [node.id for node in graph.nodes.values() if is_transit(node)]
+        self.number = {node: number for number, node in enumerate(self.transit)}
+        self.mesh = MeshOrder(graph)
+        self._scale = CostScale((edge.latency for edge in graph.edges.values()), len(graph.nodes))
+
+    def cost(self, edge: Edge) -> int:
+        """Return what it costs to go along an edge: first of all, the border that it crosses."""
+        nodes = self.graph.nodes
+        ends = {nodes[edge.src].kind, nodes[edge.dst].kind}
+        if edge.kind is EdgeKind.SCALE_UP:
+            rank = _RANK_OF_PACKAGE
+        elif edge.kind is EdgeKind.UCIE and ends & {"io_ucie", "io_noc"}:
+            rank = _RANK_OF_IO_CHIPLET
+        else:
+            rank = _RANK_OF_CUBE if "ucie" in ends else 0
+        return self._scale.cost(rank, edge.latency)
+
+
+class _View:
+    """One adjacency view: the edges that it shows, and a search for every source that has been asked for."""
+
+    def __init__(self, wires: _Wires, excluded: frozenset[EdgeKind]) -> None:
+        graph = wires.graph
+        self._wires = wires
+        self._excluded = excluded
+        self._adjacency: Adjacency | None = None
         self._nodes, self._edges = graph.nodes, graph.edges
-        self._transit = {node.id for node in graph.nodes.values() if is_transit(node)}
-        self._mesh = _Mesh(graph)
-        self._searches: dict[tuple[str, _Half], _Search] = {}
+        self._mesh = wires.mesh
+        self._ways: dict[Half, list[Steps | None]] = {}
+        self._searches: dict[tuple[str, Half], PathSearch] = {}
         linked = EdgeKind.SCALE_UP not in excluded
         self._network = graph.design.network if linked and isinstance(graph, Machine) else None
 
+    def adjacency(self) -> Adjacency:
+        """Return the outgoing edges of every node."""
+        if self._adjacency is None:
+            self._adjacency = MappingProxyType({node: tuple(self._outgoing(node)) for node in self._nodes})
+        return self._adjacency
+
+    def _outgoing(self, node: str) -> list[Edge]:
+        return [edge for edge in self._wires.outgoing.get(node, ()) if edge.kind not in self._excluded]
+
+    def _incoming(self, node: str) -> list[Edge]:
+        return [edge for edge in self._wires.incoming.get(node, ()) if edge.kind not in self._excluded]
+
+    def _joined(self, src: str, dst: str) -> bool:
+        edge = self._edges.get((src, dst))
+        return edge is not None and edge.kind not in self._excluded
+
     def path(self, src: str, dst: str) -> Path | None:
         """Return the path between two different nodes, or None."""
-        if any(edge.dst == dst for edge in self.outgoing[src]):
+        if self._joined(src, dst):
             return (src, dst)
-        half = self._mesh.half(edge.src for edge in self._incoming[dst]) or self._mesh.half(
-            edge.dst for edge in self.outgoing[src]
+        half = self._mesh.half(edge.src for edge in self._incoming(dst)) or self._mesh.half(
+            edge.dst for edge in self._outgoing(src)
         )
         sip, other = self._nodes[src].sip, self._nodes[dst].sip
         if self._network is None or sip is None or other is None or sip == other:
@@ -170,162 +211,49 @@ class _View:
             path += crossing[1:]
         return path
 
-    def _shortest(self, src: str, dst: str, half: _Half | None) -> Path | None:
+    def _shortest(self, src: str, dst: str, half: Half | None) -> Path | None:
         """Return the path of least cost, whatever packages it crosses."""
-        if (src, dst) in self._edges and any(edge.dst == dst for edge in self.outgoing[src]):
+        if self._joined(src, dst):
             return (src, dst)
-        best: tuple[_Cost, Path] | None = None
-        for anchor, lead in self._ends(src, self.outgoing[src], lambda edge: edge.dst):
+        wires, best, path = self._wires, None, None
+        for anchor, lead in self._ends(src, self._outgoing, lambda edge: edge.dst):
             search = self._search(anchor, half or (False, False))
-            for goal, trail in self._ends(dst, self._incoming[dst], lambda edge: edge.src):
-                cost = search.cost(goal)
+            for goal, trail in self._ends(dst, self._incoming, lambda edge: edge.src):
+                cost = search.cost(wires.number[goal])
                 if cost is None:
                     continue
-                for edge in (lead, trail):
-                    cost = _sum(cost, self._cost(edge)) if edge is not None else cost
-                if best is None or cost < best[0]:
-                    inner = self._mesh.dimension_ordered(search.path(goal))
-                    best = (cost, ((src,) if lead else ()) + inner + ((dst,) if trail else ()))
-        return None if best is None else best[1]
+                cost += sum(wires.cost(edge) for edge in (lead, trail) if edge is not None)
+                if best is None or cost < best:
+                    inner = tuple([wires.transit[number] for number in search.path(wires.number[goal])])
+                    best = cost
+                    path = (*((src,) if lead else ()), *self._mesh.dimension_ordered(inner), *((dst,) if trail else ()))
+        return path
 
-    def _ends(self, node: str, edges: Iterable[Edge], other: Callable[[Edge], str]) -> list[tuple[str, Edge | None]]:
+    def _ends(
+        self, node: str, edges: Callable[[str], Iterable[Edge]], other: Callable[[Edge], str]
+    ) -> list[tuple[str, Edge | None]]:
         """Return the transit nodes where a path from or to a node begins or ends, with the edge that leads there."""
-        if node in self._transit:
+        if node in self._wires.number:
             return [(node, None)]
-        return [(other(edge), edge) for edge in edges if other(edge) in self._transit]
+        return [(other(edge), edge) for edge in edges(node) if other(edge) in self._wires.number]
 
-    def _search(self, anchor: str, half: _Half) -> _Search:
+    def _search(self, anchor: str, half: Half) -> PathSearch:
         search = self._searches.get((anchor, half))
         if search is None:
-            search = self._searches[anchor, half] = _Search(anchor, lambda node: self._ways(node, half))
+            wires = self._wires
+            ways = self._ways.setdefault(half, [None] * len(wires.transit))
+
+            def fill(number: int) -> Steps:
+                steps = ways[number] = self._steps(wires.transit[number], half)
+                return steps
+
+            search = PathSearch(wires.number[anchor], ways, fill, len(self._edges))
+            self._searches[anchor, half] = search
         return search
 
-    def _ways(self, node: str, half: _Half) -> Iterator[tuple[str, _Cost]]:
-        """Yield where a path may go from a node, in the order that decides ties, and what each step costs."""
-        edges = [edge for edge in self.outgoing[node] if edge.dst in self._transit]
-        for edge in sorted(edges, key=lambda edge: self._mesh.order(node, edge.dst, half)):
-            yield edge.dst, self._cost(edge)
-
-    def _cost(self, edge: Edge) -> _Cost:
-        ends = {self._nodes[edge.src].kind, self._nodes[edge.dst].kind}
-        if edge.kind is EdgeKind.SCALE_UP:
-            return _RANK_OF_PACKAGE, edge.latency, 1
-        if edge.kind is EdgeKind.UCIE and ends & {"io_ucie", "io_noc"}:
-            return _RANK_OF_IO_CHIPLET, edge.latency, 1
-        return _RANK_OF_CUBE if "ucie" in ends else 0, edge.latency, 1
-
-
-def _sum(a: _Cost, b: _Cost) -> _Cost:
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
-
-
-class _Mesh:
-    """Where routers sit in their meshes: dimension order, and which of equal ways is taken."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._edges = graph.edges
-        self._cells: dict[str, tuple[str, int, int]] = {}
-        self._sizes: dict[str, tuple[int, int]] = {}
-        for node in graph.nodes.values():
-            cell = naming.router_cell(node.id) if node.kind == "router" else None
-            if cell is not None:
-                mesh, row, column = cell
-                self._cells[node.id] = (mesh, row, column)
-                rows, columns = self._sizes.get(mesh, (0, 0))
-                self._sizes[mesh] = (max(rows, row), max(columns, column))
-
-    def half(self, nodes: Iterable[str]) -> _Half | None:
-        """Return whether the first router among nodes lies in the southern and in the eastern half of its mesh."""
-        for node in nodes:
-            if node in self._cells:
-                mesh, row, column = self._cells[node]
-                return 2 * row > self._sizes[mesh][0], 2 * column > self._sizes[mesh][1]
-        return None
-
-    def order(self, node: str, neighbour: str, half: _Half) -> tuple[bool, int, int, str]:
-        """Return the sort key of a step: columns before rows, and the lanes of the end's own half first.
-
-        A port on several routers is thereby used by all of them, each for its part of the ends.
-        """
-        here, there = self._cells.get(node), self._cells.get(neighbour)
-        if there is None:
-            return False, 0, 0, neighbour
-        _, row, column = there
-        turns = here is not None and here[2] == column
-        return turns, -row if half[0] else row, -column if half[1] else column, neighbour
-
-    def dimension_ordered(self, path: Path) -> Path:
-        """Lay every run of routers of one mesh columns first, then rows, where both legs exist."""
-        result, start = list(path), 0
-        while start < len(result):
-            end = start
-            while end + 1 < len(result) and self._same(result[start], result[end + 1]):
-                end += 1
-            if end - start >= 2:
-                leg = self._two_legs(result[start], result[end])
-                if leg is not None and len(leg) == end - start + 1:
-                    result[start : end + 1] = leg
-            start = end + 1
-        return tuple(result)
-
-    def _same(self, a: str, b: str) -> bool:
-        first, second = self._cells.get(a), self._cells.get(b)
-        return first is not None and second is not None and first[0] == second[0]
-
-    def _two_legs(self, a: str, b: str) -> list[str] | None:
-        mesh, row, column = self._cells[a]
-        _, last_row, last_column = self._cells[b]
-        leg = [a]
-        for cell in _steps(row, column, last_row, last_column):
-            router = f"{mesh}r{cell[0]}c{cell[1]}"
-            if (leg[-1], router) not in self._edges:
-                return None
-            leg.append(router)
-        return leg
-
-
-def _steps(row: int, column: int, last_row: int, last_column: int) -> Iterator[tuple[int, int]]:
-    while column != last_column:
-        column += 1 if last_column > column else -1
-        yield row, column
-    while row != last_row:
-        row += 1 if last_row > row else -1
-        yield row, column
-
-
-class _Search:
-    """Dijkstra's search from one transit node, which goes only as far as it has been asked to."""
-
-    __slots__ = ("_came_from", "_costs", "_done", "_queue", "_sequence", "_ways")
-
-    def __init__(self, anchor: str, ways: Callable[[str], Iterable[tuple[str, _Cost]]]) -> None:
-        self._ways = ways
-        self._costs: dict[str, _Cost] = {anchor: (0, 0.0, 0)}
-        self._came_from: dict[str, str] = {}
-        self._done: set[str] = set()
-        self._queue: list[tuple[_Cost, int, str]] = [((0, 0.0, 0), 0, anchor)]
-        self._sequence = 0
-
-    def cost(self, goal: str) -> _Cost | None:
-        """Return what the path to a transit node costs, or None when there is none."""
-        while goal not in self._done and self._queue:
-            so_far, _, node = heappop(self._queue)
-            if node in self._done:
-                continue
-            self._done.add(node)
-            for neighbour, step in self._ways(node):
-                cost = _sum(so_far, step)
-                known = self._costs.get(neighbour)
-                if known is None or cost < known:
-                    self._costs[neighbour] = cost
-                    self._came_from[neighbour] = node
-                    self._sequence += 1
-                    heappush(self._queue, (cost, self._sequence, neighbour))
-        return self._costs[goal] if goal in self._done else None
-
-    def path(self, goal: str) -> Path:
-        """Return the nodes from the anchor to a goal whose cost has been asked for."""
-        path = [goal]
-        while path[-1] in self._came_from:
-            path.append(self._came_from[path[-1]])
-        return tuple(reversed(path))
+    def _steps(self, node: str, half: Half) -> Steps:
+        """Return where a path may go from a node, in the order that decides ties, and what each step costs."""
+        number = self._wires.number
+        edges = [edge for edge in self._outgoing(node) if edge.dst in number]
+        edges.sort(key=lambda edge: self._mesh.order(node, edge.dst, half))
+        return [(number[edge.dst], self._wires.cost(edge)) for edge in edges]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
 
@@ -206,6 +208,39 @@ def test_hand_built_graphs_are_routed_by_their_edges() -> None:
     router = PathRouter(Graph.of(nodes, edges))
     assert router.find_path("a", "c") == ("a", "b", "c")
     assert router.find_path("a", "d") == ("a", "d"), "a direct edge is a path"
+
+
+@examples(60)
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda pair: pair[0] != pair[1]),
+        st.one_of(st.sampled_from([0.1, 0.2, 0.3, 1.0, 2.0**-16]), st.floats(1e-9, 1e9)),
+        min_size=6,
+    )
+)
+def test_latencies_off_the_grid_add_up_exactly(latencies: dict[tuple[str, str], float]) -> None:
+    """By networkx over fractions: least latency, then fewest hops; a direct edge is a path whatever it costs."""
+    graph = Graph.of(
+        [Node(name, "hop") for name in "abcdef"],
+        [Edge(a, b, EdgeKind.NOC, 1.0, ns) for (a, b), ns in latencies.items()],
+    )
+    router, net = PathRouter(graph), nx.DiGraph()
+    for (a, b), ns in latencies.items():
+        net.add_edge(a, b, weight=Fraction(ns) + Fraction(1, 2**2000))
+    for src, dst in product("abcdef", repeat=2):
+        if src == dst or (src, dst) in latencies:
+            continue
+        try:
+            least = nx.shortest_path_length(net, src, dst, weight="weight")
+        except (nx.NetworkXNoPath, nx.NodeNotFound):
+            continue
+        assert sum(net.edges[pair]["weight"] for pair in pairwise(router.find_path(src, dst))) == least
+
+
+def test_a_wire_that_takes_for_ever_is_the_last_resort() -> None:
+    edges = [("a", "b", math.inf), ("b", "d", 1.0), ("a", "c", 1e17), ("c", "d", 1.0)]
+    graph = Graph.of([Node(name, "hop") for name in "abcd"], [Edge(a, b, EdgeKind.NOC, 1.0, ns) for a, b, ns in edges])
+    assert PathRouter(graph).find_path("a", "d") == ("a", "c", "d")
 
 
 def test_a_missing_path_names_both_nodes() -> None:
