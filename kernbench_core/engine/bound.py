@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.graph import Edge, Graph
+    from kernbench_core.graph import Graph
     from kernbench_core.messages import MsgBase, Transaction
 
 _GRID = 1 << 16
@@ -71,16 +73,21 @@ class _Walk:
         self._instant = instant
 
     def along(self, graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> None:
-        last = len(msg.path) - 1
-        for index in range(last):
-            edge = graph.edges[msg.path[index], msg.path[index + 1]]
-            self.total += _on_grid(edge.latency)
-            self._slowest = max(self._slowest, _edge_duration(edge, msg.nbytes))
-            node = components[msg.path[index + 1]]
+        edges, nbytes, end = graph.edges, msg.nbytes, msg.path[-1]
+        total, slowest = self.total, self._slowest
+        for hop in pairwise(msg.path):
+            edge = edges[hop]
+            total += _on_grid(edge.latency)
+            took = _duration(nbytes, edge.bandwidth, edge.payload_bytes, edge.header_bytes)
+            if took > slowest:
+                slowest = took
+            node = components[hop[1]]
             if not node.acts_on_head(msg):
-                self.end_leg()
-            if node is not self._instant and (index + 1 < last or not (msg.reply and node.run_style)):
-                self.total += _on_grid(node.min_service_ns(msg))
+                total += slowest
+                slowest = 0.0
+            if node is not self._instant and (hop[1] != end or not (msg.reply and node.run_style)):
+                total += _on_grid(node.min_service_ns(msg))
+        self.total, self._slowest = total, slowest
 
     def through_channels(self, memory: ComponentBase, transaction: Transaction, *, starts_leg: bool) -> None:
         if starts_leg:
@@ -95,10 +102,12 @@ class _Walk:
         self._slowest = 0.0
 
 
-def _edge_duration(edge: Edge, nbytes: int) -> float:
-    packets = max(1, math.ceil(nbytes / edge.payload_bytes)) if edge.payload_bytes else 1
-    return _on_grid((nbytes + packets * edge.header_bytes) / edge.bandwidth)
+@lru_cache(4096)
+def _duration(nbytes: int, bandwidth: float, payload_bytes: int, header_bytes: int) -> float:
+    packets = max(1, math.ceil(nbytes / payload_bytes)) if payload_bytes else 1
+    return _on_grid((nbytes + packets * header_bytes) / bandwidth)
 
 
+@lru_cache(4096)
 def _on_grid(ns: float) -> float:
     return math.ceil(ns * _GRID) / _GRID
