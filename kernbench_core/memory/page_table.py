@@ -16,13 +16,46 @@ Nearest = Callable[[int | None, int], int]
 """Give the physical start of the copy of a cell that a PE (None: the host) reaches soonest: (PE index, cell)."""
 
 
+class Pieces(tuple[Region, ...]):
+    """The physical regions of a virtual one. Tiles are keys again and again, so they remember their hash."""
+
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = tuple.__hash__(self)
+            return self._hash
+
+    def __reduce__(self) -> tuple[type[tuple[Region, ...]], tuple[tuple[Region, ...]]]:
+        return tuple, (tuple(self),)
+
+
+class _Tile:
+    """What a virtual region in several places becomes: its pieces in the first copy of each cell, and the cell of each.
+
+    `seen` has what others see of a tensor with copies, by where the `cells` start in the copies that they see.
+    """
+
+    __slots__ = ("cells", "first", "of_pieces", "seen")
+
+    def __init__(self, of_pieces: list[int], first: Pieces) -> None:
+        self.of_pieces = of_pieces
+        self.first = first
+        self.cells = tuple(dict.fromkeys(of_pieces))
+        self.seen: dict[tuple[int, ...], Pieces] = {}
+
+
 class Mapping:
     """Where the virtual range `[va, va + nbytes)` of one tensor lies: in cells, as `layout` says.
 
     `starts` are the physical starts of the cells; with copies, `nearest` chooses one for the PE that asks.
     """
 
-    __slots__ = ("_chosen", "_known", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor", "va")
+    __slots__ = (
+        "_chosen", "_held", "_known", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor", "va",
+    )  # fmt: skip
 
     def __init__(
         self, va: int, layout: Layout, starts: Sequence[int], tensor: str, nearest: Nearest | None = None
@@ -33,9 +66,11 @@ class Mapping:
         self.tensor = tensor
         self._starts = tuple(starts)
         self._nearest = nearest
-        self._chosen: dict[tuple[int | None, int], int] = {}
-        # tiles are read again and again; what a region in several places becomes depends on the PE only with copies
-        self._known: dict[tuple[Region, int | None], tuple[Region, ...]] = {}
+        #: By PE the start of each cell that it has asked for, in the copy that it sees.
+        self._chosen: dict[int | None, dict[int, int]] = {}
+        # tiles are read again and again, by many PEs: those that see the same copies share what a tile becomes
+        self._known: dict[Region, _Tile] = {}
+        self._held = 0
         self._unit = layout.digits[-1].extent
         # (bytes the digit is worth, bytes it ranges over, bytes inside the cell), most significant first
         self._steps = tuple((d.weight, d.weight * d.extent, d.local) for d in layout.digits if d.local)
@@ -44,70 +79,95 @@ class Mapping:
         """Give the physical regions of a virtual one that lies inside the mapping, in the order of its bytes."""
         offset, pitch = region.base - self.va, region.pitch
         if pitch >= 0 and offset % self._unit + (region.rows - 1) * pitch + region.row_bytes <= self._unit:
-            return (Region(self._physical(offset, pe), region.row_bytes, region.rows, pitch),)
-        key = region, None if self._nearest is None else pe
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            found = self._known[key] = tuple(self._pieces(region, pe))
+            cell, local = self.layout.locate(offset)
+            return (Region(self._start(cell, pe) + local, region.row_bytes, region.rows, pitch),)
+        tile = self._known.get(region)
+        if tile is None:
+            tile = self._learn(region)
+        if self._nearest is None:
+            return tile.first
+        starts = tuple([self._start(cell, pe) for cell in tile.cells])
+        found = tile.seen.get(starts)
+        return self._see(tile, starts) if found is None else found
+
+    def _start(self, cell: int, pe: int | None) -> int:
+        """Give the physical start of a cell, as `pe` sees it."""
+        if self._nearest is None:
+            return self._starts[cell]
+        chosen = self._chosen.setdefault(pe, {})
+        start = chosen.get(cell)
+        if start is None:
+            start = chosen[cell] = self._nearest(pe, cell)
+        return start
+
+    def _learn(self, region: Region) -> _Tile:
+        """Work out what a region becomes, and keep it."""
+        self._make_room()
+        tile = self._known[region] = _Tile(*self._pieces(region))
+        return tile
+
+    def _see(self, tile: _Tile, starts: tuple[int, ...]) -> Pieces:
+        """Give the pieces of a tile where its cells start there, and keep them."""
+        self._make_room()
+        apart = {cell: start - self._starts[cell] for cell, start in zip(tile.cells, starts, strict=True)}
+        pieces = zip(tile.of_pieces, tile.first, strict=True)
+        found = tile.seen[starts] = Pieces(
+            [Region(r.base + apart[cell], r.row_bytes, r.rows, r.pitch) for cell, r in pieces]
+        )
         return found
 
-    def _pieces(self, region: Region, pe: int | None) -> list[Region]:
-        """Translate rows together as far as they lie at one pitch in one cell."""
-        offset, width, rows, pitch = region.base - self.va, region.row_bytes, region.rows, region.pitch
-        unit = self._unit
+    def _make_room(self) -> None:
+        """Forget all translations when there are as many as are kept."""
+        if self._held >= MOST_KNOWN:
+            self._known.clear()
+            self._held = 0
+        self._held += 1
+
+    def _pieces(self, region: Region) -> tuple[list[int], Pieces]:
+        """Give the cell of each piece, and the pieces in the first copies: rows at one pitch there together."""
+        at, width, rows, pitch = region.base - self.va, region.row_bytes, region.rows, region.pitch
         if pitch == width and rows > 1:
             width, rows, pitch = width * rows, 1, 0
+        unit, starts, locate = self._unit, self._starts, self.layout.locate
+        reach, last, step = self._stride(width, pitch)
+        cells: list[int] = []
         found: list[Region] = []
-        row = 0
-        while row < rows:
-            at = offset + row * pitch
+        while rows > 0:
             if at % unit + width > unit:
-                found.extend(self._run(at, width, pe))
-                row += 1
-                continue
-            together, step = self._together(at, width, rows - row, pitch)
-            found.append(Region(self._physical(at, pe), width, together, step))
-            row += together
-        return found
+                self._run(at, width, cells, found)
+                together = 1
+            else:
+                together = rows if pitch == 0 else 1
+                if reach and rows > 1:
+                    together = max(1, min(rows, (last - at % reach) // pitch + 1))
+                cell, local = locate(at)
+                cells.append(cell)
+                found.append(Region(starts[cell] + local, width, together, step if together > 1 else 0))
+            at += together * pitch
+            rows -= together
+        return cells, Pieces(found)
 
-    def _physical(self, offset: int, pe: int | None) -> int:
-        """Give the physical address of the byte at `offset`, as `pe` sees it."""
-        cell, local = self.layout.locate(offset)
-        nearest = self._nearest
-        if nearest is None:
-            return self._starts[cell] + local
-        start = self._chosen.get((pe, cell))
-        if start is None:
-            start = self._chosen[pe, cell] = nearest(pe, cell)
-        return start + local
-
-    def _run(self, offset: int, nbytes: int, pe: int | None) -> list[Region]:
-        """Cut a contiguous run at the ends of what lies together."""
-        found, unit = [], self._unit
+    def _run(self, offset: int, nbytes: int, cells: list[int], found: list[Region]) -> None:
+        """Cut a contiguous run at the ends of what lies together, and add its pieces."""
         end = offset + nbytes
         while offset < end:
-            piece = min(unit - offset % unit, end - offset)
-            found.append(Region(self._physical(offset, pe), piece))
+            piece = min(self._unit - offset % self._unit, end - offset)
+            cell, local = self.layout.locate(offset)
+            cells.append(cell)
+            found.append(Region(self._starts[cell] + local, piece))
             offset += piece
-        return found
 
-    def _together(self, offset: int, width: int, rows: int, pitch: int) -> tuple[int, int]:
-        """Give how many rows from `offset` on lie at one pitch in one cell, and that pitch there."""
-        if rows == 1:
-            return 1, 0
-        if pitch == 0:
-            return rows, 0
+    def _stride(self, width: int, pitch: int) -> tuple[int, int, int]:
+        """Give what rows at a pitch stay inside of, the last place of a row in it, and their pitch in the cell.
+
+        All are 0 where no two of them are at one pitch in a cell.
+        """
         if pitch > 0:
             for weight, reach, local in self._steps:
                 if pitch % weight == 0:
                     # the least significant digit counts bytes, and the whole row must fit
-                    last = reach - width if weight == 1 else reach - 1
-                    fit = (last - offset % reach) // pitch + 1
-                    together = min(rows, fit)
-                    return (together, pitch // weight * local) if together > 1 else (1, 0)
-        return 1, 0
+                    return reach, reach - width if weight == 1 else reach - 1, pitch // weight * local
+        return 0, 0, 0
 
 
 class PageTable:

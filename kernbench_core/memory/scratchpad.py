@@ -11,8 +11,6 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from attrs import frozen
-
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.memory.allocator import Block, FirstFit
@@ -23,14 +21,16 @@ from kernbench_core.values.region import Region
 _MOST_ROWS = 16
 
 
-@frozen
 class Birth:
     """What a block is for: the call that made it, the tensor's shape and dtype, and the kernel line."""
 
-    op: str
-    shape: tuple[int, ...]
-    dtype: str
-    site: CallSite
+    __slots__ = ("dtype", "op", "shape", "site")
+
+    def __init__(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> None:
+        self.op = op
+        self.shape = shape
+        self.dtype = dtype
+        self.site = site
 
     def __str__(self) -> str:
         return f"{self.op} {self.dtype} {list(self.shape)}, born at {describe_site(self.site)}"

@@ -136,6 +136,7 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Triton's dtypes that no record is of, and why."""
 
+_ITEMSIZES = {each.name: each.itemsize for each in DTYPES.values()}
 _BY_NUMPY = {each.numpy_name: each.name for each in DTYPES.values()}
 _NARROW = frozenset(each.numpy_name for each in DTYPES.values() if each.kind == "float" and each.itemsize < 4)
 _SPELLINGS = {
@@ -153,7 +154,10 @@ def info(name: str) -> DTypeInfo:
 
 def itemsize(name: str) -> int:
     """Return the bytes of one element."""
-    return info(name).itemsize
+    try:
+        return _ITEMSIZES[name]
+    except (KeyError, TypeError):
+        return info(name).itemsize
 
 
 def tolerance(name: str) -> float:

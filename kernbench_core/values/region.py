@@ -56,12 +56,14 @@ class Region:
     @property
     def end(self) -> int:
         """One past the last byte (for a negative pitch: of the first row)."""
-        return self.base + max(0, (self.rows - 1) * self.pitch) + self.row_bytes
+        span = (self.rows - 1) * self.pitch
+        return self.base + self.row_bytes + (span if span > 0 else 0)
 
     @property
     def start(self) -> int:
         """The lowest byte."""
-        return self.base + min(0, (self.rows - 1) * self.pitch)
+        span = (self.rows - 1) * self.pitch
+        return self.base + (span if span < 0 else 0)
 
     @property
     def contiguous(self) -> bool:
@@ -110,14 +112,18 @@ def total_bytes(regions: Iterable[Region]) -> int:
 
 def overlaps(a: Region, b: Region) -> bool:
     """Tell whether two ascending regions share a byte. Constant time unless their pitches differ."""
-    if a.base >= b.end or b.base >= a.end:
+    # said without the properties: hazards compare each use with all that is near
+    a_base, b_base = a.base, b.base
+    a_end = a_base + (a.rows - 1) * a.pitch + a.row_bytes
+    b_end = b_base + (b.rows - 1) * b.pitch + b.row_bytes
+    if a_base >= b_end or b_base >= a_end:
         return False
-    if a.contiguous:
-        return b.contiguous or _run_meets(a.base, a.end, b)
-    if b.contiguous:
-        return _run_meets(b.base, b.end, a)
+    if a.rows == 1 or a.pitch == a.row_bytes:
+        return b.rows == 1 or b.pitch == b.row_bytes or _run_meets(a_base, a_end, b)
+    if b.rows == 1 or b.pitch == b.row_bytes:
+        return _run_meets(b_base, b_end, a)
     if a.pitch == b.pitch:
-        shift, column = divmod(b.base - a.base, a.pitch)
+        shift, column = divmod(b_base - a_base, a.pitch)
         if column < a.row_bytes and -b.rows < shift < a.rows:
             return True
         return column + b.row_bytes > a.pitch and -b.rows <= shift < a.rows - 1

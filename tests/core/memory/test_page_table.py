@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import PageFaultError
+from kernbench_core.memory import page_table
 from kernbench_core.memory.page_table import Mapping, PageTable
 from kernbench_core.memory.placement import dealt_rows
 from kernbench_core.values.region import Region
@@ -76,3 +79,17 @@ def test_page_faults_name_the_nearest_tensor() -> None:
         table.unmap(4096)
     with pytest.raises(PageFaultError):
         table.translate(Region(4096, 4))
+
+
+def test_few_translations_are_kept_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tiles are read by however many PEs, translations do not pile up, with copies or without."""
+    monkeypatch.setattr(page_table, "MOST_KNOWN", 8)
+    layout = dealt_rows((64, 16), 64 * 16, 16)
+    for nearest in (None, lambda pe, cell: 1 << 20 | pe << 12 | cell << 7):
+        mapping = Mapping(0, layout, [cell << 7 for cell in range(layout.cells)], "t", nearest)
+        made = [mapping.translate(Region(at, 8, 3, 70), pe) for at in range(100) for pe in range(5)]
+        assert len(made[0]) > 1
+        of_them = {id(pieces) for pieces in made}
+        del made
+        gc.collect()
+        assert sum(id(thing) in of_them for thing in gc.get_objects() if type(thing) is page_table.Pieces) <= 8

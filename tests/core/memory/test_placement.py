@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import KernelError, ShapeError, UsageError
 from kernbench_core.graph import PeSite
+from kernbench_core.memory import page_table
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.placement import Interleave, Layout, Replicate, Shard, resolve
 from kernbench_core.topology.address import AddressMap
@@ -122,11 +124,8 @@ def allocated(drawn: Any) -> tuple[DeviceMemory, TensorAllocation, list[dict[int
     return memory, tensor, where
 
 
-@given(placed(), st.data())
-def test_translation_equals_a_byte_map_of_the_nearest_copy(drawn: Any, data: Any) -> None:
-    """Any strided region is translated byte for byte, in order, and each byte to the copy that lies nearest."""
-    memory, tensor, where = allocated(drawn)
-    mesh = drawn[2]
+def strided(data: Any, tensor: TensorAllocation) -> Region:
+    """Draw a strided region of a tensor, its pitch often a multiple of a row."""
     rows = data.draw(st.integers(1, 6))
     width = data.draw(st.integers(1, tensor.nbytes))
     room = tensor.nbytes - width
@@ -136,19 +135,33 @@ def test_translation_equals_a_byte_map_of_the_nearest_copy(drawn: Any, data: Any
         pitch = abs(pitch) // row * row
     low = max(0, -pitch * (rows - 1))
     start = data.draw(st.integers(low, tensor.nbytes - width - max(0, pitch * (rows - 1))))
-    region = Region(tensor.va + start, width, rows, pitch)
-    pe = data.draw(st.integers(0, math.prod(mesh) - 1))
-    own = coordinates(mesh)[pe]
+    return Region(tensor.va + start, width, rows, pitch)
 
-    def distance(other: int) -> tuple[bool, int, bool]:
-        sip, cube, place = coordinates(mesh)[other]
-        return sip != own[0], abs(cube - own[1]), place != own[2]
 
-    wanted = []
-    for va in bytes_of((region,)):
-        holders = [other for other in range(len(where)) if va in where[other]]
-        wanted.append(where[min(holders, key=distance)][va])
-    assert bytes_of(memory.translate((region,), pe)) == wanted
+@given(placed(), st.data(), st.sampled_from([1, 2, 3, page_table.MOST_KNOWN]))
+def test_translation_equals_a_byte_map_of_the_nearest_copy(drawn: Any, data: Any, most: int) -> None:
+    """Any strided region is translated byte for byte, in order, and each byte to the copy that lies nearest.
+
+    So it is for whoever asks, whatever was asked before by whom, and however much of that is remembered.
+    """
+    memory, tensor, where = allocated(drawn)
+    places = coordinates(drawn[2])
+    regions = [strided(data, tensor) for _ in range(data.draw(st.integers(1, 3)))]
+    one = st.tuples(st.sampled_from(regions), st.integers(0, len(places) - 1))
+    with mock.patch.object(page_table, "MOST_KNOWN", most):
+        for region, pe in data.draw(st.lists(one, min_size=1, max_size=8)):
+            own = places[pe]
+            wanted = []
+            for va in bytes_of((region,)):
+                apart = {}
+                for other, held in enumerate(where):
+                    if va in held:
+                        sip, cube, place = places[other]
+                        apart[other] = (sip != own[0], abs(cube - own[1]), place != own[2])
+                wanted.append(where[min(apart, key=apart.__getitem__)][va])
+            found = memory.translate((region,), pe)
+            assert bytes_of(found) == wanted
+            assert (hash(found), found) == (hash(tuple(found)), tuple(found))
 
 
 @given(placed())
