@@ -20,6 +20,12 @@ COMPILED = (
     "kernbench_core.reporting",
     "kernbench_core.component",
     "kernbench_builtin.components.forwarding",
+    "kernbench_builtin.components.channelled_memory",
+    "kernbench_builtin.components.hbm_ctrl",
+    "kernbench_builtin.components.pe_dma",
+    "kernbench_builtin.components.pe_mmu",
+    "kernbench_builtin.components.pe_tcm",
+    "kernbench_core.fabric",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.

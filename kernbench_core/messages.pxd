@@ -10,3 +10,10 @@ cdef class MsgBase(Scheduled):
     cpdef at_end(self, component, double head, double tail)
     cpdef turn_around(self, long long nbytes=*)
     cpdef answered(self)
+
+cdef class Transaction(MsgBase):
+    cdef public str op
+    cdef public object regions, shares, on_done, waiter
+    cdef public long long total, moved_bytes
+    cpdef turn_around(self, long long nbytes=*)
+    cpdef answered(self)

@@ -172,8 +172,15 @@ class Transaction(MsgBase):
     def __init__(
         self, op: str, regions: tuple[Region, ...], total: int, path: tuple[str, ...], on_done: Callable[[Any], None]
     ) -> None:
-        addresses = _ADDRESS_BYTES * max(0, len(regions) - 1)
-        super().__init__(total + addresses if op == "write" else addresses, path)
+        # inlined from MsgBase: every chunk makes one
+        addresses = _ADDRESS_BYTES * (len(regions) - 1) if regions else 0
+        self.nbytes = total + addresses if op == "write" else addresses
+        self.path = path
+        self.hop = 0
+        self.reply = False
+        self.head = self.tail = self.born = 0.0
+        self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
+        self.callbacks = None
         self.moved_bytes = total + addresses
         self.op = op
         self.regions = regions
@@ -183,7 +190,7 @@ class Transaction(MsgBase):
 
     def turn_around(self, nbytes: int = 0) -> None:
         """Become the reply: a read's carries the data, a write's is an acknowledgement."""
-        super().turn_around(self.total if self.op == "read" else 0)
+        MsgBase.turn_around(self, self.total if self.op == "read" else 0)
 
     def answered(self) -> None:
         """Tell the sender that the round trip is over; raise ComponentError when it was told before."""

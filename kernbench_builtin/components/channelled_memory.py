@@ -12,7 +12,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicTransaction
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.values import Region
 from kernbench_core.wire import Wire
 
@@ -31,19 +31,28 @@ class ChannelledMemory(ComponentBase):
 
     A write is acted on when its first byte is there, a read when its request is there whole. A read's
     response leaves at the head of its earliest channel and ends with its latest; a write is acknowledged
-    at the tail of its latest channel. A subclass fills `self.channel_wires` and defines `shares`; one that takes atomic
-    ops is an `AtomicMemory` too, and makes `self.atomic_units`.
+    at the tail of its latest channel. A subclass fills `self.channel_wires`, and makes `self.interleaving` or defines
+    `shares`; one that takes atomic ops is an `AtomicMemory` too, and makes `self.atomic_units`.
     """
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
+        self._overhead = 0.0
         self.channel_wires: list[Wire] = []
+        #: How addresses are spread over the channels.
+        self.interleaving: Interleaving | None = None
         #: Those of a memory that takes atomic ops.
         self.atomic_units: AtomicUnits | None = None
 
+    def overhead(self, msg: MsgBase) -> float:
+        """Return the time to accept a request, in ns."""
+        return self._overhead
+
     def shares(self, msg: Any) -> Shares:
-        """Return (channel index, bytes) for each channel that `msg` uses."""
-        raise NotImplementedError
+        """Return (channel index, bytes) for each channel that `msg` uses; default: by address."""
+        if self.interleaving is None:
+            raise NotImplementedError
+        return self.interleaving.shares(msg.regions)
 
     def acts_on_head(self, msg: Any) -> bool:
         """Say that the data of a write is taken as it comes."""
@@ -57,32 +66,33 @@ class ChannelledMemory(ComponentBase):
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Book the channels from (`head`, `tail`) ns on; a message without data is answered at once."""
-        if msg.op == "atomic":
+        request: Transaction = msg
+        if request.op == "atomic":
             self._change(msg, tail)
             return
-        shares = self.shares(msg)
+        shares = self.shares(request)
         if not shares:
-            msg.head = msg.tail = tail
-            self.env.call_at(tail, msg, self.on_internal)
+            request.head = request.tail = tail
+            self.env.call_at(tail, request, self.on_internal)
             return
-        msg.shares = shares
+        request.shares = shares
         wires = self.channel_wires
         first = last = wires[shares[0][0]]
         first_head, last_tail, last_bytes = math.inf, -math.inf, 0
         for channel, nbytes in shares:
             wire = wires[channel]
-            head_out, tail_out = wire.book(nbytes, head, tail, msg)
+            head_out, tail_out = wire.book(nbytes, head, tail, request)
             if head_out < first_head:
                 first, first_head = wire, head_out
             if tail_out > last_tail:
                 last, last_tail, last_bytes = wire, tail_out, nbytes
-        msg.propagation += last.latency
-        last.charge(msg, last.duration(last_bytes) - (tail - head), last_tail - last.latency - tail)
-        msg.head, msg.tail = first_head, last_tail
-        if msg.op == "write":
-            last.deliver(msg, last_tail)
+        request.propagation += last.latency
+        last.charge(request, last.duration(last_bytes) - (tail - head), last_tail - last.latency - tail)
+        request.head, request.tail = first_head, last_tail
+        if request.op == "write":
+            last.deliver(request, last_tail)
         else:
-            first.deliver(msg, first_head)
+            first.deliver(request, first_head)
 
     def _change(self, msg: AtomicTransaction, at: float) -> None:
         """Fetch the bursts of a read-modify-write, from `at` ns on, that are in no unit, and have the units do it."""
@@ -108,7 +118,7 @@ class ChannelledMemory(ComponentBase):
         for channel, nbytes in msg.shares:
             self.channel_wires[channel].book(nbytes, now, now, msg)
         msg.turn_around()
-        super().emit(msg, now, now)
+        ComponentBase.emit(self, msg, now, now)
 
     def on_internal(self, msg: MsgBase) -> None:
         """Respond, once a channel has delivered."""
@@ -116,10 +126,11 @@ class ChannelledMemory(ComponentBase):
 
     def respond(self, msg: Any) -> None:
         """Send the answer back: a read's data as the channels bring it, a write's acknowledgement."""
-        head = msg.tail if msg.op == "write" else msg.head
-        tail = msg.tail
-        msg.turn_around()
-        super().emit(msg, head, tail)
+        request: Transaction = msg
+        tail = request.tail
+        head = tail if request.op == "write" else request.head
+        request.turn_around()
+        ComponentBase.emit(self, request, head, tail)
 
 
 def hashed(channel: int, stripe: int, channels: int) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
-from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
+from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicMemory
-from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 
 
@@ -66,20 +65,12 @@ here of 1 GHz.
             raise ConfigError(
                 f"{node.id}: channels must be a power of two with channel_hash, not {channels}; correct one."
             )
-        self._interleaving = Interleaving(channels, block, burst, hash_channels=hashes)
+        self.interleaving = Interleaving(channels, block, burst, hash_channels=hashes)
         rate = self.params["channel_bandwidth"] * efficiency
         self.channel_wires = [
             self.internal_wire(f"pc{i}", rate, self.params["channel_latency"]) for i in range(channels)
         ]
-        self.atomic_units = AtomicUnits(self, burst, self._interleaving.channel_of)
-
-    def overhead(self, msg: MsgBase) -> float:
-        """Return the controller latency in ns."""
-        return self._overhead
-
-    def shares(self, msg: Any) -> Shares:
-        """Return the bytes on each pseudo-channel, by address."""
-        return self._interleaving.shares(msg.regions)
+        self.atomic_units = AtomicUnits(self, burst, self.interleaving.channel_of)
 
     @property
     def peak_bandwidth(self) -> float:
@@ -88,7 +79,8 @@ here of 1 GHz.
 
     def geometry(self) -> DramGeometry:
         """Describe the channels, for tools that drive the controller; rows and banks there are none."""
-        p = self.params
+        p, interleaving = self.params, self.interleaving
+        assert interleaving is not None
         return DramGeometry(
             channels=p["channels"],
             channel_bandwidth=p["channel_bandwidth"],
@@ -96,5 +88,5 @@ here of 1 GHz.
             burst_bytes=p["burst_bytes"],
             span_bytes=1 << 28,
             sustained=p["efficiency"],
-            shares=self._interleaving.shares,
+            shares=interleaving.shares,
         )

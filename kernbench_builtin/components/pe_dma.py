@@ -18,8 +18,7 @@ from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import grid_ceil
 from kernbench_core.values import Chunk
-
-_ON_THEIR_WAY = (Transaction, PushChunk, Credit)
+from kernbench_core.wire import Wire
 
 
 class PeDma(ComponentBase):
@@ -59,13 +58,16 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         self._overhead = grid_ceil(self.params["overhead"])
         reads = self.params["read_outstanding"] or self.params["servers"]
         writes = self.params["write_outstanding"] or self.params["servers"]
-        self._channels = {"read": _Channel(reads), "write": _Channel(writes)}
+        self._reads, self._writes = _Channel(reads), _Channel(writes)
         self.servers = reads + writes
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self._active: dict[_ChunkMsg, None] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._mmu: Any = None
         self._tcm: Any = None
+        #: The wires to and from the scratchpad.
+        self._to_tcm: Wire | None = None
+        self._from_tcm: Wire | None = None
         self._prefix = pe_prefix(self.id) or ""
         self._ipcq = pe_unit(self._prefix, "pe_ipcq")
 
@@ -75,6 +77,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         tcm = self.fabric.components.get(pe_unit(self._prefix, "pe_tcm"))
         if tcm is not None and hasattr(tcm, "book_access") and tcm.id in self.out_ports:
             self._tcm = tcm
+            self._to_tcm, self._from_tcm = self.out_ports[tcm.id], tcm.out_ports.get(self.id)
 
     def acts_on_head(self, msg: MsgBase) -> bool:
         """Say that what passes through is passed on as it comes, and so is payload for a slot that is elsewhere."""
@@ -89,7 +92,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
         What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
         """
-        if isinstance(msg, _ON_THEIR_WAY):
+        if isinstance(msg, (Transaction, PushChunk, Credit)):
             if msg.hop + 1 < len(msg.path):
                 self.served += 1
                 self.emit(msg, self._time.now, msg.tail)
@@ -99,11 +102,17 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             else:
                 self.take_answer(msg)
             return
-        pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions)
-        job = _Job(msg, len(pieces) or 1)
-        channel = self._channels["read" if msg.dma_op == "read" else "write"]
-        for piece in pieces or [None]:
-            channel.queue.append(_ChunkMsg(self, job, channel, piece))
+        pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions) or (None,)
+        op: str = msg.dma_op
+        ordered = isinstance(msg, DmaOrder)
+        job = _Job(msg, op, len(pieces))
+        job.pushes = ordered and isinstance(msg, Push)
+        job.fetches = self._tcm is not None and (op != "read" or (ordered and type(msg) is Fetch and self._inside(msg)))
+        job.translates = not ordered and self._mmu is not None
+        channel = self._reads if op == "read" else self._writes
+        now, waiting = self._time.now, channel.queue
+        for piece in pieces:
+            waiting.append(_ChunkMsg(self, job, channel, piece, now))
         self._serve(channel)
 
     def pick_chunk(self, queue: deque[_ChunkMsg]) -> _ChunkMsg:
@@ -112,8 +121,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _serve(self, channel: _Channel) -> None:
         """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
-        while channel.queue and channel.free:
-            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self._time.now))
+        queue, free, now = channel.queue, channel.free, self._time.now
+        while queue and free:
+            taken = heappop(free)
+            self._begin(self.pick_chunk(queue), taken if taken > now else now)
 
     def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
         chunk_msg.taken = taken
@@ -126,33 +137,38 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             job.began = taken
             job.ready = taken + self._descriptor_overhead
             self._on_process_start(job.msg, taken)
-        leave = max(taken, job.ready) + self._overhead
+        leave = (job.ready if job.ready > taken else taken) + self._overhead
         chunk = chunk_msg.chunk
-        if chunk is None and not isinstance(job.msg, Push):
-            self.env.call_at(leave, chunk_msg, self._empty)
-            return
-        if self._mmu is not None and chunk is not None and not isinstance(job.msg, DmaOrder):
+        if chunk is None:
+            if not job.pushes:
+                self.env.call_at(leave, chunk_msg, self._empty)
+                return
+        elif job.translates:
             leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
-        self.env.call_at(leave, chunk_msg, self._set_up)
+        self.env.call_at(leave, chunk_msg, self._fetch if job.fetches else self._leave)
 
     # The round trip of a chunk ------------------------------------------------------------------------
 
-    def _set_up(self, chunk_msg: _ChunkMsg) -> None:
-        """Send a read; fetch what a write, or a copy inside the scratchpad, takes from there."""
-        now, msg = self._time.now, chunk_msg.job.msg
-        if self._tcm is None or (msg.dma_op == "read" and not (type(msg) is Fetch and self._inside(msg))):
-            self._send(chunk_msg, now, now)
-            return
+    def _leave(self, chunk_msg: _ChunkMsg) -> None:
+        """Send what needs nothing from the scratchpad: a read."""
+        now = self._time.now
+        self._send(chunk_msg, now, now)
+
+    def _fetch(self, chunk_msg: _ChunkMsg) -> None:
+        """Fetch what a write, or a copy inside the scratchpad, takes from there."""
+        now, job = self._time.now, chunk_msg.job
         nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
-        if msg.dma_op == "atomic":
-            nbytes = msg.sent
-        _, asked = self.out_ports[self._tcm.id].book(0, now, now, chunk_msg)
+        if job.op == "atomic":
+            nbytes = job.msg.sent
+        assert self._to_tcm is not None
+        _, asked = self._to_tcm.book(0, now, now, chunk_msg)
         head, tail = self._tcm.book_access("read", nbytes, asked, asked)
-        chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
+        back = self._from_tcm if self._from_tcm is not None else self._tcm.out_ports[self.id]
+        chunk_msg.head, chunk_msg.tail = back.book(nbytes, head, tail)
         self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
 
     def _fetched(self, chunk_msg: _ChunkMsg) -> None:
-        if chunk_msg.job.msg.dma_op != "read":
+        if chunk_msg.job.op != "read":
             self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
         else:
             assert chunk_msg.chunk is not None
@@ -160,23 +176,24 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _write_tcm(self, nbytes: int, head: float, tail: float) -> float:
         """Put bytes that are here at (`head`, `tail`) ns into the scratchpad; return when the last is in."""
-        _, end = self._tcm.book_access("write", nbytes, *self.out_ports[self._tcm.id].book(nbytes, head, tail))
+        assert self._to_tcm is not None
+        head, tail = self._to_tcm.book(nbytes, head, tail)
+        _, end = self._tcm.book_access("write", nbytes, head, tail)
         return float(end)
 
     def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
-        if isinstance(chunk_msg.job.msg, Push):
-            self._push(chunk_msg, chunk_msg.job.msg, head, tail)
+        job, chunk = chunk_msg.job, chunk_msg.chunk
+        if job.pushes:
+            self._push(chunk_msg, job.msg, head, tail)
             return
-        chunk = chunk_msg.chunk
         assert chunk is not None
         path = self._paths.get(chunk.node)
         if path is None:
             path = self._paths[chunk.node] = self.fabric.memory_path(self.id, chunk.node)
-        op = chunk_msg.job.msg.dma_op
-        if op == "atomic":
-            sent = self._atomic(chunk_msg.job.msg, path, chunk_msg)
+        if job.op == "atomic":
+            sent = self._atomic(job.msg, path, chunk_msg)
         else:
-            sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
+            sent = Transaction(job.op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
         chunk_msg.sent = sent
         sent.born = head
         sent.serialisation = tail - head
@@ -276,7 +293,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         job, channel = chunk_msg.job, chunk_msg.channel
         heappush(channel.free, end)
         self._serve(channel)
-        job.ends = max(job.ends, end)
+        if end > job.ends:
+            job.ends = end
         job.waiting -= 1
         if job.waiting:
             return
@@ -306,7 +324,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def booked_ahead(self, time: float) -> float:
         """Return how long, in ns, places are still taken after `time` by chunks that have been counted."""
-        free = (at for channel in self._channels.values() for at in channel.free)
+        free = (at for channel in (self._reads, self._writes) for at in channel.free)
         return sum(max(0.0, at - time) for at in (*free, *(chunk.taken for chunk in self._active)))
 
     @property
@@ -317,7 +335,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     @property
     def waiting(self) -> tuple[MsgBase, ...]:
         """The chunks that wait for a place, reads before writes."""
-        return tuple(chunk for channel in self._channels.values() for chunk in channel.queue)
+        return (*self._reads.queue, *self._writes.queue)
 
 
 class _Channel:
@@ -331,17 +349,21 @@ class _Channel:
 
 
 class _Job:
-    """Keep how many chunks of a descriptor are still to end, and its times in ns.
+    """Keep what is the same for all chunks of a descriptor, how many are still to end, and its times in ns.
 
-    Service of the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
+    A chunk `pushes` to another PE, `fetches` from the scratchpad before it leaves, `translates` addresses. Service of
+    the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
     """
 
-    __slots__ = ("began", "ends", "msg", "ready", "started", "waiting")
+    __slots__ = (
+        "began", "ends", "fetches", "msg", "op", "pushes", "ready", "started", "translates", "waiting",
+    )  # fmt: skip
 
-    def __init__(self, msg: Any, waiting: int) -> None:
+    def __init__(self, msg: Any, op: str, waiting: int) -> None:
         self.msg = msg
+        self.op = op
         self.waiting = waiting
-        self.started = False
+        self.pushes = self.fetches = self.translates = self.started = False
         self.began = self.ready = self.ends = 0.0
 
 
@@ -350,15 +372,18 @@ class _ChunkMsg(MsgBase):
 
     __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
 
-    def __init__(self, dma: PeDma, job: _Job, channel: _Channel, chunk: Chunk | None) -> None:
-        super().__init__(0)
+    def __init__(self, dma: PeDma, job: _Job, channel: _Channel, chunk: Chunk | None, now: float) -> None:
+        # inlined from MsgBase, which a chunk is only for being scheduled, and for reports: it never travels
+        self.nbytes, self.path, self.hop, self.reply = 0, (), 0, False
+        self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
+        self.callbacks = None
         self.dma = dma
         self.job = job
         self.channel = channel
         self.chunk = chunk
         self.sent: Transaction | None = None
         self.taken = 0.0
-        self.head = self.tail = self.born = dma.env._now
+        self.head = self.tail = self.born = now
 
     @property
     def origin(self) -> MsgBase:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heapreplace
 from typing import ClassVar
 
@@ -65,6 +65,7 @@ time for each of its ranges.
             )
         # page -> when its walk ends, the least recently used one first
         self._sets: list[dict[Page, float]] = [{} for _ in range(entries // self._ways)]
+        self._number = len(self._sets)
         self._walker_free = [0.0] * self.params["walkers"]
         self._memory: DeviceMemory | None = None
         #: Size of a system page, in bytes; taken from the design at the first look-up where there is one.
@@ -81,8 +82,8 @@ time for each of its ranges.
     def emit(self, msg: MsgBase, head: float, tail: float) -> None:
         """Acknowledge a map update; what it unmaps is forgotten."""
         if isinstance(msg, MapUpdateMsg) and msg.order.unmap and not msg.reply and any(self._sets):
-            self.forget(sorted((region.base, region.end) for region in msg.order.regions))
-        super().emit(msg, head, tail)
+            self.forget(sorted([(region.base, region.end) for region in msg.order.regions]))
+        ComponentBase.emit(self, msg, head, tail)
 
     def translation_ns(self, regions: Iterable[Region], at_ns: float | None = None) -> float:
         """Return the time in ns to translate every page that physical `regions` touch, from `at_ns` on (default: now).
@@ -90,7 +91,7 @@ time for each of its ranges.
         Called by pe_dma once per chunk, for commands and tile tokens alike; the TLB remembers the pages.
         """
         self.served += 1
-        began = at = ready = self.env.now if at_ns is None else at_ns
+        began = at = ready = self._time.now if at_ns is None else at_ns
         for page in self.pages(regions):
             at += self._tlb_overhead
             known = self._look_up(page, at)
@@ -102,22 +103,43 @@ time for each of its ranges.
 
     def pages(self, regions: Iterable[Region]) -> tuple[Page, ...]:
         """Return the pages of physical `regions`, each once, in the order in which they are touched."""
-        small = self.page_bytes = self.page_bytes or self.fabric.page_bytes
+        small = self.page_bytes
+        if not small:
+            small = self.page_bytes = self.fabric.page_bytes
         found: dict[Page, None] = {}
         page: Page = (0, 0, -1)
         block = NO_BLOCK
         for region in regions:
-            base = region.base
+            base, row_bytes, rows, pitch = region.base, region.row_bytes, region.rows, region.pitch
             if block[0] <= base < block[1]:
-                if region.rows == 1 and page[0] <= base and base + region.row_bytes <= page[0] + page[1]:
+                if rows == 1 and page[0] <= base and base + row_bytes <= page[0] + page[1]:
                     # most rows of a tile lie in the page of the one before
                     continue
             else:
                 block = (self._memory.block_at(base) if self._memory is not None else None) or NO_BLOCK
-            for start, end in _runs(region, small):
-                for page in self._pages_of(start, end, block):
-                    found[page] = None
+            if rows == 1 or -small <= pitch <= small:
+                reach = (rows - 1) * pitch
+                page = self._touch(base + min(0, reach), base + max(0, reach) + row_bytes, block, found, page)
+                continue
+            for row in range(rows):  # its gaps leave pages out
+                page = self._touch(base + row * pitch, base + row * pitch + row_bytes, block, found, page)
         return tuple(found)
+
+    def _touch(
+        self, start: int, end: int, block: tuple[int, int, int], found: dict[Page, None], page: Page
+    ) -> Page:
+        """Note the pages of `[start, end)`, large ones where the block holds them whole; return the last, or `page`."""
+        large, small = self._large, self.page_bytes
+        first, last, number = block
+        while start < end:
+            base = start // large * large
+            size = large
+            if base < first or base + large > last:
+                base, size = start // small * small, small
+            page = base, size, number
+            found[page] = None
+            start = base + size
+        return page
 
     def forget(self, ranges: list[tuple[int, int]]) -> int:
         """Forget every page that holds a byte of the physical ranges (start, end); return how many there were.
@@ -135,38 +157,20 @@ time for each of its ranges.
 
     def _look_up(self, page: Page, at: float) -> float:
         """Return when the translation of `page` is known, for a look-up that ends at `at` ns."""
-        entries = self._sets[page[0] // page[1] % len(self._sets)]
-        known = entries.pop(page, None)
-        if known is None:
+        base, size, _ = page
+        entries = self._sets[base // size % self._number]
+        since = entries.pop(page, None)
+        if since is None:
             self.misses += 1
             if len(entries) >= self._ways:
                 del entries[next(iter(entries))]
             known = at
             if self._walk:
-                known = max(at, self._walker_free[0]) + self._walk
+                free = self._walker_free[0]
+                known = (free if free > at else at) + self._walk
                 heapreplace(self._walker_free, known)
         else:
             self.hits += 1
+            known = since
         entries[page] = known
         return known
-
-    def _pages_of(self, start: int, end: int, block: tuple[int, int, int]) -> Iterator[Page]:
-        """Yield the pages of `[start, end)`: large ones where they lie wholly in the allocated block."""
-        large, small = self._large, self.page_bytes
-        first, last, number = block
-        while start < end:
-            page = start // large * large
-            size = large if first <= page and page + large <= last else small
-            page = start // size * size
-            yield page, size, number
-            start = page + size
-
-
-def _runs(region: Region, page: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of a region's rows, or of all of it when its gaps leave out no page of `page` bytes."""
-    if region.rows == 1 or abs(region.pitch) <= page:
-        yield region.start, region.end
-        return
-    for row in range(region.rows):
-        at = region.base + row * region.pitch
-        yield at, at + region.row_bytes

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Shares
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.messages import Transaction
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
 
@@ -51,14 +51,9 @@ per access (6 ns at 1 GHz).
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         self._overhead = grid_ceil(self.params["overhead"])
-        self.channel_wires = [
-            self.internal_wire("read", self.params["read_bandwidth"], self.params["latency"]),
-            self.internal_wire("write", self.params["write_bandwidth"], self.params["latency"]),
-        ]
-
-    def overhead(self, msg: MsgBase) -> float:
-        """Return the time to accept a request, in ns."""
-        return self._overhead
+        self._read = self.internal_wire("read", self.params["read_bandwidth"], self.params["latency"])
+        self._write = self.internal_wire("write", self.params["write_bandwidth"], self.params["latency"])
+        self.channel_wires = [self._read, self._write]
 
     def book_access(self, op: str, nbytes: int, head: float, tail: float) -> tuple[float, float]:
         """Occupy the channel of `op` ("read" or "write") and return (head, tail) of the access; nothing is delivered.
@@ -67,7 +62,7 @@ per access (6 ns at 1 GHz).
         knows on its own when to go on, so that the scratchpad's end of a chunk takes no events.
         """
         self.served += 1
-        wire = self.channel_wires[_WRITE if op == "write" else _READ]
+        wire = self._write if op == "write" else self._read
         return wire.book(nbytes, head + self._overhead, tail + self._overhead)
 
     def shares(self, msg: Any) -> Shares:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
-from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
+from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicMemory
-from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 
 
@@ -39,15 +38,7 @@ words that no unit keeps, then atomic_step for each step.
         super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         banks, word = self.params["banks"], self.params["bank_bytes"]
-        self._interleaving = Interleaving(banks, word, word)
+        self.interleaving = Interleaving(banks, word, word)
         rate, latency = self.params["bandwidth"] / banks, self.params["latency"]
         self.channel_wires = [self.internal_wire(f"bank{i}", rate, latency) for i in range(banks)]
-        self.atomic_units = AtomicUnits(self, word, self._interleaving.channel_of)
-
-    def overhead(self, msg: MsgBase) -> float:
-        """Return the controller latency in ns."""
-        return self._overhead
-
-    def shares(self, msg: Any) -> Shares:
-        """Return the bytes on each bank, by address."""
-        return self._interleaving.shares(msg.regions)
+        self.atomic_units = AtomicUnits(self, word, self.interleaving.channel_of)

@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from kernbench_builtin.components import pe_dma, pe_ipcq
 from kernbench_builtin.components.pe_dma import PeDma
 from kernbench_builtin.components.pe_ipcq import PeIpcq
 from kernbench_core.engine.bound import one_way_latency
@@ -266,23 +267,24 @@ def test_the_queues_and_the_dma_are_busy_for_as_long_as_they_served(
     """
     looks: dict[str, list[float]] = {}
     chunks: dict[str, list[tuple[float, float]]] = {}
-    look, end = PeIpcq._look, PeDma._end
 
-    def looked(self: Any) -> float:
-        looks.setdefault(self.id, []).append(self.env.now)
-        out = look(self)
-        assert self.busy_by(self.env.now) == within(back_to_back(looks[self.id], overhead), self.env.now)
-        return out
+    class Queues(PeIpcq):
+        def _look(self) -> float:
+            looks.setdefault(self.id, []).append(self.env.now)
+            out = super()._look()
+            assert self.busy_by(self.env.now) == within(back_to_back(looks[self.id], overhead), self.env.now)
+            return out
 
-    def ended(self: Any, chunk: Any, at: float) -> None:
-        chunks.setdefault(self.id, []).append((chunk.taken, at))
-        end(self, chunk, at)
-        now = self.env.now
-        under_way = [(each.taken, now) for each in self._active if each.taken < now]
-        assert self.busy_by(now) == within([*chunks[self.id], *under_way], now)
+    class Dma(PeDma):
+        def _end(self, chunk_msg: Any, end: float) -> None:
+            chunks.setdefault(self.id, []).append((chunk_msg.taken, end))
+            super()._end(chunk_msg, end)
+            now = self.env.now
+            under_way = [(each.taken, now) for each in self._active if each.taken < now]
+            assert self.busy_by(now) == within([*chunks[self.id], *under_way], now)
 
-    monkeypatch.setattr(PeIpcq, "_look", looked)
-    monkeypatch.setattr(PeDma, "_end", ended)
+    monkeypatch.setattr(pe_ipcq, "PeIpcq", Queues)
+    monkeypatch.setattr(pe_dma, "PeDma", Dma)
 
     def kernel(tl: Any) -> None:
         me = tl.program_id(0)
