@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_builtin.components import pe_tcm
 from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_core.comparison import compare, figures_of
 from kernbench_core.plugins import Plugins
@@ -154,16 +155,16 @@ def test_one_wire_that_a_model_makes_longer_is_named_first(
     made: Mapping[str, kb.RunResult], plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A channel inside a component, by the code of its model alone; nothing else is other than it was."""
-    wire = PeTcm.internal_wire
 
-    def longer(self: PeTcm, name: str, bandwidth: float, latency: float, *more: Any, **keys: Any) -> Any:
-        here = (self.id, name) == ("sip0.cube0.pe1.pe_tcm", "read")
-        return wire(self, name, bandwidth, latency + here, *more, **keys)
+    class Longer(PeTcm):
+        def internal_wire(self, name: str, bandwidth: float, latency: float) -> Any:
+            here = (self.id, name) == ("sip0.cube0.pe1.pe_tcm", "read")
+            return super().internal_wire(name, bandwidth, latency + here)
 
-    monkeypatch.setattr(PeTcm, "internal_wire", longer)
+    monkeypatch.setattr(pe_tcm, "PeTcm", Longer)
     patched = figures_of(kb.run("gemm", "tiny", SIZE, plugins=plugins))
     found = compare(figures_of(made["as it is"]), patched)
-    assert found.causes == () and found.rows
+    assert [(cause.sort, cause.name) for cause in found.causes] == [("models", "builtin.pe_tcm")]
     first, *others = found.of_sort("link")
     assert (first.name, first.figure, first.change) == ("sip0.cube0.pe1.pe_tcm#read", "latency_ns", 1.0)
     assert not [row for row in others if row.figure == "latency_ns"]
