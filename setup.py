@@ -19,6 +19,7 @@ COMPILED = (
     "kernbench_core.wire",
     "kernbench_core.reporting",
     "kernbench_core.component",
+    "kernbench_core.values.region",
     "kernbench_builtin.components.forwarding",
     "kernbench_builtin.components.channelled_memory",
     "kernbench_builtin.components.hbm_ctrl",

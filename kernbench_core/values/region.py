@@ -7,6 +7,7 @@ another: byte `i` of them lies at `base + (i // row_bytes) * pitch + i % row_byt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 Pair = tuple["Region", "Region"]
 #: How many holes are taken out one after the other; more are sorted.
@@ -14,7 +15,10 @@ _FEW_HOLES = 4
 
 
 class Region:
-    """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` apart. It never changes."""
+    """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` apart. It never changes.
+
+    Each number fits 64 bits with a sign, as addresses do.
+    """
 
     # no frozen attrs class, for speed (tools/compare_trees.py): a run makes hundreds of thousands
     __slots__ = ("_hash", "base", "pitch", "row_bytes", "rows")
@@ -56,8 +60,7 @@ class Region:
     @property
     def end(self) -> int:
         """One past the last byte (for a negative pitch: of the first row)."""
-        span = (self.rows - 1) * self.pitch
-        return self.base + self.row_bytes + (span if span > 0 else 0)
+        return _end(self)
 
     @property
     def start(self) -> int:
@@ -89,6 +92,12 @@ class Region:
         return f"0x{self.base:x} ({self.rows} rows of {self.row_bytes} B every {self.pitch} B)"
 
 
+def _end(region: Region) -> int:
+    """Return one past the last byte; a function, as a compiled one is called without making objects of integers."""
+    span = (region.rows - 1) * region.pitch
+    return region.base + region.row_bytes + (span if span > 0 else 0)
+
+
 def normal(region: Region) -> Region:
     """Return the same bytes in the one form that equal regions share (no rows where none are needed)."""
     if region.rows == 1:
@@ -100,22 +109,24 @@ def normal(region: Region) -> Region:
 
 def ascending_pieces(region: Region) -> tuple[Region, ...]:
     """Split a region whose rows repeat, overlap or go downwards into one-row regions; others stay whole."""
-    if region.ascending:
+    if region.rows == 1 or region.pitch >= region.row_bytes:
         return (normal(region),)
-    return tuple(region.row(i) for i in range(region.rows))
+    return tuple([region.row(i) for i in range(region.rows)])
 
 
 def total_bytes(regions: Iterable[Region]) -> int:
     """Return the bytes of all regions together."""
-    return sum(r.rows * r.row_bytes for r in regions)
+    found = 0
+    for region in regions:
+        found += region.rows * region.row_bytes
+    return found
 
 
 def overlaps(a: Region, b: Region) -> bool:
     """Tell whether two ascending regions share a byte. Constant time unless their pitches differ."""
-    # said without the properties: hazards compare each use with all that is near
+    # said without properties or a function: hazards compare each use with all that is near
     a_base, b_base = a.base, b.base
-    a_end = a_base + (a.rows - 1) * a.pitch + a.row_bytes
-    b_end = b_base + (b.rows - 1) * b.pitch + b.row_bytes
+    a_end, b_end = a_base + (a.rows - 1) * a.pitch + a.row_bytes, b_base + (b.rows - 1) * b.pitch + b.row_bytes
     if a_base >= b_end or b_base >= a_end:
         return False
     if a.rows == 1 or a.pitch == a.row_bytes:
@@ -128,14 +139,18 @@ def overlaps(a: Region, b: Region) -> bool:
             return True
         return column + b.row_bytes > a.pitch and -b.rows <= shift < a.rows - 1
     few, many = (a, b) if a.rows <= b.rows else (b, a)
-    return any(_run_meets(r, r + few.row_bytes, many) for r in range(few.base, few.end, few.pitch))
+    for row in range(few.rows):
+        start = few.base + row * few.pitch
+        if _run_meets(start, start + few.row_bytes, many):
+            return True
+    return False
 
 
 def covers(outer: Region, inner: Region) -> bool:
     """Tell whether every byte of `inner` is in `outer`; may say no for two unlike pitches."""
-    if inner.base < outer.base or inner.end > outer.end:
+    if inner.base < outer.base or _end(inner) > _end(outer):
         return False
-    if outer.contiguous:
+    if outer.rows == 1 or outer.pitch == outer.row_bytes:
         return True
     offset, column = divmod(inner.base - outer.base, outer.pitch)
     if column + inner.row_bytes > outer.row_bytes:
@@ -145,14 +160,15 @@ def covers(outer: Region, inner: Region) -> bool:
 
 def intersect(a: Region, b: Region) -> list[Pair]:
     """Return the common bytes of two ascending regions, as pairs (linear bytes of a, linear bytes of b)."""
-    if a.base >= b.end or b.base >= a.end:
+    a_end, b_end = _end(a), _end(b)
+    if a.base >= b_end or b.base >= a_end:
         return []
-    if b.contiguous:
-        return [(lin, a_abs.shifted(-b.base)) for lin, a_abs in _clip(a, b.base, b.base + b.nbytes)]
-    if a.contiguous:
-        return [(b_abs.shifted(-a.base), lin) for lin, b_abs in _clip(b, a.base, a.base + a.nbytes)]
+    if b.rows == 1 or b.pitch == b.row_bytes:
+        return [(lin, found.shifted(-b.base)) for lin, found in _clip(a, b.base, b_end)]
+    if a.rows == 1 or a.pitch == a.row_bytes:
+        return [(found.shifted(-a.base), lin) for lin, found in _clip(b, a.base, a_end)]
     if a.pitch == b.pitch:
-        return list(_same_pitch(a, b))
+        return _same_pitch(a, b)
     if a.rows <= b.rows:
         return [p for i in range(a.rows) for p in _row_pairs(i, a, b)]
     return [(y, x) for i in range(b.rows) for x, y in _row_pairs(i, b, a)]
@@ -163,16 +179,16 @@ def compose(outer: Region, inner: Region) -> list[Pair]:
 
     Returns pairs (linear bytes of inner, bytes where outer lies) in ascending order of the first.
     """
-    if outer.contiguous:
-        return [(Region(0, inner.nbytes), inner.shifted(outer.base))]
     width = outer.row_bytes
+    if outer.rows == 1 or outer.pitch == width:
+        return [(Region(0, inner.rows * inner.row_bytes), inner.shifted(outer.base))]
     row, column = divmod(inner.base, width)
     base = outer.base + row * outer.pitch + column
     if inner.rows == 1:
         return _compose_run(outer, inner.base, inner.row_bytes, 0)
     if inner.pitch % width == 0 and column + inner.row_bytes <= width:
         pitch = inner.pitch // width * outer.pitch
-        return [(Region(0, inner.nbytes), Region(base, inner.row_bytes, inner.rows, pitch))]
+        return [(Region(0, inner.rows * inner.row_bytes), Region(base, inner.row_bytes, inner.rows, pitch))]
     return [
         pair
         for i in range(inner.rows)
@@ -217,10 +233,8 @@ def _gaps(region: Region, holes: list[tuple[int, int]]) -> list[Region]:
 def runs(region: Region) -> Iterator[tuple[int, int]]:
     """Yield (address, bytes) of each contiguous run, in linear order."""
     if region.contiguous:
-        yield region.base, region.nbytes
-        return
-    for i in range(region.rows):
-        yield region.base + i * region.pitch, region.row_bytes
+        return iter(((region.base, region.nbytes),))
+    return iter([(region.base + row * region.pitch, region.row_bytes) for row in range(region.rows)])
 
 
 def _run_meets(start: int, stop: int, region: Region) -> bool:
@@ -231,12 +245,12 @@ def _run_meets(start: int, stop: int, region: Region) -> bool:
 
 def _clip(region: Region, start: int, stop: int) -> list[Pair]:
     """Cut an ascending region to [start, stop): pairs (its linear bytes, the absolute bytes)."""
-    if region.contiguous:
-        low, high = max(start, region.base), min(stop, region.base + region.nbytes)
-        return [(Region(low - region.base, high - low), Region(low, high - low))] if low < high else []
-    if start <= region.base and region.end <= stop:
-        return [(Region(0, region.nbytes), region)]
     width, pitch = region.row_bytes, region.pitch
+    if region.rows == 1 or pitch == width:
+        low, high = max(start, region.base), min(stop, region.base + region.rows * width)
+        return [(Region(low - region.base, high - low), Region(low, high - low))] if low < high else []
+    if start <= region.base and _end(region) <= stop:
+        return [(Region(0, region.rows * width), region)]
     first = max(0, -((region.base + width - 1 - start) // pitch))
     last = min(region.rows, -((region.base - stop) // pitch))
     out: list[Pair] = []
@@ -261,19 +275,19 @@ def _cut_row(region: Region, index: int, start: int, stop: int) -> Pair:
     return Region(index * region.row_bytes + low - base, high - low), Region(low, high - low)
 
 
-def _same_pitch(a: Region, b: Region) -> Iterator[Pair]:
-    """Yield the common rectangles of two strided regions of one pitch; there are at most two."""
+def _same_pitch(a: Region, b: Region) -> list[Pair]:
+    """Return the common rectangles of two strided regions of one pitch; there are at most two."""
     pitch = a.pitch
     shift, column = divmod(b.base - a.base, pitch)
+    out: list[Pair] = []
     for step, offset in ((shift, column), (shift + 1, column - pitch)):
         low, high = max(0, offset), min(a.row_bytes, offset + b.row_bytes)
         first, last = max(0, step), min(a.rows, b.rows + step)
         if low < high and first < last:
             rows, width = last - first, high - low
-            yield (
-                normal(Region(first * a.row_bytes + low, width, rows, a.row_bytes)),
-                normal(Region((first - step) * b.row_bytes + low - offset, width, rows, b.row_bytes)),
-            )
+            of_a = normal(Region(first * a.row_bytes + low, width, rows, a.row_bytes))
+            out.append((of_a, normal(Region((first - step) * b.row_bytes + low - offset, width, rows, b.row_bytes))))
+    return out
 
 
 def _row_pairs(index: int, a: Region, b: Region) -> list[Pair]:
@@ -305,7 +319,7 @@ def _without(region: Region, hole: Region) -> list[Region]:
     pairs = intersect(region, hole)
     if not pairs:
         return [region]
-    taken = sorted((lin for lin, _ in pairs), key=lambda lin: lin.base)
+    taken = sorted([lin for lin, _ in pairs], key=attrgetter("base"))
     out: list[Region] = []
     for rest in _linear_rest(region.nbytes, region.row_bytes, taken):
         out.extend(normal(where) for _, where in compose(region, rest))
@@ -328,7 +342,7 @@ def _linear_without(run: Region, hole: Region) -> list[Region]:
         return [p for start, size in runs(run) for p in _linear_without(Region(start, size), hole)]
     out: list[Region] = []
     cursor = run.base
-    for _, absolute in sorted(((lin, lin.shifted(run.base)) for lin, _ in pairs), key=lambda p: p[1].base):
+    for absolute in sorted([lin.shifted(run.base) for lin, _ in pairs], key=attrgetter("base")):
         if absolute.base > cursor:
             out.append(Region(cursor, absolute.base - cursor))
         if absolute.rows > 1:

@@ -36,7 +36,7 @@ accesses = st.lists(
         lambda space, regions, has: Access(space, tuple(regions), LoadedValue((1,), "f32") if has else None),
         st.sampled_from(["hbm", "tcm"]),
         st.lists(
-            st.builds(Region, st.integers(0, 2**64), st.integers(1, 9), st.integers(1, 3), st.integers(0, 30)),
+            st.builds(Region, st.integers(0, 2**63 - 1), st.integers(1, 9), st.integers(1, 3), st.integers(0, 30)),
             max_size=3,
         ),
         st.booleans(),
