@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -164,8 +163,12 @@ class Rates:
 def _dtype_of(msg: object) -> str:
     """Return the dtype of the work of a command or tile: of the operands, where it tells."""
     for name in ("dtype_in", "dtype"):
-        with suppress(AttributeError, KeyError):  # a tile has the parameters of its stage only
-            return str(getattr(msg, name))
+        try:
+            found = getattr(msg, name, None)
+        except KeyError:  # a tile has the parameters of its stage only
+            continue
+        if found is not None:
+            return str(found)
     return "f32"
 
 

@@ -85,13 +85,17 @@ def _bound(record: OpRecord, op_id: OpId, store: MemoryStore) -> OpRecord:
     writes = record.writes or _access(_space(params, "dst_space"), params.get("dst_addr", params.get("out_addr")), out)
     snapshots = params.get("input_snapshots") or [None] * len(reads)
     bound = tuple(
-        evolve(access, value=_value(store, access, shape, dtype, snapshot))
+        _holding(access, _value(store, access, shape, dtype, snapshot))
         for access, (shape, dtype), snapshot in zip(reads, typed, snapshots, strict=True)
     )
     result = ResultValue(op_id, *out)
     store.write(writes.space, writes.regions, result, writer=op_id)
     named = {"op": record.op_name, "dtype_out": out[1], **params}
-    return evolve(record, params=named, op_id=op_id, reads=bound, writes=evolve(writes, value=result))
+    return evolve(record, params=named, op_id=op_id, reads=bound, writes=_holding(writes, result))
+
+
+def _holding(access: Access, value: Value) -> Access:
+    return Access(access.space, access.regions, value)
 
 
 def _bound_copy(record: OpRecord, store: MemoryStore) -> OpRecord:
@@ -106,7 +110,7 @@ def _bound_copy(record: OpRecord, store: MemoryStore) -> OpRecord:
     reads = record.reads or (_access(_space(params, "src_space"), params["src_addr"], typed),)
     value = _value(store, reads[0], shape, dtype, params.get("snapshot"))
     store.write(writes.space, writes.regions, value, writer=record.op_id)
-    return evolve(record, reads=(evolve(reads[0], value=value),), writes=evolve(writes, value=value))
+    return evolve(record, reads=(_holding(reads[0], value),), writes=_holding(writes, value))
 
 
 def _gemm_accesses(params: Mapping[str, Any]) -> tuple[tuple[Access, ...], list[_Typed], _Typed]:

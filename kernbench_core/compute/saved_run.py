@@ -22,9 +22,9 @@ from attrs import frozen
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.functions import function_of
 from kernbench_core.errors import UsageError
-from kernbench_core.oplog.columns import Template
 from kernbench_core.oplog.encoding import Encoded, canonical
 from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.writing import Template
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError
+from kernbench_core.kernel.op_params import NO_ADDRESS, frozen, gemm_params, math_inputs
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command, MsgBase
-from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.parameters import OF_READS
-from kernbench_core.values.dtypes import is_float
+from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import OpId, Value
 
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
 IMMEDIATE = "immediate"
 """The space of operands that come with the command: Python numbers, and index tensors."""
 
-NO_ADDRESS = -1
-"""What a record's address fields hold for an immediate operand."""
-
 COMMAND_BYTES = 64
 """What a command occupies on the wire from the PE's CPU to a unit, beside its descriptors."""
+
+_GEMMS, _MATHS = Patterns(), Patterns()
 
 MemoryUse = tuple["TensorAllocation", tuple[Region, ...], tuple[Region, ...], bool]
 """A tensor, the bytes of it that a command uses, as virtual and as physical regions, and whether it writes them."""
@@ -196,6 +194,12 @@ class Operand:
         return Access("tcm", (self.region,), self.value)
 
     @property
+    def look(self) -> tuple[str, tuple[int, ...], str]:
+        """What it is beside its address: the space that holds it, shape and dtype."""
+        value = self.value
+        return IMMEDIATE if self.region is None else "tcm", value.shape, value.dtype
+
+    @property
     def address(self) -> int:
         """Physical address of its first byte, or `NO_ADDRESS`."""
         return NO_ADDRESS if self.region is None else self.region.base
@@ -269,7 +273,17 @@ class GemmCmd(ComputeCommand):
     def describe(self) -> OpDescription:
         """Describe the product for the op log."""
         a, b = self.reads[0], self.reads[1]
-        params: dict[str, object] = {
+        reads = tuple([read.access for read in self.reads])
+        looks = a.look, b.look, self.value.shape, self.value.dtype, len(reads)
+        pattern = _GEMMS.find(looks)
+        if pattern is None:
+            open_ = "src_a_addr", "src_b_addr", "dst_addr"
+            pattern = _GEMMS.add(looks, OpPattern("gemm", f"gemm_{self.dtype_in}", self._params(), open_))
+        return pattern.described((a.address, b.address, self.out.base), reads, self._writes, self.op_id)
+
+    def _params(self) -> dict[str, object]:
+        a, b = self.reads[0], self.reads[1]
+        return {
             **gemm_params(a.value, b.value, self.value),
             "src_a_addr": a.address,
             "src_b_addr": b.address,
@@ -280,8 +294,6 @@ class GemmCmd(ComputeCommand):
             "addr_space": "tcm",
             "accumulate": len(self.reads) > 2,
         }
-        reads = tuple(read.access for read in self.reads)
-        return OpDescription("gemm", f"gemm_{self.dtype_in}", params, reads, self._writes, op_id=self.op_id)
 
 
 class MathCmd(ComputeCommand):
@@ -319,8 +331,20 @@ class MathCmd(ComputeCommand):
 
     def describe(self) -> OpDescription:
         """Describe the op for the op log."""
-        reads = tuple(read.access for read in self.reads)
-        params: dict[str, object] = {
+        reads = tuple([read.access for read in self.reads])
+        more = frozen(self.extra) if self.extra else ()
+        if more is None:
+            return OpDescription("math", self.op, self._params(reads), reads, self._writes, op_id=self.op_id)
+        looks = self.op, self.value.shape, self.value.dtype, tuple([read.look for read in self.reads]), more
+        pattern = _MATHS.find(looks)
+        if pattern is None:
+            open_ = "dst_addr", "input_addrs"
+            pattern = _MATHS.add(looks, OpPattern("math", self.op, self._params(reads), open_))
+        numbers = self.out.base, *[read.address for read in self.reads]
+        return pattern.described(numbers, reads, self._writes, self.op_id)
+
+    def _params(self, reads: Sequence[Access]) -> dict[str, object]:
+        return {
             "op": self.op,
             **math_inputs(reads),
             "dst_addr": self.out.base,
@@ -333,7 +357,6 @@ class MathCmd(ComputeCommand):
             "mask": False,
             **self.extra,
         }
-        return OpDescription("math", self.op, params, reads, self._writes, op_id=self.op_id)
 
 
 class PluginMathCmd(MathCmd):
@@ -354,37 +377,3 @@ class PluginMathCmd(MathCmd):
     ) -> None:
         super().__init__(op_id, op.name, site, blocks, reads, value, extra, reduce)
         self.math_op = op
-
-
-def gemm_params(a: Value, b: Value, out: Value) -> dict[str, object]:
-    """Give the shape, dtype and layout fields that every GEMM record has."""
-    return {
-        "shape_a": a.shape,
-        "shape_b": b.shape,
-        "shape_out": out.shape,
-        "dtype_in": a.dtype,
-        "dtype_acc": "f32" if is_float(a.dtype) else "int32",
-        "dtype_out": out.dtype,
-        "transpose_a": False,
-        "transpose_b": False,
-        "layout_a": "row_major",
-        "layout_b": "row_major",
-        "layout_out": "row_major",
-        "m": a.shape[0],
-        "k": a.shape[1],
-        "n": b.shape[1],
-    }
-
-
-def math_inputs(reads: Sequence[Access]) -> dict[str, object]:
-    """Give the operand fields that every math record has: one item for each of its reads, which must have values."""
-    values = [read.value for read in reads if read.value is not None]
-    dtypes = [value.dtype for value in values]
-    return {
-        "input_addrs": [read.regions[0].base if read.regions else NO_ADDRESS for read in reads],
-        "input_shapes": [value.shape for value in values],
-        "input_spaces": [read.space for read in reads],
-        "input_dtypes": dtypes,
-        "in_dtypes": dtypes,
-        "input_snapshots": OF_READS,
-    }

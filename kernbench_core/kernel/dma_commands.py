@@ -10,21 +10,14 @@ from attrs import evolve
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
-from kernbench_core.kernel.commands import (
-    COMMAND_BYTES,
-    NO_ADDRESS,
-    KernelCommand,
-    MemoryUse,
-    Operand,
-    math_inputs,
-)
+from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse, Operand
+from kernbench_core.kernel.op_params import NO_ADDRESS, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
-from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.parameters import handle_of
+from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import MemoryStore, WriteTicket
@@ -33,6 +26,7 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, 
 from kernbench_core.values.views import FillValue, ground, poison
 
 _DESCRIPTOR_BYTES = 16
+_COPIES = Patterns()
 
 
 def translated(
@@ -91,6 +85,27 @@ class DmaCommand(KernelCommand):
 
     def _hbm_address(self) -> int:
         return self.regions[0].base if self.regions else NO_ADDRESS
+
+    def _copy(
+        self, name: str, src: tuple[str, int], dst: tuple[str, int], read: Access, write: Access
+    ) -> OpDescription:
+        """Describe a copy for the op log, between a space and an address and others."""
+        value = self.value
+        looks = name, value.shape, value.dtype
+        pattern = _COPIES.find(looks)
+        if pattern is None:
+            params: dict[str, object] = {
+                "src_addr": NO_ADDRESS,
+                "src_space": src[0],
+                "dst_addr": NO_ADDRESS,
+                "dst_space": dst[0],
+                "nbytes": 0,
+                "shape": value.shape,
+                "dtype": value.dtype,
+                "handle_id": handle_of(self.op_id),
+            }
+            pattern = _COPIES.add(looks, OpPattern("memory", name, params, ("src_addr", "dst_addr", "nbytes")))
+        return pattern.described((src[1], dst[1], self.total), (read,), write, self.op_id)
 
 
 class DmaReadCmd(DmaCommand):
@@ -154,19 +169,8 @@ class DmaReadCmd(DmaCommand):
 
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
-        params: dict[str, object] = {
-            "src_addr": self._hbm_address(),
-            "src_space": "hbm",
-            "dst_addr": self.local.base,
-            "dst_space": "tcm",
-            "nbytes": self.total,
-            "shape": self.value.shape,
-            "dtype": self.value.dtype,
-            "handle_id": handle_of(self.op_id),
-        }
-        reads = (Access("hbm", self.regions, self._source),)
-        writes = Access("tcm", (self.local,), self.value)
-        return OpDescription("memory", "dma_read", params, reads, writes, op_id=self.op_id)
+        read, write = Access("hbm", self.regions, self._source), Access("tcm", (self.local,), self.value)
+        return self._copy("dma_read", ("hbm", self._hbm_address()), ("tcm", self.local.base), read, write)
 
 
 class DmaWriteCmd(DmaCommand):
@@ -204,19 +208,8 @@ class DmaWriteCmd(DmaCommand):
 
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
-        params: dict[str, object] = {
-            "src_addr": self.local.base,
-            "src_space": "tcm",
-            "dst_addr": self._hbm_address(),
-            "dst_space": "hbm",
-            "nbytes": self.total,
-            "shape": self.value.shape,
-            "dtype": self.value.dtype,
-            "handle_id": handle_of(self.op_id),
-        }
-        reads = (Access("tcm", (self.local,), self.value),)
-        writes = Access("hbm", self.regions, self.stored)
-        return OpDescription("memory", "dma_write", params, reads, writes, op_id=self.op_id)
+        read, write = Access("tcm", (self.local,), self.value), Access("hbm", self.regions, self.stored)
+        return self._copy("dma_write", ("tcm", self.local.base), ("hbm", self._hbm_address()), read, write)
 
 
 class ReadModifyWriteCmd(DmaWriteCmd):

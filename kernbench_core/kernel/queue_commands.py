@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand
-from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.parameters import handle_of
+from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand
+from kernbench_core.kernel.op_params import NO_ADDRESS
+from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, Value
 from kernbench_core.values.views import AbstractValue
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.slot_block import SlotBlock
     from kernbench_core.memory.scratchpad import TcmBlock
     from kernbench_core.peers import Channel, Peers
+
+
+_MESSAGES = Patterns()
+_OPEN = ("src_addr", "dst_addr", "nbytes", "peer")
 
 
 class QueueCommand(KernelCommand):
@@ -49,20 +53,27 @@ class QueueCommand(KernelCommand):
     def _describe(
         self, name: str, source: Access, to: Access | None, peer: int, *, copied: bool = True
     ) -> OpDescription:
-        params: dict[str, object] = {
-            "src_addr": source.regions[0].base if source.regions else NO_ADDRESS,
-            "src_space": source.space,
-            "dst_addr": to.regions[0].base if to is not None and to.regions else NO_ADDRESS,
-            "dst_space": "" if to is None else to.space,
-            "nbytes": self.total,
-            "shape": self.value.shape,
-            "dtype": self.value.dtype,
-            "peer": peer,
-            "channel": self.channel.name,
-            "copied": copied,
-            "handle_id": handle_of(self.op_id),
-        }
-        return OpDescription("memory", name, params, (source,), to, op_id=self.op_id)
+        src = source.regions[0].base if source.regions else NO_ADDRESS
+        dst = to.regions[0].base if to is not None and to.regions else NO_ADDRESS
+        value, space = self.value, "" if to is None else to.space
+        looks = name, value.shape, value.dtype, source.space, space, self.channel.name, copied
+        pattern = _MESSAGES.find(looks)
+        if pattern is None:
+            params: dict[str, object] = {
+                "src_addr": src,
+                "src_space": source.space,
+                "dst_addr": dst,
+                "dst_space": space,
+                "nbytes": self.total,
+                "shape": value.shape,
+                "dtype": value.dtype,
+                "peer": peer,
+                "channel": self.channel.name,
+                "copied": copied,
+                "handle_id": handle_of(self.op_id),
+            }
+            pattern = _MESSAGES.add(looks, OpPattern("memory", name, params, _OPEN))
+        return pattern.described((src, dst, self.total, peer), (source,), to, self.op_id)
 
 
 class SendCmd(QueueCommand):

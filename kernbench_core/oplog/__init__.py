@@ -13,6 +13,8 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.oplog.description import Access as Access
     from kernbench_core.oplog.description import OpDescription as OpDescription
+    from kernbench_core.oplog.description import OpPattern as OpPattern
+    from kernbench_core.oplog.description import Patterns as Patterns
     from kernbench_core.oplog.parameters import OF_READS as OF_READS
 
 __getattr__ = door(
@@ -21,5 +23,7 @@ __getattr__ = door(
         "Access": "description",
         "OF_READS": "parameters",
         "OpDescription": "description",
+        "OpPattern": "description",
+        "Patterns": "description",
     },
 )

@@ -10,38 +10,18 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from attrs import frozen
 
 from kernbench_core.oplog.encoding import canonical
 from kernbench_core.oplog.forms import RecordForm
-from kernbench_core.oplog.parameters import (
-    Plans,
-    RawAccess,
-    encode_params,
-)
-from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues, chunks, sorted_rows, take
-from kernbench_core.values.region import Region
+from kernbench_core.oplog.parameters import RawAccess
+from kernbench_core.oplog.spill import SpilledColumn, chunks, sorted_rows, take
+from kernbench_core.oplog.writing import SPILL_ROWS, ColumnWriter, OpColumn
 from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
 
-if TYPE_CHECKING:
-    from kernbench_core.oplog.description import OpDescription
-
-    _Column = array[Any] | SpilledColumn
-
-
 _Made = TypeVar("_Made", ArrayValue, ResultValue)
-SPILL_ROWS: Final = 1 << 20
-"""So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
-
-SPILLED: Final = (
-    "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue", "ints",
-    "floats",
-)  # fmt: skip
-"""The columns of numbers."""
-
 ROWS_AT_ONCE: Final = 1 << 18
 """So many rows are looked at in one call of numpy."""
 
@@ -49,116 +29,20 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Head = tuple[str, str, str | None, OpId | None, OpId | None, bool]
 
 
-@frozen(eq=False)
-class Template:
-    """The shared part of a class of records (`sig`), and how many numbers and values each record adds to it."""
-
-    sig: tuple[Any, ...]
-    ints: int
-    floats: int
-    values: int
-    side: int
-
-
-class Columns:
-    """Append-only columns of op records, one row per record in order of appending."""
+class Columns(ColumnWriter):
+    """Append-only columns of op records, one row per record in order of appending, and how they are read."""
 
     def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
-        self.t_start: _Column = array("d")
-        self.t_end: _Column = array("d")
-        self.component: _Column = array("i")
-        self.template: _Column = array("i")
-        self.sequence: _Column = array("i")
-        self.op_pe: _Column = array("i")
-        self.op_issue: _Column = array("i")
-        self.stage_pe: _Column = array("i")
-        self.stage_issue: _Column = array("i")
-        self.ints: _Column = array("q")
-        self.floats: _Column = array("d")
-        self.values: list[Value] | SpilledValues = []
-        self.side: dict[int, tuple[object, ...]] | SpilledSide = {}
-        self._spill_rows = self._spill_at = spill_rows
-        self._spill_values = spill_values
-        self.components: dict[str, int] = {}
-        self.templates: list[Template] = []
-        self._template_ids: dict[tuple[object, ...], int] = {}
+        super().__init__(spill_rows, spill_values)
         self._forms: list[RecordForm] = []
-        self._plans: Plans = {}
-        self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
-        self._next_sequence: dict[str, int] = {}
         self._order: Ints | SpilledColumn | None = None
-        self._starts: tuple[_Column, _Column, _Column] = (array("q", [0]), array("q", [0]), array("q", [0]))
+        self._starts: tuple[OpColumn, OpColumn, OpColumn] = (array("q", [0]), array("q", [0]), array("q", [0]))
         self._names: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.t_start)
-
-    def append(
-        self, t_start: float, t_end: float, component: str, described: OpDescription, sequence: int | None = None
-    ) -> None:
-        """Add one record; see `OpLog.append`."""
-        ints: list[int] = []
-        floats: list[float] = []
-        side: list[object] = []
-        sig = self._encode_accesses(described, ints, side)
-        sig += encode_params(described, ints, floats, side, self._plans)
-        try:
-            packed = array("q", ints)
-        except OverflowError:
-            ints, floats, side = [], [], []
-            sig = self._encode_accesses(described, ints, side, huge=True)
-            sig += encode_params(described, ints, floats, side, self._plans, huge=True)
-            packed = array("q", ints)
-        key = tuple(sig)
-        template = self._template_ids.get(key)
-        if template is None:
-            values = sum(a.value is not None for a in (*described.reads, described.writes) if a is not None)
-            template = self.add_template(Template(key, len(ints), len(floats), values, len(side)))
-        self.ints.extend(packed)
-        if floats:
-            self.floats.extend(floats)
-        if side:
-            self.side[len(self.t_start)] = tuple(side)
-        for access in described.reads:
-            if access.value is not None:
-                self.values.append(access.value)
-        if described.writes is not None and described.writes.value is not None:
-            self.values.append(described.writes.value)
-        self.template.append(template)
-        self._append_fixed(component, described, sequence)
-        self.t_end.append(t_end)
-        self.t_start.append(t_start)
-        self._order = None
-        if len(self.t_start) >= self._spill_at:
-            self.spill()
-
-    def spill(self) -> None:
-        """Move the rows that are in memory to temporary files; values too where the log was made to spill them."""
-        for name in SPILLED:
-            column = getattr(self, name)
-            if not isinstance(column, SpilledColumn):
-                column = SpilledColumn(column)
-                setattr(self, name, column)
-            column.spill()
-        if not isinstance(self.side, SpilledSide):
-            self.side = SpilledSide(self.side)
-        self.side.spill()
-        if self._spill_values:
-            if not isinstance(self.values, SpilledValues):
-                self.values = SpilledValues(self.values)
-            self.values.spill()
-        self._spill_at = len(self.t_start) + self._spill_rows
 
     @property
     def spilled(self) -> bool:
         """Whether a part of the log lies in files."""
         return isinstance(self.t_start, SpilledColumn)
-
-    def add_template(self, template: Template) -> int:
-        """Add a template that is not there yet; return its number."""
-        number = self._template_ids[template.sig] = len(self.templates)
-        self.templates.append(template)
-        return number
 
     def form(self, number: int) -> RecordForm:
         """Return what the records of template `number` share."""
@@ -169,7 +53,7 @@ class Columns:
 
     def order(self) -> Ints | SpilledColumn:
         """Return the rows in the order (t_start, component name, sequence); see `chunks` for walking over them."""
-        if self._order is None:
+        if self._order is None or len(self._order) != len(self):
             names = sorted(self.components)
             rank = np.empty(len(names), np.int64)
             rank[[self.components[name] for name in names]] = np.arange(len(names))
@@ -288,44 +172,12 @@ class Columns:
                     digest.update(known[id(thing)])
         return digest.hexdigest()
 
-    def _encode_accesses(
-        self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False
-    ) -> list[Any]:
-        writes = described.writes
-        accesses = described.reads if writes is None else (*described.reads, writes)
-        sig: list[Any] = [described.op_kind, described.op_name, described.function, writes is not None, len(accesses)]
-        for access in accesses:
-            regions = access.regions
-            if len(regions) == 1 and not huge:
-                region = regions[0]
-                ints.append(region.base)
-                sig += (access.space, access.value is None, region.row_bytes, region.rows, region.pitch)
-            elif not regions:
-                sig += (access.space, access.value is None, 0, 0, 0)
-            else:
-                side.append(self._regions.setdefault(regions, regions))
-                sig += (access.space, access.value is None, None, None, None)
-        return sig
-
-    def _append_fixed(self, component: str, described: OpDescription, sequence: int | None) -> None:
-        if sequence is None:
-            sequence = self._next_sequence.get(component, 0)
-            self._next_sequence[component] = sequence + 1
-        self.sequence.append(sequence)
-        self.component.append(self.components.setdefault(component, len(self.components)))
-        pe, issue = described.op_id or (-1, -1)
-        self.op_pe.append(pe)
-        self.op_issue.append(issue)
-        pe, issue = described.stage_of or (-1, -1)
-        self.stage_pe.append(pe)
-        self.stage_issue.append(issue)
-
     def _component_names(self) -> list[str]:
         if len(self._names) != len(self.components):
             self._names = list(self.components)
         return self._names
 
-    def row_starts(self) -> tuple[_Column, _Column, _Column]:
+    def row_starts(self) -> tuple[OpColumn, OpColumn, OpColumn]:
         """Return where the integers, floats and values of each row start, and after the last row where they end.
 
         Only the rows that were appended since the last time are looked at.
@@ -346,7 +198,7 @@ class Columns:
         return self._starts
 
     def _hash_names(
-        self, digest: Any, column: _Column, names: Sequence[str | bytes], order: Ints | SpilledColumn
+        self, digest: Any, column: OpColumn, names: Sequence[str | bytes], order: Ints | SpilledColumn
     ) -> None:
         """Hash a column of name numbers as the sorted names and the ranks of the rows."""
         by_name = sorted(range(len(names)), key=names.__getitem__)
@@ -362,7 +214,7 @@ def _op_id(pe: int, issue: int) -> OpId | None:
     return None if pe < 0 else (pe, issue)
 
 
-def _gathered(column: _Column, starts: _Column, rows: Ints) -> np.ndarray[Any, Any]:
+def _gathered(column: OpColumn, starts: OpColumn, rows: Ints) -> np.ndarray[Any, Any]:
     """Return what a column holds of some rows, one after the other."""
     begin = take(starts, rows)
     counts = take(starts, rows + 1) - begin

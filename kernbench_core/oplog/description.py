@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
-from attrs import field, frozen
-
-from kernbench_core.values.region import Region
+from kernbench_core.values.region import Region, total_bytes
 from kernbench_core.values.value import OpId, Value
 from kernbench_core.wording import brief
 
+_MOST_PATTERNS: Final = 4096
 #: Letters that reprs show of parameters, of one of them, of the regions of an access, and of many of anything else.
 _PARAMS, _PARAM, _REGIONS, _MANY = 700, 80, 200, 500
 
@@ -42,24 +43,106 @@ def _brief_regions(regions: Sequence[Region]) -> str:
     return brief_items(regions, _REGIONS)
 
 
-@frozen(eq=False)
 class Access:
     """Bytes that an op reads or writes: `regions`, one after the other, are the row-major tensor `value`.
 
-    `value` is None in records that name addresses only.
+    `value` is None in records that name addresses only. An access never changes.
     """
 
-    space: str
-    regions: tuple[Region, ...] = field(repr=_brief_regions)
-    value: Value | None = None
+    # no frozen attrs class, for speed: every op makes some (tools/bench_oplog.py)
+    __slots__ = ("regions", "space", "value")
+
+    def __init__(self, space: str, regions: tuple[Region, ...], value: Value | None = None) -> None:
+        self.space = space
+        self.regions = regions
+        self.value = value
+
+    def __reduce__(self) -> tuple[type[Access], tuple[str, tuple[Region, ...], Value | None]]:
+        return Access, (self.space, self.regions, self.value)
+
+    def __repr__(self) -> str:
+        return f"Access(space={self.space!r}, regions={brief_items(self.regions, _REGIONS)}, value={self.value!r})"
 
     @property
     def nbytes(self) -> int:
         """Bytes of all regions."""
-        return sum(r.nbytes for r in self.regions)
+        return total_bytes(self.regions)
 
 
-@frozen(eq=False)
+class OpPattern:
+    """What the descriptions of many commands share: kind, name, function, and parameters of which some are left open.
+
+    `params` are those of one of them, an example. `open` names what differs in others: integers, lists of as many
+    integers, and `handle_id`, which is always that of the op and is open where it is there. Give the integers of a
+    command to `described`, those of lists one by one, in the order of `open`. Make a pattern once for all commands
+    that are alike: the log works out what they share once for each.
+    """
+
+    __slots__ = ("function", "op_kind", "op_name", "open", "params")
+
+    def __init__(
+        self, op_kind: str, op_name: str, params: Mapping[str, object], open: tuple[str, ...],
+        function: str | None = None,
+    ) -> None:  # fmt: skip
+        self.op_kind = op_kind
+        self.op_name = op_name
+        self.params = params
+        self.open = open
+        self.function = function
+
+    def described(
+        self, numbers: tuple[int, ...], reads: tuple[Access, ...], writes: Access | None, op_id: OpId | None
+    ) -> OpDescription:
+        """Describe a command of this pattern by its integers, its accesses and its number."""
+        found = OpDescription(self.op_kind, self.op_name, _LATER, reads, writes, op_id, None, self.function)
+        found.pattern = self
+        found.numbers = numbers
+        return found
+
+    def filled(self, numbers: tuple[int, ...], op_id: OpId | None) -> dict[str, object]:
+        """Return the parameters of a command, by its integers and its number."""
+        found = {name: [*value] if isinstance(value, list) else value for name, value in self.params.items()}
+        at = 0
+        for name in self.open:
+            value = found[name]
+            if isinstance(value, list):
+                found[name] = list(numbers[at : at + len(value)])
+                at += len(value)
+            else:
+                found[name] = numbers[at]
+                at += 1
+        if "handle_id" in found:
+            found["handle_id"] = handle_of(op_id)
+        return found
+
+
+class Patterns:
+    """The patterns of a kind of commands, by all that tells one from another; very many of them are made anew."""
+
+    __slots__ = ("_known", "find")
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, OpPattern] = {}
+        #: Returns the pattern of a key, None where there is none.
+        self.find = self._known.get
+
+    def add(self, key: Hashable, pattern: OpPattern) -> OpPattern:
+        """Keep a pattern, and return it."""
+        if len(self._known) >= _MOST_PATTERNS:
+            self._known.clear()
+        self._known[key] = pattern
+        return pattern
+
+
+def handle_of(op_id: OpId | None) -> str | None:
+    """Return the name that a record's `handle_id` has by custom."""
+    return None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
+
+
+#: Stands for parameters that are filled in from a pattern where somebody asks for them.
+_LATER: Mapping[str, object] = MappingProxyType({})
+
+
 class OpDescription:
     """What a message says of itself when it is logged.
 
@@ -83,11 +166,43 @@ class OpDescription:
     A parameter that repeats values of `reads` may be given as `OF_READS`; the record has the values.
     """
 
-    op_kind: str
-    op_name: str
-    params: Mapping[str, object] = field(repr=brief_params)
-    reads: tuple[Access, ...] = field(default=(), repr=brief_items)
-    writes: Access | None = None
-    op_id: OpId | None = None
-    stage_of: OpId | None = None
-    function: str | None = None
+    __slots__ = (
+        "_params", "function", "numbers", "op_id", "op_kind", "op_name", "pattern", "reads", "stage_of", "writes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        op_kind: str,
+        op_name: str,
+        params: Mapping[str, object],
+        reads: tuple[Access, ...] = (),
+        writes: Access | None = None,
+        op_id: OpId | None = None,
+        stage_of: OpId | None = None,
+        function: str | None = None,
+    ) -> None:
+        self.op_kind = op_kind
+        self.op_name = op_name
+        self._params = params
+        self.reads = reads
+        self.writes = writes
+        self.op_id = op_id
+        self.stage_of = stage_of
+        self.function = function
+        #: What it was made from, and the integers that are its own there.
+        self.pattern: OpPattern | None = None
+        self.numbers: tuple[int, ...] = ()
+
+    @property
+    def params(self) -> Mapping[str, object]:
+        """The parameters."""
+        if self._params is _LATER and self.pattern is not None:
+            self._params = self.pattern.filled(self.numbers, self.op_id)
+        return self._params
+
+    def __repr__(self) -> str:
+        return (
+            f"OpDescription(op_kind={self.op_kind!r}, op_name={self.op_name!r}, params={brief_params(self.params)}, "
+            f"reads={brief_items(self.reads)}, writes={self.writes!r}, op_id={self.op_id!r}, "
+            f"stage_of={self.stage_of!r}, function={self.function!r})"
+        )

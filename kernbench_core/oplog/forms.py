@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from kernbench_core.oplog.description import handle_of
 from kernbench_core.oplog.parameters import (
     ADDRESS_LIST,
     ADDRESSES,
@@ -20,7 +21,6 @@ from kernbench_core.oplog.parameters import (
     SIDE,
     TUPLE,
     RawAccess,
-    handle_of,
     of_reads,
 )
 from kernbench_core.values.region import Region

@@ -14,9 +14,10 @@ from attrs import define, field, frozen
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.batch import RecordBatch
-from kernbench_core.oplog.columns import SPILL_ROWS, Columns, Ints
+from kernbench_core.oplog.columns import Columns, Ints
 from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
 from kernbench_core.oplog.spill import chunks
+from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.values.lineage import made_for
 from kernbench_core.values.value import OpId
 

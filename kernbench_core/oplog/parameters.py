@@ -7,18 +7,16 @@ is worked out once, in a `ParamPlan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import frozen
 
+from kernbench_core.oplog.description import OpDescription, OpPattern, handle_of
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import OpId, Value
-
-if TYPE_CHECKING:
-    from kernbench_core.oplog.description import OpDescription
+from kernbench_core.values.value import Value
 
 HEAD: Final = 5
 """Items of a signature before the accesses: kind, name, function, whether it writes, how many accesses."""
@@ -65,6 +63,24 @@ class ParamPlan:
     handle: int
 
 
+class PatternPlan:
+    """How the descriptions of one pattern are logged: `packed` ends their signature, `fixed` are their integers.
+
+    Of `fixed` those at `places` are a command's own, in the order in which it gives them. `templates` are the numbers
+    of the templates that were met, by what the accesses look like. With `named` it is for ops alone, as one of the
+    parameters is their name.
+    """
+
+    __slots__ = ("fixed", "named", "packed", "places", "templates")
+
+    def __init__(self, packed: PackedParams, fixed: list[int], places: tuple[int, ...]) -> None:
+        self.named = HANDLE in packed[1]
+        self.packed = packed
+        self.fixed = fixed
+        self.places = places
+        self.templates: dict[tuple[object, ...], int] = {}
+
+
 Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], ParamPlan]
 
 
@@ -99,9 +115,33 @@ def encode_params(
     return keys, plan.codes, consts, nested, counts
 
 
-def handle_of(op_id: OpId | None) -> str | None:
-    """Return the name that a record's `handle_id` has by custom."""
-    return None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
+def plan_of_pattern(pattern: OpPattern, plans: Plans) -> PatternPlan | None:
+    """Return how descriptions of a pattern are logged; None where they have to be taken one by one."""
+    known = (-1, -1)  # so that a handle_id is that of the op
+    params: Mapping[str, Any] = pattern.params
+    if "handle_id" in params:
+        params = {**params, "handle_id": handle_of(known)}
+    ints: list[int] = []
+    floats: list[float] = []
+    side: list[object] = []
+    packed = encode_params(OpDescription("", "", params, op_id=known), ints, floats, side, plans)
+    keys, codes, _, _, counts = packed
+    starts: dict[str, int] = {}
+    single, at, lengths = 0, codes.count(INT), iter(counts)
+    for key, code in zip(keys, codes, strict=True):
+        if code == INT:
+            starts[key], single = single, single + 1
+        elif code == ADDRESS_LIST:
+            starts[key], at = at, at + next(lengths)
+        elif code == ADDRESSES:
+            at += next(lengths)
+    if floats or side or any(name not in starts for name in pattern.open):
+        return None
+    places: list[int] = []
+    for name in pattern.open:
+        value, start = params[name], starts[name]
+        places += range(start, start + len(value)) if type(value) is list else [start]
+    return PatternPlan(packed, ints, tuple(places))
 
 
 def of_reads(key: str, reads: Sequence[Value | None]) -> Any:

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 from kernbench_core.kernel import Queue, QueueCommand, RecvCmd, SendCmd
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.oplog import OF_READS, Access, OpDescription
+from kernbench_core.oplog import OF_READS, Access, OpDescription, OpPattern, Patterns
 from kernbench_core.values import AbstractValue, AssemblyValue, Part, Region, Value
 
 DESCRIPTOR_BYTES = 32
 """What an order to the DMA occupies on its wire: two addresses, a size, and where the completion goes."""
+
+_COPIES = Patterns()
+_OPEN = ("src_addr", "dst_addr", "nbytes", "peer", "slot", "offset")
 
 
 class QueueMsg(MsgBase):
@@ -199,22 +202,27 @@ class Arrived(QueueMsg):
         value = push.value
         assert send.local is not None
         source = Region(send.local.base + push.offset, push.total)
-        params: dict[str, object] = {
-            "src_addr": source.base,
-            "src_space": "tcm",
-            "dst_addr": push.regions[0].base,
-            "dst_space": queue.tier,
-            "nbytes": push.total,
-            "shape": value.shape,
-            "dtype": value.dtype,
-            "snapshot": OF_READS,
-            "peer": queue.source,
-            "slot": push.index,
-            "offset": push.offset,
-            "channel": queue.channel.name,
-        }
+        looks = queue.tier, queue.channel.name, value.shape, value.dtype
+        pattern = _COPIES.find(looks)
+        if pattern is None:
+            params: dict[str, object] = {
+                "src_addr": source.base,
+                "src_space": "tcm",
+                "dst_addr": push.regions[0].base,
+                "dst_space": queue.tier,
+                "nbytes": push.total,
+                "shape": value.shape,
+                "dtype": value.dtype,
+                "snapshot": OF_READS,
+                "peer": queue.source,
+                "slot": push.index,
+                "offset": push.offset,
+                "channel": queue.channel.name,
+            }
+            pattern = _COPIES.add(looks, OpPattern("memory", "ipcq_copy", params, _OPEN))
+        numbers = source.base, push.regions[0].base, push.total, queue.source, push.index, push.offset
         reads = (Access("tcm", (source,), value),)
-        return OpDescription("memory", "ipcq_copy", params, reads, Access(queue.tier, push.regions, value))
+        return pattern.described(numbers, reads, Access(queue.tier, push.regions, value), None)
 
 
 class Credit(QueueMsg):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.callsite import CallSite
-from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.description import Access, OpDescription, OpPattern
 from kernbench_core.oplog.log import OpLog, OpLogger, OpRecord, op_log_of
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
@@ -304,3 +304,43 @@ def test_a_large_record_shows_the_beginning_of_each_part() -> None:
         100 - told.count("'parameter_"), 10**6 - 1 - last, 1000 - first, 8, 1000 - second,
     ]  # fmt: skip
     assert len(repr(OpDescription("math", "add", {"text": "x" * 10_000}, (access,) * 9, access))) < 2000
+
+
+numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(2**63, 2**70))
+
+
+@examples(120)
+@given(
+    params, accesses, st.one_of(st.none(), accesses.filter(len).map(lambda a: a[0])),
+    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.integers(0, 99))),
+    st.sampled_from(["n", "a_addrs"]), st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=3),
+    st.booleans(),
+)  # fmt: skip
+def test_a_pattern_is_the_descriptions_one_by_one(
+    fixed, reads, writes, op_id, last, given_numbers, named
+) -> None:
+    """The same templates, columns, parameters and hash, whatever else the parameters hold."""
+    plain, patterned = OpLog(), OpLog()
+    rest = {**fixed, "snapshot": OF_READS, **({"handle_id": "pe7.7"} if named else {})}
+    example = {"b_addr": 1, **rest, "list_addrs": [1, 2], last: 5} if last == "n" else {last: [4], **rest, "b_addr": 0}
+    opened = ("b_addr", "list_addrs", "n") if last == "n" else ("b_addr", "a_addrs")
+    pattern = OpPattern("math", "add", example, opened, "acme:f")
+    for at, (one, two, three) in enumerate(given_numbers):
+        own = {"b_addr": one, "list_addrs": [two, three], "n": one, "a_addrs": [two]}
+        told = (one, two, three, one) if last == "n" else (one, two)
+        whole = {name: own.get(name, value) for name, value in example.items()}
+        if "handle_id" in whole:
+            whole["handle_id"] = None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
+        wanted = OpDescription("math", "add", whole, reads, writes, op_id, None, "acme:f")
+        made = pattern.described(told, reads, writes, op_id)
+        assert repr(made) == repr(wanted)
+        plain.append(float(at), at + 1.0, "unit", wanted)
+        patterned.append(float(at), at + 1.0, "unit", made)
+        assert made.params == whole and list(made.params) == list(whole)
+        assert types_in([*made.params.values()]) == types_in([*whole.values()])
+    assert patterned.sha256() == plain.sha256()
+    for name in ("ints", "floats", "template", "side", "values"):
+        assert list(getattr(patterned.columns, name)) == list(getattr(plain.columns, name))
+    assert [t.sig for t in patterned.columns.templates] == [t.sig for t in plain.columns.templates]
+    for left, right in zip(patterned, plain, strict=True):
+        assert left.params == right.params and list(left.params) == list(right.params)

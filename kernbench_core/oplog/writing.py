@@ -1,0 +1,216 @@
+"""The columns of the op log as they are written: what a record is worth, and where each part of it goes.
+
+It is on the path of every command of a kernel, and holds no reading: see `columns`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from attrs import frozen
+
+from kernbench_core.oplog.parameters import PatternPlan, Plans, encode_params, plan_of_pattern
+from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import Value
+
+if TYPE_CHECKING:
+    from kernbench_core.oplog.description import OpDescription, OpPattern
+
+OpColumn: TypeAlias = "array[Any] | SpilledColumn"
+SPILL_ROWS: Final = 1 << 20
+"""So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
+
+SPILLED: Final = (
+    "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue", "ints",
+    "floats",
+)  # fmt: skip
+"""The columns of numbers."""
+
+AccessLook = tuple[Any, ...]
+"""What the accesses of a record are, but for where they begin: whether it writes, how many, then five items of each."""
+
+_NO_OP: Final = (-1, -1)
+
+@frozen(eq=False)
+class Template:
+    """The shared part of a class of records (`sig`), and how many numbers and values each record adds to it."""
+
+    sig: tuple[Any, ...]
+    ints: int
+    floats: int
+    values: int
+    side: int
+
+
+class ColumnWriter:
+    """Append-only columns of op records, one row per record in order of appending."""
+
+    def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
+        self.t_start: OpColumn = array("d")
+        self.t_end: OpColumn = array("d")
+        self.component: OpColumn = array("i")
+        self.template: OpColumn = array("i")
+        self.sequence: OpColumn = array("i")
+        self.op_pe: OpColumn = array("i")
+        self.op_issue: OpColumn = array("i")
+        self.stage_pe: OpColumn = array("i")
+        self.stage_issue: OpColumn = array("i")
+        self.ints: OpColumn = array("q")
+        self.floats: OpColumn = array("d")
+        self.values: list[Value] | SpilledValues = []
+        self.side: dict[int, tuple[object, ...]] | SpilledSide = {}
+        self._spill_rows = self._spill_at = spill_rows
+        self._spill_values = spill_values
+        self.components: dict[str, int] = {}
+        self.templates: list[Template] = []
+        self._template_ids: dict[tuple[object, ...], int] = {}
+        self._plans: Plans = {}
+        self._patterns: dict[OpPattern, PatternPlan | None] = {}
+        self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
+        self._next_sequence: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.t_start)
+
+    def append(
+        self, t_start: float, t_end: float, component: str, described: OpDescription, sequence: int | None = None
+    ) -> None:
+        """Add one record; see `OpLog.append`."""
+        template = self._encode(described)
+        self.template.append(template)
+        self.sequence.append(self._next(component) if sequence is None else sequence)
+        number = self.components.get(component)
+        if number is None:
+            number = self.components[component] = len(self.components)
+        self.component.append(number)
+        values = self.values
+        for access in described.reads:
+            if access.value is not None:
+                values.append(access.value)
+        writes = described.writes
+        if writes is not None and writes.value is not None:
+            values.append(writes.value)
+        pe, issue = described.op_id or _NO_OP
+        self.op_pe.append(pe)
+        self.op_issue.append(issue)
+        pe, issue = described.stage_of or _NO_OP
+        self.stage_pe.append(pe)
+        self.stage_issue.append(issue)
+        self.t_end.append(t_end)
+        self.t_start.append(t_start)
+        if len(self.t_start) >= self._spill_at:
+            self.spill()
+
+    def _encode(self, described: OpDescription) -> int:
+        """Append the numbers of a record to the columns; return the number of its template."""
+        ints: list[int] = []
+        side: list[object] = []
+        look = self._encode_accesses(described, ints, side)
+        pattern = described.pattern
+        plan = None if pattern is None else self._plan_of(pattern)
+        if plan is None or (plan.named and described.op_id is None):
+            return self._encode_singly(described, look, ints, side)
+        own = plan.fixed.copy()
+        for place, number in zip(plan.places, described.numbers, strict=True):
+            own[place] = number
+        ints += own
+        try:
+            packed = array("q", ints)
+        except OverflowError:
+            return self._encode_singly(described, look, ints, side, huge=True)
+        self.ints.extend(packed)
+        if side:
+            self.side[len(self.t_start)] = tuple(side)
+        template = plan.templates.get(look)
+        if template is None:
+            sig = (described.op_kind, described.op_name, described.function, *look, *plan.packed)
+            template = plan.templates[look] = self._template_of(described, sig, len(ints), 0, len(side))
+        return template
+
+    def _encode_singly(
+        self, described: OpDescription, look: AccessLook, ints: list[int], side: list[object], huge: bool = False
+    ) -> int:
+        """Append the numbers of a record whose parameters are like no others; those beyond 64 bits are `huge`."""
+        if huge:
+            ints, side = [], []
+            look = self._encode_accesses(described, ints, side, huge=True)
+        floats: list[float] = []
+        params = encode_params(described, ints, floats, side, self._plans, huge=huge)
+        try:
+            packed = array("q", ints)
+        except OverflowError:
+            return self._encode_singly(described, look, ints, side, huge=True)
+        self.ints.extend(packed)
+        if floats:
+            self.floats.extend(floats)
+        if side:
+            self.side[len(self.t_start)] = tuple(side)
+        sig = (described.op_kind, described.op_name, described.function, *look, *params)
+        return self._template_of(described, sig, len(ints), len(floats), len(side))
+
+    def _template_of(
+        self, described: OpDescription, sig: tuple[Any, ...], ints: int, floats: int, side: int
+    ) -> int:
+        template = self._template_ids.get(sig)
+        if template is None:
+            values = sum(a.value is not None for a in (*described.reads, described.writes) if a is not None)
+            template = self.add_template(Template(sig, ints, floats, values, side))
+        return template
+
+    def _plan_of(self, pattern: OpPattern) -> PatternPlan | None:
+        """Return how descriptions of a pattern are logged, worked out once."""
+        try:
+            return self._patterns[pattern]
+        except KeyError:
+            found = self._patterns[pattern] = plan_of_pattern(pattern, self._plans)
+            return found
+
+    def add_template(self, template: Template) -> int:
+        """Add a template that is not there yet; return its number."""
+        number = self._template_ids[template.sig] = len(self.templates)
+        self.templates.append(template)
+        return number
+
+    def spill(self) -> None:
+        """Move the rows that are in memory to temporary files; values too where the log was made to spill them."""
+        for name in SPILLED:
+            column = getattr(self, name)
+            if not isinstance(column, SpilledColumn):
+                column = SpilledColumn(column)
+                setattr(self, name, column)
+            column.spill()
+        if not isinstance(self.side, SpilledSide):
+            self.side = SpilledSide(self.side)
+        self.side.spill()
+        if self._spill_values:
+            if not isinstance(self.values, SpilledValues):
+                self.values = SpilledValues(self.values)
+            self.values.spill()
+        self._spill_at = len(self.t_start) + self._spill_rows
+
+    def _encode_accesses(
+        self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False
+    ) -> AccessLook:
+        """Append where the accesses of a record begin; return the rest of what they are."""
+        writes = described.writes
+        accesses = described.reads if writes is None else (*described.reads, writes)
+        look: list[Any] = [writes is not None, len(accesses)]
+        for access in accesses:
+            regions = access.regions
+            if len(regions) == 1 and not huge:
+                region = regions[0]
+                ints.append(region.base)
+                look += (access.space, access.value is None, region.row_bytes, region.rows, region.pitch)
+            elif not regions:
+                look += (access.space, access.value is None, 0, 0, 0)
+            else:
+                side.append(self._regions.setdefault(regions, regions))
+                look += (access.space, access.value is None, None, None, None)
+        return tuple(look)
+
+    def _next(self, component: str) -> int:
+        sequence = self._next_sequence.get(component, 0)
+        self._next_sequence[component] = sequence + 1
+        return sequence
