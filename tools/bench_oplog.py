@@ -26,7 +26,7 @@ from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, ResultValue
 
-RECORDS, PES, MAX_MB, MAX_GROWTH = 1_000_000, 64, 200, 1.5
+RECORDS, PES, MAX_MB, MAX_GROWTH = 1_000_000, 64, 80, 1.5
 A, B, C = (LoadedValue(shape, "f16") for shape in ((32, 128), (128, 128), (32, 128)))
 OUT = ResultValue((0, 0), (32, 128), "f16")
 

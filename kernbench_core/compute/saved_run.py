@@ -11,7 +11,6 @@ hashed by: the hash of a log stays, whatever its records hold.
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -111,8 +110,7 @@ def load_run(path: str | Path) -> SavedRun:
     values = ValueReader(head["values"], [_array(data, *described) for described in head["arrays"]])
     log = OpLog()
     columns = log.columns
-    for name, code in _NUMBERS.items():
-        setattr(columns, name, array(code, numbers[name].tobytes()))
+    columns.load(numbers)
     columns.components.update({name: at for at, name in enumerate(head["components"])})
     columns.values.extend(values.get(at) for at in head["logged"])
     objects = [_unpack(packed, values) for packed in head["objects"]]

@@ -16,9 +16,10 @@ import numpy as np
 
 from kernbench_core.oplog.encoding import canonical
 from kernbench_core.oplog.forms import RecordForm
+from kernbench_core.oplog.packing import NumberColumn, PackedColumn
 from kernbench_core.oplog.parameters import RawAccess
 from kernbench_core.oplog.spill import SpilledColumn, chunks, sorted_rows, take
-from kernbench_core.oplog.writing import SPILL_ROWS, ColumnWriter, OpColumn
+from kernbench_core.oplog.writing import SPILL_ROWS, ColumnWriter
 from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
 
 _Made = TypeVar("_Made", ArrayValue, ResultValue)
@@ -36,7 +37,9 @@ class Columns(ColumnWriter):
         super().__init__(spill_rows, spill_values)
         self._forms: list[RecordForm] = []
         self._order: Ints | SpilledColumn | None = None
-        self._starts: tuple[OpColumn, OpColumn, OpColumn] = (array("q", [0]), array("q", [0]), array("q", [0]))
+        self._starts: tuple[NumberColumn, ...] = tuple(
+            PackedColumn(array("q", [0])) for _ in range(3)
+        )
         self._names: list[str] = []
 
     @property
@@ -58,8 +61,6 @@ class Columns(ColumnWriter):
             rank = np.empty(len(names), np.int64)
             rank[[self.components[name] for name in names]] = np.arange(len(names))
             if isinstance(self.t_start, SpilledColumn):
-                assert isinstance(self.component, SpilledColumn)
-                assert isinstance(self.sequence, SpilledColumn)
                 self._order = sorted_rows(self.t_start, self.component, rank, self.sequence)
                 return self._order
             ranks = rank[np.array(self.component, np.int64)] if len(self) else np.empty(0, np.int64)
@@ -107,26 +108,33 @@ class Columns(ColumnWriter):
 
         A `ResultValue` is left to phase 2, an `ArrayValue` was computed while the kernel ran.
         """
-        starts = self.row_starts()[2]
         own = (np.array(self.stage_pe[first:]) < 0) & (np.array(self.op_pe[first:]) >= 0)
-        for row in (np.flatnonzero(own) + first).tolist():
-            if not self.templates[self.template[row]].sig[3]:
-                continue
-            begin, end = starts[row], starts[row + 1]
-            if begin == end:
-                continue
+        writes = np.array([template.sig[3] for template in self.templates], bool)
+        for row, t_start, op_id, begin, end in self._valued(np.flatnonzero(own) + first, writes):
             result = self.values[end - 1]
-            if type(result) is kind and result.writer == (self.op_pe[row], self.op_issue[row]):
-                yield row, self.t_start[row], result, tuple(self.values[begin : end - 1])
+            if type(result) is kind and result.writer == op_id:
+                yield row, t_start, result, tuple(self.values[begin : end - 1])
 
     def copies(self) -> Iterator[tuple[int, float, tuple[Value, ...]]]:
         """Yield row, start and values of every row that moves data which it names: the first read, the last written."""
+        moves = np.array([template.sig[0] == "memory" for template in self.templates], bool)
+        for row, t_start, _, begin, end in self._valued(np.flatnonzero(np.array(self.stage_pe[:]) < 0), moves):
+            yield row, t_start, tuple(self.values[begin:end])
+
+    def _valued(
+        self, rows: Ints, wanted: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Iterator[tuple[int, float, OpId, int, int]]:
+        """Yield row, start, op and the bounds of the values of the rows of `wanted` templates that name a value."""
         starts = self.row_starts()[2]
-        moves = [template.sig[0] == "memory" for template in self.templates]
-        for row in np.flatnonzero(np.array(self.stage_pe[:]) < 0).tolist():
-            begin, end = starts[row], starts[row + 1]
-            if moves[self.template[row]] and begin != end:
-                yield row, self.t_start[row], tuple(self.values[begin:end])
+        for at in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[at : at + ROWS_AT_ONCE]
+            some = some[wanted[take(self.template, some)]]
+            begin, end = take(starts, some), take(starts, some + 1)
+            there = begin < end
+            some = some[there]
+            ops = zip(take(self.op_pe, some).tolist(), take(self.op_issue, some).tolist(), strict=True)
+            times = take(self.t_start, some).tolist()
+            yield from zip(some.tolist(), times, ops, begin[there].tolist(), end[there].tolist(), strict=True)
 
     def row(self, row: int) -> tuple[float, float, str, Head, dict[str, Any], list[RawAccess]]:
         """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""
@@ -177,28 +185,25 @@ class Columns(ColumnWriter):
             self._names = list(self.components)
         return self._names
 
-    def row_starts(self) -> tuple[OpColumn, OpColumn, OpColumn]:
+    def row_starts(self) -> tuple[NumberColumn, ...]:
         """Return where the integers, floats and values of each row start, and after the last row where they end.
 
         Only the rows that were appended since the last time are looked at.
         """
         known = len(self._starts[0]) - 1
         if known < len(self) and self.spilled and not isinstance(self._starts[0], SpilledColumn):
-            first, second, third = self._starts
-            assert not isinstance(first, SpilledColumn | str)
-            self._starts = (SpilledColumn(first), SpilledColumn(second), SpilledColumn(third))  # type: ignore[arg-type]
+            self._starts = tuple(SpilledColumn(array("q", np.asarray(starts).tobytes())) for starts in self._starts)
         for start in range(known, len(self), ROWS_AT_ONCE):
             template = np.array(self.template[start : start + ROWS_AT_ONCE])
             counts = zip(*((t.ints, t.floats, t.values) for t in self.templates), strict=True)
             for starts, each in zip(self._starts, counts, strict=True):
                 more = np.cumsum(np.array(each, np.int64)[template]) + starts[-1]
                 starts.extend(array("q", more.tobytes()))
-                if isinstance(starts, SpilledColumn):
-                    starts.spill()
+                starts.settle()
         return self._starts
 
     def _hash_names(
-        self, digest: Any, column: OpColumn, names: Sequence[str | bytes], order: Ints | SpilledColumn
+        self, digest: Any, column: NumberColumn, names: Sequence[str | bytes], order: Ints | SpilledColumn
     ) -> None:
         """Hash a column of name numbers as the sorted names and the ranks of the rows."""
         by_name = sorted(range(len(names)), key=names.__getitem__)
@@ -214,7 +219,7 @@ def _op_id(pe: int, issue: int) -> OpId | None:
     return None if pe < 0 else (pe, issue)
 
 
-def _gathered(column: OpColumn, starts: OpColumn, rows: Ints) -> np.ndarray[Any, Any]:
+def _gathered(column: NumberColumn, starts: NumberColumn, rows: Ints) -> np.ndarray[Any, Any]:
     """Return what a column holds of some rows, one after the other."""
     begin = take(starts, rows)
     counts = take(starts, rows + 1) - begin

@@ -58,7 +58,7 @@ class Describable(Protocol):
 class OpLog(Sequence[OpRecord]):
     """All op records, in the order (t_start, component, sequence of that component).
 
-    Records may be appended in any order. They are kept in columns: a million of them take about 100 MB, the values
+    Records may be appended in any order. They are kept in columns: a million of them take about 75 MB, the values
     they name counted apart; each `spill_rows` of them go to temporary files. With `spill_values` (for runs without
     data) the values go too. Indexing rebuilds one record.
     """

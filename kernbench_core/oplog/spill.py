@@ -10,24 +10,22 @@ import os
 import tempfile
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import pairwise
-from typing import IO, Any, Final, overload
+from typing import IO, Any, overload
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
 
 from kernbench_core.errors import UsageError
+from kernbench_core.oplog.packing import CHUNK, NumberArray, NumberColumn
 from kernbench_core.values.arrays import Shape
 from kernbench_core.values.value import LoadedValue, OpId, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
-_BLOCK: Final = 4096
-_CHUNK: Final = 1 << 17
 _ABSTRACT, _RESULT, _LOADED, _KEPT = range(4)
 
-_Numbers = np.ndarray[Any, Any]
 
 
 @contextmanager
@@ -48,20 +46,14 @@ def _close(file: IO[bytes]) -> None:
         file.close()
 
 
-class SpilledColumn:
-    """Numbers of one type code of `array`: a file with the older ones, and `tail` with the rest."""
+class SpilledColumn(NumberColumn):
+    """NumberArray of one type code of `array`: a file with the older ones, and `tail` with the rest."""
 
     def __init__(self, numbers: array[Any]) -> None:
-        self.tail = numbers
-        self.append: Callable[[Any], None] = numbers.append
-        self.extend: Callable[[Any], None] = numbers.extend
-        self._type = np.dtype(numbers.typecode)
+        super().__init__(numbers)
         with _told():
             self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
         finalize(self, _close, self._file)
-        self._spilled = 0
-        self._block: _Numbers = np.empty(0, self._type)
-        self._block_start = 0
 
     def spill(self) -> None:
         """Move everything to the file."""
@@ -69,56 +61,14 @@ class SpilledColumn:
             self._file.seek(0, os.SEEK_END)
             self.tail.tofile(self._file)
             self._file.flush()
-        self._spilled += len(self.tail)
+        self.older += len(self.tail)
         del self.tail[:]
 
-    def __len__(self) -> int:
-        return self._spilled + len(self.tail)
+    settle = spill
 
-    @overload
-    def __getitem__(self, at: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> _Numbers: ...
-
-    def __getitem__(self, at: int | slice) -> Any:
-        if isinstance(at, slice):
-            start, stop, _ = at.indices(len(self))
-            return self._run(start, max(start, stop))
-        if at < 0:
-            at += len(self)
-        if at >= self._spilled:
-            return self.tail[at - self._spilled]
-        offset = at - self._block_start
-        if not 0 <= offset < len(self._block):
-            self._block_start = at - at % _BLOCK
-            self._block = self._run(self._block_start, min(self._block_start + _BLOCK, self._spilled))
-            offset = at - self._block_start
-        return self._block[offset].item()
-
-    def __iter__(self) -> Iterator[Any]:
-        for start in range(0, len(self), _CHUNK):
-            yield from self._run(start, min(start + _CHUNK, len(self))).tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Numbers:
-        return self._run(0, len(self)).astype(dtype or self._type, copy=False)
-
-    def take(self, rows: _Numbers) -> _Numbers:
-        """Return the numbers at `rows`, which lie close together as a rule."""
-        if not len(rows):
-            return np.empty(0, self._type)
-        low, high = int(rows.min()), int(rows.max()) + 1
-        found: _Numbers = self._run(low, high)[rows - low]
-        return found
-
-    def _run(self, start: int, stop: int) -> _Numbers:
-        if start >= self._spilled:
-            return np.array(self.tail[start - self._spilled : stop - self._spilled], self._type)
-        end, size = min(stop, self._spilled), self._type.itemsize
-        found = np.frombuffer(_read(self._file.fileno(), start * size, (end - start) * size), self._type)
-        if stop <= self._spilled:
-            return found
-        return np.concatenate([found, np.array(self.tail[: stop - self._spilled], self._type)])
+    def _older(self, start: int, stop: int) -> NumberArray:
+        size = self.dtype.itemsize
+        return np.frombuffer(_read(self._file.fileno(), start * size, (stop - start) * size), self.dtype)
 
 
 def _read(file: int, offset: int, nbytes: int) -> bytes:
@@ -130,18 +80,15 @@ def _read(file: int, offset: int, nbytes: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def take(column: array[Any] | SpilledColumn | _Numbers, rows: _Numbers) -> _Numbers:
+def take(column: NumberColumn | NumberArray, rows: NumberArray) -> NumberArray:
     """Return the numbers of a column at `rows`."""
-    if isinstance(column, SpilledColumn):
-        return column.take(rows)
-    found: _Numbers = np.asarray(column)[rows]
-    return found
+    return column.take(rows) if isinstance(column, NumberColumn) else column[rows]
 
 
-def chunks(rows: _Numbers | SpilledColumn) -> Iterator[_Numbers]:
+def chunks(rows: NumberArray | NumberColumn) -> Iterator[NumberArray]:
     """Yield an order of rows in pieces that are worth a call of numpy and take no room."""
-    for start in range(0, len(rows), _CHUNK):
-        yield np.asarray(rows[start : start + _CHUNK])
+    for start in range(0, len(rows), CHUNK):
+        yield np.asarray(rows[start : start + CHUNK])
 
 
 class SpilledValues:
@@ -308,20 +255,20 @@ class SpilledSide:
 
 
 def sorted_rows(
-    t_start: SpilledColumn, component: SpilledColumn, rank: _Numbers, sequence: SpilledColumn
+    t_start: NumberColumn, component: NumberColumn, rank: NumberArray, sequence: NumberColumn
 ) -> SpilledColumn:
     """Return the rows in the order (t_start, rank of the component, sequence), one stretch of time after the other.
 
     Rows are appended as they end, so those of a stretch of time lie close together.
     """
     bounds = _stretches(t_start)
-    reach = [(start, *_reach(t_start[start : start + _CHUNK])) for start in range(0, len(t_start), _CHUNK)]
+    reach = [(start, *_reach(t_start[start : start + CHUNK])) for start in range(0, len(t_start), CHUNK)]
     order = SpilledColumn(array("q"))
     for low, high in pairwise(bounds):
         found = [np.empty(0, np.int64)]
         for start, first, last in reach:
             if first < high and last >= low:
-                times = t_start[start : start + _CHUNK]
+                times = t_start[start : start + CHUNK]
                 found.append(np.flatnonzero((times >= low) & (times < high)) + start)
         rows = np.concatenate(found)
         keys = (take(sequence, rows), rank[take(component, rows)], take(t_start, rows))
@@ -330,13 +277,13 @@ def sorted_rows(
     return order
 
 
-def _reach(times: _Numbers) -> tuple[float, float]:
+def _reach(times: NumberArray) -> tuple[float, float]:
     return float(times.min()), float(times.max())
 
 
-def _stretches(t_start: SpilledColumn) -> list[float]:
+def _stretches(t_start: NumberColumn) -> list[float]:
     """Return times that cut the run into stretches of about a chunk of rows each, the last one after all rows."""
-    every = max(1, _CHUNK // 64)
-    sample = np.sort(np.concatenate([t_start[at : at + _CHUNK][::every] for at in range(0, len(t_start), _CHUNK)]))
+    every = max(1, CHUNK // 64)
+    sample = np.sort(np.concatenate([t_start[at : at + CHUNK][::every] for at in range(0, len(t_start), CHUNK)]))
     inner = np.unique(sample[64::64])
     return [-np.inf, *inner.tolist(), np.inf]

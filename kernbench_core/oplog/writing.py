@@ -6,10 +6,13 @@ It is on the path of every command of a kernel, and holds no reading: see `colum
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from attrs import frozen
 
+from kernbench_core.oplog.packing import NumberArray, NumberColumn, PackedColumn
 from kernbench_core.oplog.parameters import PatternPlan, Plans, encode_params, plan_of_pattern
 from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues
 from kernbench_core.values.region import Region
@@ -18,11 +21,13 @@ from kernbench_core.values.value import Value
 if TYPE_CHECKING:
     from kernbench_core.oplog.description import OpDescription, OpPattern
 
-OpColumn: TypeAlias = "array[Any] | SpilledColumn"
 SPILL_ROWS: Final = 1 << 20
-"""So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
+"""So many rows (about 70 bytes each) are kept in memory before they go to temporary files."""
 
-SPILLED: Final = (
+SETTLE_ROWS: Final = 1 << 14
+"""So many rows are kept as they come before they are packed."""
+
+COLUMNS: Final = (
     "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue", "ints",
     "floats",
 )  # fmt: skip
@@ -48,20 +53,23 @@ class ColumnWriter:
     """Append-only columns of op records, one row per record in order of appending."""
 
     def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
-        self.t_start: OpColumn = array("d")
-        self.t_end: OpColumn = array("d")
-        self.component: OpColumn = array("i")
-        self.template: OpColumn = array("i")
-        self.sequence: OpColumn = array("i")
-        self.op_pe: OpColumn = array("i")
-        self.op_issue: OpColumn = array("i")
-        self.stage_pe: OpColumn = array("i")
-        self.stage_issue: OpColumn = array("i")
-        self.ints: OpColumn = array("q")
-        self.floats: OpColumn = array("d")
+        self.t_start: NumberColumn = PackedColumn(array("d"))
+        self.t_end: NumberColumn = PackedColumn(array("d"))
+        self.component: NumberColumn = PackedColumn(array("i"))
+        self.template: NumberColumn = PackedColumn(array("i"))
+        self.sequence: NumberColumn = PackedColumn(array("i"))
+        self.op_pe: NumberColumn = PackedColumn(array("i"))
+        self.op_issue: NumberColumn = PackedColumn(array("i"))
+        self.stage_pe: NumberColumn = PackedColumn(array("i"))
+        self.stage_issue: NumberColumn = PackedColumn(array("i"))
+        self.ints: NumberColumn = PackedColumn(array("q"))
+        self.floats: NumberColumn = PackedColumn(array("d"))
         self.values: list[Value] | SpilledValues = []
         self.side: dict[int, tuple[object, ...]] | SpilledSide = {}
+        #: How many records there are.
+        self.rows = 0
         self._spill_rows = self._spill_at = spill_rows
+        self._settle_at = min(SETTLE_ROWS, spill_rows)
         self._spill_values = spill_values
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
@@ -72,7 +80,7 @@ class ColumnWriter:
         self._next_sequence: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self.t_start)
+        return self.rows
 
     def append(
         self, t_start: float, t_end: float, component: str, described: OpDescription, sequence: int | None = None
@@ -100,8 +108,9 @@ class ColumnWriter:
         self.stage_issue.append(issue)
         self.t_end.append(t_end)
         self.t_start.append(t_start)
-        if len(self.t_start) >= self._spill_at:
-            self.spill()
+        self.rows += 1
+        if self.rows >= self._settle_at:
+            self.settle()
 
     def _encode(self, described: OpDescription) -> int:
         """Append the numbers of a record to the columns; return the number of its template."""
@@ -122,7 +131,7 @@ class ColumnWriter:
             return self._encode_singly(described, look, ints, side, huge=True)
         self.ints.extend(packed)
         if side:
-            self.side[len(self.t_start)] = tuple(side)
+            self.side[self.rows] = tuple(side)
         template = plan.templates.get(look)
         if template is None:
             sig = (described.op_kind, described.op_name, described.function, *look, *plan.packed)
@@ -146,7 +155,7 @@ class ColumnWriter:
         if floats:
             self.floats.extend(floats)
         if side:
-            self.side[len(self.t_start)] = tuple(side)
+            self.side[self.rows] = tuple(side)
         sig = (described.op_kind, described.op_name, described.function, *look, *params)
         return self._template_of(described, sig, len(ints), len(floats), len(side))
 
@@ -173,12 +182,21 @@ class ColumnWriter:
         self.templates.append(template)
         return number
 
+    def settle(self) -> None:
+        """Pack what came last, or move it to temporary files where there is much."""
+        if self.rows >= self._spill_at:
+            self.spill()
+        else:
+            for name in COLUMNS:
+                getattr(self, name).settle()
+        self._settle_at = min(self.rows + SETTLE_ROWS, self._spill_at)
+
     def spill(self) -> None:
         """Move the rows that are in memory to temporary files; values too where the log was made to spill them."""
-        for name in SPILLED:
+        for name in COLUMNS:
             column = getattr(self, name)
             if not isinstance(column, SpilledColumn):
-                column = SpilledColumn(column)
+                column = SpilledColumn(array(column.tail.typecode, np.asarray(column).tobytes()))
                 setattr(self, name, column)
             column.spill()
         if not isinstance(self.side, SpilledSide):
@@ -188,7 +206,15 @@ class ColumnWriter:
             if not isinstance(self.values, SpilledValues):
                 self.values = SpilledValues(self.values)
             self.values.spill()
-        self._spill_at = len(self.t_start) + self._spill_rows
+        self._spill_at = self.rows + self._spill_rows
+
+    def load(self, numbers: Mapping[str, NumberArray]) -> None:
+        """Take the columns of numbers of a log that was saved, by their names."""
+        for name in COLUMNS:
+            column = getattr(self, name)
+            column.extend(array(column.tail.typecode, numbers[name].tobytes()))
+            column.settle()
+        self.rows = len(self.t_start)
 
     def _encode_accesses(
         self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False
