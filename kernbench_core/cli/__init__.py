@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kernbench_core.plugins import Plugins
 
-_ALLOCATIONS = 50_000
+_ALLOCATIONS = 500_000
 """After how many new objects this process looks for cyclic garbage: what its start makes is kept, not garbage."""
 
 
@@ -31,4 +31,10 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         gc.set_threshold(_ALLOCATIONS)
     from kernbench_core.cli import command
 
-    return command.run_here(list(args), plugins) if args is not None else command.run_process(plugins)
+    if args is not None:
+        return command.run_here(list(args), plugins)
+    from kernbench_core.process.collection import end_without_collection
+
+    code = command.run_process(plugins)
+    end_without_collection()
+    return code

@@ -11,6 +11,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric
 from kernbench_core.params import Param
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
@@ -36,6 +37,7 @@ class Hardware(Fabric):
     components: dict[str, ComponentBase]
     providers: dict[str, Provider]
 
+    @no_automatic_collection()
     def build(self, classes: ComponentClasses) -> None:
         """Create every component of the graph, join them by wires, connect them and start their workers.
 

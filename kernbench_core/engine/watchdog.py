@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +13,7 @@ import attrs
 from kernbench_core.engine.standstill import Standstill
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded
 from kernbench_core.process.whole_files import same_recursion_limit
 from kernbench_core.units import EXACT_NS, format_time
@@ -106,22 +106,6 @@ class Progress:
         return self.step_s * (1 - self.fraction) / self.fraction if self.fraction else None
 
 
-@contextlib.contextmanager
-def _no_automatic_collection() -> Iterator[None]:
-    """Collect cyclic garbage at counted events only, and then put things back as they were.
-
-    Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
-    moment of automatic collection, which depends on everything else in the process, would show in the op log.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class Watchdog:
     """Advance an environment until nothing is left or `finished()`, within `limits`.
 
@@ -150,8 +134,10 @@ class Watchdog:
         """
         self._began = time.perf_counter()
         self._still = Standstill(self._env)
+        # Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
+        # moment of automatic collection, which depends on everything else in the process, would show in the op log.
         try:
-            with _no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
+            with no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             if self._wall.timeout_s is None:  # the limit is of something that this is a part of

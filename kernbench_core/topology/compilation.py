@@ -21,6 +21,7 @@ from attrs import evolve
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config
@@ -63,7 +64,7 @@ def compile_topology(
             "plugins.components), with configure of kernbench_core.runs and plugins = kb.load_plugins()."
         )
     loaded = config if isinstance(config, Config) else Config(config, {})
-    with redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
+    with no_automatic_collection(), redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
         return _compiled(loaded, components, networks or NetworkRegistry(), machines or MachineRegistry())
 
 

@@ -1,0 +1,34 @@
+"""When Python looks for cyclic garbage: not while something is built that is kept, nor in a run, nor at the end."""
+
+from __future__ import annotations
+
+import gc
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+_WRITERS: Final = frozenset({io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom})
+
+
+@contextmanager
+def no_automatic_collection() -> Iterator[None]:
+    """Look for cyclic garbage where somebody asks for that only, and then put things back as they were."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def end_without_collection() -> None:
+    """Have the end of this process not take apart what is in reference cycles, which takes longer than a small run.
+
+    What open files in them hold back is written out first, as Python would do.
+    """
+    for file in [each for each in gc.get_objects() if type(each) in _WRITERS]:
+        with suppress(OSError, ValueError):  # what cannot be written, or is closed: nobody would hear of that either
+            file.flush()
+    gc.freeze()
