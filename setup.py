@@ -20,6 +20,8 @@ COMPILED = (
     "kernbench_core.reporting",
     "kernbench_core.component",
     "kernbench_core.values.region",
+    "kernbench_core.oplog.description",
+    "kernbench_core.oplog.writing",
     "kernbench_builtin.components.forwarding",
     "kernbench_builtin.components.channelled_memory",
     "kernbench_builtin.components.hbm_ctrl",

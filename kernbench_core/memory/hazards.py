@@ -182,13 +182,13 @@ class Hazards(Clocks):
             uses.append(use)
         if uses and not command.blocking:
             self._unwaited.setdefault(thread.index, {})[op_id] = tuple(uses)  # type: ignore[arg-type]
+        held = [block.region for block in command.blocks]
         for region in command.scratch_uses():
-            if not any(region is block.region for block in command.blocks):
-                held = [block.region for block in command.blocks]
-                if first_common((region,), held) != (0, region.nbytes):
-                    loose = _Use(op_id, command.call, command.site, None, (region,), (region,), None, now)
-                    self._loose.setdefault(op_id[0], {}).setdefault(op_id, []).append(loose)
-                    uses.append(loose)
+            # as a rule it is the block's own region, or one like it
+            if region not in held and first_common((region,), held) != (0, region.nbytes):
+                loose = _Use(op_id, command.call, command.site, None, (region,), (region,), None, now)
+                self._loose.setdefault(op_id[0], {}).setdefault(op_id, []).append(loose)
+                uses.append(loose)
         command.uses = tuple(uses)
         if self._kept > self._tidy_at:
             self._tidy()

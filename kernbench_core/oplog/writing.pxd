@@ -1,0 +1,17 @@
+cimport cython
+from kernbench_core.oplog.description cimport Access, OpDescription
+from kernbench_core.values.region cimport Region
+
+cdef class ColumnWriter:
+    cdef public object t_start, t_end, component, template, sequence, op_pe, op_issue, stage_pe, stage_issue, ints, floats
+    cdef public object values, side
+    cdef public long long rows, _spill_rows, _spill_at, _settle_at
+    cdef public bint _spill_values
+    cdef public dict components, _template_ids, _plans, _patterns, _regions, _next_sequence
+    cdef public list templates
+    @cython.locals(access=Access)
+    cpdef append(self, double t_start, double t_end, component, OpDescription described, sequence=*)
+    @cython.locals(ints=list, side=list, own=list, look=tuple)
+    cdef _encode(self, OpDescription described)
+    @cython.locals(access=Access, region=Region, look=list)
+    cdef tuple _encode_accesses(self, OpDescription described, list ints, list side, bint huge=*)
