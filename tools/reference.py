@@ -9,6 +9,7 @@ tells which pages are not what the code says.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import json
 import re
@@ -239,7 +240,7 @@ def message_page(plugins: Plugins) -> Iterator[str]:
         ("### What an op reads or writes: `Access`", Access),
     ):
         yield from (head, "", whole(found, found.__name__), "")
-        yield from table(("field", "type"), ((code(f.name), code(_type(f))) for f in attrs.fields(found)))
+        yield from table(("field", "type"), ((code(name), code(held)) for name, held in _fields(found)))
     told = "Their names in the op log: `op_name`, or the parameter `op`; plug-ins register others."
     yield from ("## Math ops", "", told, "")
     yield from table(("op_name", "form", "operands", "also called"), _math_ops())
@@ -252,15 +253,32 @@ def _kernel_commands() -> Iterator[tuple[str, str, str]]:
                 yield code(name), code(found.serves), sentence(found, name)
 
 
+def _fields(found: type) -> Iterator[tuple[str, str]]:
+    """Yield the name and type of each field: of a plain class, what its constructor takes (in its source, as a compiled
+    class has no signature).
+    """
+    if attrs.has(found):
+        yield from ((field.name, _type(field)) for field in attrs.fields(found))
+        return
+    owner = next(node for node in _classes_in(found.__module__) if node.name == found.__name__)
+    made = next(node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+    yield from ((arg.arg, ast.unparse(arg.annotation)) for arg in made.args.args[1:] if arg.annotation)
+
+
 def _type(field: Any) -> str:
     return field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
 
 
+def _classes_in(module: str) -> list[ast.ClassDef]:
+    source = ast.parse((check_docs.REPO / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8"))
+    return [node for node in source.body if isinstance(node, ast.ClassDef)]
+
+
 def _own_classes(module: Any) -> Iterator[tuple[str, type]]:
-    for name, found in vars(module).items():
-        own = inspect.isclass(found) and found.__module__ == module.__name__ and not name.startswith("_")
-        if own and not getattr(found, "_is_protocol", False):
-            yield name, found
+    """Yield the public classes of a module by name, in the order of its source (a compiled module has another)."""
+    for name in (node.name for node in _classes_in(module.__name__)):
+        if not name.startswith("_") and not getattr(getattr(module, name), "_is_protocol", False):
+            yield name, getattr(module, name)
 
 
 def _math_ops() -> Iterator[tuple[str, str, object, str]]:
