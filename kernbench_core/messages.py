@@ -218,10 +218,7 @@ class HostRequest(MsgBase):
         self.response: ResponseMsg | None = None
 
     def complete(self, now: float) -> None:
-        """Give the answer and resume the host program; called by the host's component, once.
-
-        Raise ComponentError when it was called before.
-        """
+        """Give the answer and resume the host program; called by the host's component: again is a ComponentError."""
         if self.response is not None:
             raise ComponentError(
                 f"host must complete each {type(self).__name__} once, not twice; count the answers to it."
@@ -348,18 +345,14 @@ def _count(argument: object) -> int:
 
 
 class MapUpdate:
-    """Hold what PEs are told about their page tables: physical `regions`, each contiguous, to map or to `unmap`.
-
-    It is served by the pe_mmu of each PE.
-    """
+    """Hold what the pe_mmu of PEs are told: physical `regions`, each contiguous, to map or to `unmap`."""
 
     __slots__ = ("regions", "unmap")
 
     serves: ClassVar[str] = "pe_mmu"
 
     def __init__(self, regions: tuple[Region, ...], unmap: bool = False) -> None:
-        self.regions = regions
-        self.unmap = unmap
+        self.regions, self.unmap = regions, unmap
 
     @property
     def nbytes(self) -> int:

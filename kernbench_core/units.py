@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -204,31 +204,6 @@ def format_flops(per_ns: float) -> str:
 def format_count(count: float) -> str:
     """Write a plain count, to four digits above a thousand: `950`, `12.4 k`, `3.1 M`."""
     return f"{count:g}" if abs(count) < 1e4 else _scaled(count, ((1e9, "G"), (1e6, "M"), (1e3, "k")))
-
-
-def number_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and last of each run of consecutive numbers, ascending; each number counts once."""
-    runs: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return runs
-
-
-def spell_numbers(numbers: Iterable[int]) -> str:
-    """Spell numbers: "2-5, 8"."""
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in number_runs(numbers))
-
-
-def join_names(names: Iterable[str]) -> str:
-    """Join names that differ in the number at their end: "rank 2", "ranks 0-4, 6"."""
-    several = list(dict.fromkeys(names))
-    if len(several) == 1:
-        return several[0]
-    kind = several[0].rpartition(" ")[0]
-    return f"{kind}s {spell_numbers(int(name.rpartition(' ')[2]) for name in several)}"
 
 
 def finite(number: float | None) -> float | str | None:

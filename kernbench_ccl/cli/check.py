@@ -20,8 +20,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
-from kernbench_core.units import spell_numbers
-from kernbench_core.wording import brief
+from kernbench_core.wording import brief, spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm

@@ -9,7 +9,7 @@ from attrs import frozen
 from kernbench_ccl.collectives import CallShape, CollectiveKind
 from kernbench_ccl.prove.payloads import Contributor, Payload, Stretch, Terms, aligned, joined, shifted
 from kernbench_ccl.prove.proof_case import LOST, SURPLUS
-from kernbench_core.units import number_runs
+from kernbench_core.wording import number_runs
 
 BEFORE = "what the output held before"
 """The origin of elements that nobody has written."""

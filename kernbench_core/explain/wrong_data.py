@@ -14,8 +14,8 @@ from kernbench_core.callsite import CallSite, describe_site, line_number
 from kernbench_core.errors import KernbenchError
 from kernbench_core.explain.provenance import Origin, Provenance
 from kernbench_core.host.launch_names import called
-from kernbench_core.units import join_names
 from kernbench_core.values.lineage import Element, element_of
+from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor

@@ -15,7 +15,8 @@ from kernbench_core.host.launch_names import called
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.wait_graph import KernelWait, shortest_cycle, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.topology.naming import pe_prefix
-from kernbench_core.units import format_time, join_names
+from kernbench_core.units import format_time
+from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware

@@ -12,7 +12,7 @@ from kernbench_core.report.formats import share
 from kernbench_core.report.page import environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
-from kernbench_core.units import spell_numbers
+from kernbench_core.wording import spell_numbers
 
 #: Rows of a table that are shown at once; the others stand below "more".
 FEW: Final = 12

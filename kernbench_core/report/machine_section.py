@@ -11,7 +11,8 @@ from kernbench_core.drawing.svg import view_svg
 from kernbench_core.report.page import asset, environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
-from kernbench_core.units import format_time, join_names
+from kernbench_core.units import format_time
+from kernbench_core.wording import join_names
 
 #: What stands for the most of a place.
 _FULL: Final = 65535

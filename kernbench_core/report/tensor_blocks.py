@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kernbench_core.drawing.plots import COLOURS, blocks
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.topology.address import place_of
-from kernbench_core.units import spell_numbers
+from kernbench_core.wording import spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorSegment

@@ -1,6 +1,6 @@
 """Parts of sentences that people read: what is shown of a value, of a long sentence, of many.
 
-In: values and text of any length. Out: text of a bounded one. Errors and every room call it.
+In: values, numbers and text of any length. Out: text of a bounded one. Errors and every room call it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.wording.numbers import join_names as join_names
+    from kernbench_core.wording.numbers import number_runs as number_runs
+    from kernbench_core.wording.numbers import spell_numbers as spell_numbers
     from kernbench_core.wording.sentences import MOST_TOLD as MOST_TOLD
     from kernbench_core.wording.sentences import brief as brief
     from kernbench_core.wording.sentences import first_of as first_of
@@ -19,5 +22,6 @@ if TYPE_CHECKING:
 
 __getattr__ = door(
     __name__,
-    dict.fromkeys(("MOST_TOLD", "brief", "first_of", "in_a_line", "schema_hint", "shortened"), "sentences"),
+    dict.fromkeys(("MOST_TOLD", "brief", "first_of", "in_a_line", "schema_hint", "shortened"), "sentences")
+    | dict.fromkeys(("join_names", "number_runs", "spell_numbers"), "numbers"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,10 +18,7 @@ from kernbench_core.units import (
     format_flops,
     format_time,
     grid_ceil,
-    join_names,
-    number_runs,
     parse_quantity,
-    spell_numbers,
 )
 
 
@@ -142,18 +138,3 @@ def test_values_are_written_with_the_unit_that_reads_best() -> None:
         "4.096 TFLOP/s", "630.3 GFLOP/s", "630.3 MFLOP/s", "1.5 kFLOP/s", "0 FLOP/s",
     ]  # fmt: skip
     assert [format_count(n) for n in (0, 950, 12_400, 3_100_000)] == ["0", "950", "12.4 k", "3.1 M"]
-
-
-@given(st.lists(st.integers(0, 40)))
-def test_runs_are_the_numbers_in_as_few_pieces_as_can_be(numbers: list[int]) -> None:
-    """What the runs hold is what was given, and two runs never touch."""
-    runs = number_runs(numbers)
-    assert [n for first, last in runs for n in range(first, last + 1)] == sorted(set(numbers))
-    assert all(earlier[1] + 1 < later[0] for earlier, later in pairwise(runs))
-
-
-def test_numbers_and_names_are_spelled() -> None:
-    """In order, each once; a single name is itself."""
-    assert spell_numbers([8, 2, 3, 4, 3]) == "2-4, 8"
-    assert join_names(["rank 6", "rank 0", "rank 1"]) == "ranks 0-1, 6"
-    assert join_names(["rank 6", "rank 6"]) == "rank 6"

@@ -12,7 +12,8 @@ from kernbench_core.callsite import describe_site
 from kernbench_core.host.figures.meter import busiest_of, links_of
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.units import format_time, join_names
+from kernbench_core.units import format_time
+from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
