@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, Process
 from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.serving import Serving
 from kernbench_core.messages import Command, FanOutMsg, HostRequest, LaunchMsg, MsgBase, Transaction
 
 if TYPE_CHECKING:
@@ -223,6 +224,8 @@ class CauseRecorder:
     def _timer(self, event: Any, time: float, parent: Cause) -> Cause:
         for callback in event.callbacks or ():
             process = getattr(callback, "__self__", None)
+            if isinstance(process, Serving):
+                return Cause(parent, time, "issue", process.place, process.place, None)
             worker = self._workers.get(process) if isinstance(process, Process) else None
             if worker is not None:
                 component, index = worker

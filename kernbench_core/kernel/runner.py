@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
 from kernbench_core.kernel.arguments import call_form, replace_nested
-from kernbench_core.kernel.bridge import Bridge, Finished, escaped
-from kernbench_core.kernel.commands import KernelCommand, Results
+from kernbench_core.kernel.bridge import Bridge, escaped
+from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
@@ -49,8 +50,7 @@ class KernelRunner:
     def __init__(self, component: KernelHost) -> None:
         self._component = component
         self._bridge: Bridge | None = None
-        self._waiting_for: tuple[Command, ...] = ()
-        self._since = 0.0
+        self._serving: Serving | None = None
         self._kernel = ""
         self._launch: Launch | None = None
         self._program: tuple[int, int, int] = (0, 0, 0)
@@ -108,14 +108,14 @@ class KernelRunner:
             from kernbench_core.kernel.loops import part_done
 
             return part_done(self._bridge.frame, self._launch.kernel, self._program)
-        composites = [command for command in self._waiting_for if isinstance(command, CompositeCmd)]
+        composites = [command for command in self._waiting_for() if isinstance(command, CompositeCmd)]
         if not composites or not all(command.tiles for command in composites):
             return None
         return sum(command.tiles_done for command in composites) / sum(command.tiles for command in composites)
 
     def waits_in_words(self) -> Waiting | None:
         """Say what the kernel waits for, for the deadlock report; None when it does not wait."""
-        open_commands = [command for command in self._waiting_for if not command.done.fired]
+        open_commands = [command for command in self._waiting_for() if not command.done.fired]
         if not open_commands:
             return None
         units = ", ".join(sorted({command.serves for command in open_commands}))
@@ -127,7 +127,10 @@ class KernelRunner:
             line = "its end" if not lines else f"its end, after {' and '.join([*lines][:2])},"
         told = f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}"
         messages = (one.message if isinstance(one, KernelCommand) else one for one in open_commands)
-        return Waiting(told, self._since, tuple(messages))
+        return Waiting(told, 0.0 if self._serving is None else self._serving.since, tuple(messages))
+
+    def _waiting_for(self) -> tuple[KernelCommand, ...]:
+        return () if self._serving is None else self._serving.waiting_for
 
     def _state(self) -> PeState:
         kernels, cpu = self._component.kernels, self._component.node.id
@@ -158,65 +161,36 @@ class KernelRunner:
         tl = arguments["tl"] = getattr(launch.kernel, "language", TLContext)(state, bridge, program, launch)
         bridge.speak(tl)
         try:
-            yield from self._serve(env, state, bridge, bridge.resume)
-            yield from self._await(env, tl.in_flight)
-            if state.hazards is not None:
-                state.hazards.waited(tl.in_flight)
-                state.hazards.waited_for_all(state.pe)
-            for command in tl.in_flight:
-                if command.error is not None:
-                    raise command.error
+            cpu = self._component
+            self._serving = serving = Serving(
+                cpu.node.id, env, state, bridge, cpu.send_command, cpu.dispatch_overhead_ns
+            )
+            yield serving.start()
+            if serving.raised is not None:
+                raise serving.raised
+            yield from self._await(serving, state, tl.in_flight)
         except Exception as raised:
             error = escaped(raised)
             if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
                 raise
-            own = _own(error)
-            raise self._spell(own, state, env.now, program) from own
+            raise self._spell(error, state, env.now, program) from error
         finally:
             arguments.clear()
-            self._bridge = None
+            self._bridge = self._serving = None
             bridge.close()
 
-    def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> _Steps:
-        """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for.
-
-        Waiting for results, of other PEs too, orders nothing: it is the data that is not there before.
-        """
-        overhead = self._component.dispatch_overhead_ns
-        send, hazards = self._component.send_command, state.hazards
-        request = step()
-        while type(request) is not Finished:
-            try:
-                waited: Iterable[KernelCommand] = ()
-                if type(request) is Results:
-                    yield from self._await(env, request)
-                elif type(request) is tuple:
-                    yield from self._await(env, request)
-                    if hazards is not None:
-                        hazards.waited(request)
-                    waited = request
-                else:
-                    if overhead:
-                        yield env.timeout(overhead)
-                    request.at_issue(state, env.now)
-                    send(request.message)
-                    if request.blocking:
-                        self._waiting_for, self._since = (request,), env.now
-                        yield request.done
-                        waited = (request,)
-                for command in waited:
-                    if command.error is not None:
-                        raise command.error
-            except KernelError as error:
-                request = bridge.throw(error)
-            else:
-                request = bridge.resume()
-
-    def _await(self, env: Environment, commands: Iterable[Command]) -> _Steps:
-        self._waiting_for, self._since = tuple(commands), env.now
-        for command in self._waiting_for:
+    def _await(self, serving: Serving, state: PeState, left: tuple[KernelCommand, ...]) -> _Steps:
+        """Wait for what the program left in flight, and raise what went wrong with it."""
+        serving.note_wait(left)
+        for command in left:
             if not command.done.fired:
                 yield command.done
+        if state.hazards is not None:
+            state.hazards.waited(left)
+            state.hazards.waited_for_all(state.pe)
+        for command in left:
+            if command.error is not None:
+                raise command.error
 
     def _spell(self, error: BaseException, state: PeState, now: float, program: tuple[int, int, int]) -> KernbenchError:
         """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
@@ -234,12 +208,6 @@ class KernelRunner:
         lines = "".join(stack.format()).rstrip()
         made = blamed(error, KernelError)
         return made(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
-
-
-def _own(error: BaseException) -> BaseException:
-    """Give what the kernel raised: a StopIteration becomes a RuntimeError on its way out of the runner's generator."""
-    stopped = isinstance(error.__cause__, StopIteration) and site_of_traceback(error.__traceback__) is None
-    return error.__cause__ if stopped and error.__cause__ is not None else error
 
 
 def _as_argument(value: object, pe: int) -> object:
