@@ -186,6 +186,7 @@ class Signal:
 __all__ = [
     "DELIVERY",
     "INJECTION_EDGE",
+    "NORMAL",
     "SEQUENCE_BITS",
     "Environment",
     "Event",

@@ -10,9 +10,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from simpy.events import NORMAL
-
-from kernbench_core.environment import Signal
+from kernbench_core.environment import NORMAL, Signal
 from kernbench_core.errors import KernelError
 from kernbench_core.events.queue import Scheduled
 from kernbench_core.kernel.bridge import Bridge, Finished
