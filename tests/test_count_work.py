@@ -1,0 +1,78 @@
+"""tools/count_work.py counts what is there, once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import loaded_tool
+
+TOOL = Path(__file__).parents[1] / "tools" / "count_work.py"
+#: One function calls another three times; names stand once, and the cost of calls with those who are called.
+FILE = """version: 1
+events: Ir
+
+ob=(1) /lib/libpython3.11.so.1.0
+fn=(1) _PyEval_EvalFrameDefault
+10 500
+cob=(2) /site/kernbench_core/events/queue.cpython-311-x86_64-linux-gnu.so
+cfn=(2) advance
+calls=3 20
+10 4000
++2 25
+cfn=(3) _PyObject_Malloc
+calls=7 30
+11 70
+
+ob=(2)
+fn=(2)
+20 90
+cob=(1)
+cfn=(3)
+calls=2 30
+* 20
+
+ob=(1)
+fn=(3)
+30 90
+"""
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[ModuleType]:
+    """Give tools/count_work.py."""
+    with loaded_tool("count_work") as module:
+        yield module
+
+
+def test_costs_count_where_they_are_and_calls_do_not_count_twice(tool: ModuleType) -> None:
+    found = tool.read(iter(FILE.splitlines(keepends=True)))
+    assert dict(found.instructions) == {
+        "the interpreter": 525,
+        "compiled: kernbench_core/events": 90,
+        "objects made and freed": 90,
+    }
+    assert found.made == 9
+
+
+def test_start_up_is_taken_off(tool: ModuleType) -> None:
+    more, less = (tool.Counted(tool.Counter({"numpy": count}), count // 10) for count in (70, 50))
+    assert more.without(less) == tool.Counted(tool.Counter({"numpy": 20}), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
+def test_a_small_account() -> None:
+    """Its parts are the whole, and a run makes objects."""
+    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)["gemm"]
+    assert found["instructions"] > found["of_hops"] > 0
+    assert found["made"] > found["ops"] > 0
+    assert 0.97 < sum(found["where"].values()) <= 1
