@@ -20,6 +20,8 @@ COMPILED = (
     "kernbench_core.reporting",
     "kernbench_core.component",
     "kernbench_core.values.region",
+    "kernbench_core.values.chunking",
+    "kernbench_core.memory.page_table",
     "kernbench_core.oplog.description",
     "kernbench_core.oplog.writing",
     "kernbench_builtin.components.forwarding",

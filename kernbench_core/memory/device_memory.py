@@ -220,7 +220,7 @@ class DeviceMemory:
         """
         translate = self.page_table.translate
         if len(regions) == 1:
-            return tuple(translate(regions[0], pe))
+            return translate(regions[0], pe)
         return tuple(piece for region in regions for piece in translate(region, pe))
 
     def unit_of(self, pe: PeSite, tier: str) -> FirstFit:

@@ -16,22 +16,6 @@ Nearest = Callable[[int | None, int], int]
 """Give the physical start of the copy of a cell that a PE (None: the host) reaches soonest: (PE index, cell)."""
 
 
-class Pieces(tuple[Region, ...]):
-    """The physical regions of a virtual one. Tiles are keys again and again, so they remember their hash."""
-
-    _hash: int
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            self._hash = tuple.__hash__(self)
-            return self._hash
-
-    def __reduce__(self) -> tuple[type[tuple[Region, ...]], tuple[tuple[Region, ...]]]:
-        return tuple, (tuple(self),)
-
-
 class _Tile:
     """What a virtual region in several places becomes: its pieces in the first copy of each cell, and the cell of each.
 
@@ -40,11 +24,11 @@ class _Tile:
 
     __slots__ = ("cells", "first", "of_pieces", "seen")
 
-    def __init__(self, of_pieces: list[int], first: Pieces) -> None:
+    def __init__(self, of_pieces: list[int], first: tuple[Region, ...]) -> None:
         self.of_pieces = of_pieces
         self.first = first
         self.cells = tuple(dict.fromkeys(of_pieces))
-        self.seen: dict[tuple[int, ...], Pieces] = {}
+        self.seen: dict[tuple[int, ...], tuple[Region, ...]] = {}
 
 
 class Mapping:
@@ -54,7 +38,8 @@ class Mapping:
     """
 
     __slots__ = (
-        "_chosen", "_held", "_known", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor", "va",
+        "_chosen", "_digits", "_held", "_known", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor",
+        "va",
     )  # fmt: skip
 
     def __init__(
@@ -72,14 +57,23 @@ class Mapping:
         self._known: dict[Region, _Tile] = {}
         self._held = 0
         self._unit = layout.digits[-1].extent
+        # (bytes the digit is worth, what it adds to the cell, to the bytes inside the cell), as in `Layout.locate`
+        self._digits = tuple((d.weight, d.cell, d.local) for d in layout.digits)
         # (bytes the digit is worth, bytes it ranges over, bytes inside the cell), most significant first
         self._steps = tuple((d.weight, d.weight * d.extent, d.local) for d in layout.digits if d.local)
+
+    def holds(self, region: Region) -> bool:
+        """Whether all of a virtual region lies inside the mapping."""
+        base, span = region.base, (region.rows - 1) * region.pitch
+        if span < 0:
+            return self.va <= base + span and base + region.row_bytes <= self.end
+        return self.va <= base and base + span + region.row_bytes <= self.end
 
     def translate(self, region: Region, pe: int | None) -> tuple[Region, ...]:
         """Give the physical regions of a virtual one that lies inside the mapping, in the order of its bytes."""
         offset, pitch = region.base - self.va, region.pitch
         if pitch >= 0 and offset % self._unit + (region.rows - 1) * pitch + region.row_bytes <= self._unit:
-            cell, local = self.layout.locate(offset)
+            cell, local = self._locate(offset)
             return (Region(self._start(cell, pe) + local, region.row_bytes, region.rows, pitch),)
         tile = self._known.get(region)
         if tile is None:
@@ -89,6 +83,16 @@ class Mapping:
         starts = tuple([self._start(cell, pe) for cell in tile.cells])
         found = tile.seen.get(starts)
         return self._see(tile, starts) if found is None else found
+
+    def _locate(self, offset: int) -> tuple[int, int]:
+        """Do what `Layout.locate` does; here, as a look-up is much of what a translation costs."""
+        cell = local = 0
+        for weight, in_cell, in_local in self._digits:
+            count = offset // weight
+            offset -= count * weight
+            cell += count * in_cell
+            local += count * in_local
+        return cell, local
 
     def _start(self, cell: int, pe: int | None) -> int:
         """Give the physical start of a cell, as `pe` sees it."""
@@ -106,15 +110,15 @@ class Mapping:
         tile = self._known[region] = _Tile(*self._pieces(region))
         return tile
 
-    def _see(self, tile: _Tile, starts: tuple[int, ...]) -> Pieces:
+    def _see(self, tile: _Tile, starts: tuple[int, ...]) -> tuple[Region, ...]:
         """Give the pieces of a tile where its cells start there, and keep them."""
         self._make_room()
         apart = {cell: start - self._starts[cell] for cell, start in zip(tile.cells, starts, strict=True)}
-        pieces = zip(tile.of_pieces, tile.first, strict=True)
-        found = tile.seen[starts] = Pieces(
-            [Region(r.base + apart[cell], r.row_bytes, r.rows, r.pitch) for cell, r in pieces]
-        )
-        return found
+        found: list[Region] = []
+        for cell, piece in zip(tile.of_pieces, tile.first, strict=True):
+            found.append(piece.shifted(apart[cell]))
+        tile.seen[starts] = tuple(found)
+        return tile.seen[starts]
 
     def _make_room(self) -> None:
         """Forget all translations when there are as many as are kept."""
@@ -123,12 +127,12 @@ class Mapping:
             self._held = 0
         self._held += 1
 
-    def _pieces(self, region: Region) -> tuple[list[int], Pieces]:
+    def _pieces(self, region: Region) -> tuple[list[int], tuple[Region, ...]]:
         """Give the cell of each piece, and the pieces in the first copies: rows at one pitch there together."""
         at, width, rows, pitch = region.base - self.va, region.row_bytes, region.rows, region.pitch
         if pitch == width and rows > 1:
             width, rows, pitch = width * rows, 1, 0
-        unit, starts, locate = self._unit, self._starts, self.layout.locate
+        unit, starts = self._unit, self._starts
         reach, last, step = self._stride(width, pitch)
         cells: list[int] = []
         found: list[Region] = []
@@ -140,19 +144,19 @@ class Mapping:
                 together = rows if pitch == 0 else 1
                 if reach and rows > 1:
                     together = max(1, min(rows, (last - at % reach) // pitch + 1))
-                cell, local = locate(at)
+                cell, local = self._locate(at)
                 cells.append(cell)
                 found.append(Region(starts[cell] + local, width, together, step if together > 1 else 0))
             at += together * pitch
             rows -= together
-        return cells, Pieces(found)
+        return cells, tuple(found)
 
     def _run(self, offset: int, nbytes: int, cells: list[int], found: list[Region]) -> None:
         """Cut a contiguous run at the ends of what lies together, and add its pieces."""
         end = offset + nbytes
         while offset < end:
             piece = min(self._unit - offset % self._unit, end - offset)
-            cell, local = self.layout.locate(offset)
+            cell, local = self._locate(offset)
             cells.append(cell)
             found.append(Region(self._starts[cell] + local, piece))
             offset += piece
@@ -205,16 +209,16 @@ class PageTable:
             return self._mappings[index]
         raise PageFaultError(self._fault(va, index))
 
-    def translate(self, region: Region, pe: int | None = None) -> Sequence[Region]:
+    def translate(self, region: Region, pe: int | None = None) -> tuple[Region, ...]:
         """Give the physical regions whose bytes, one after another, are those of `region`, as PE `pe` sees them."""
         last = self._last
-        if last is None or not (last.va <= region.start and region.end <= last.end):
+        if last is None or not last.holds(region):
             last = self._last = self.find(region.base)
-            if not (last.va <= region.start and region.end <= last.end):
+            if not last.holds(region):
                 return self._split(region, pe)
         return last.translate(region, pe)
 
-    def _split(self, region: Region, pe: int | None) -> list[Region]:
+    def _split(self, region: Region, pe: int | None) -> tuple[Region, ...]:
         """Translate row by row, and piece by piece, what several mappings hold."""
         found: list[Region] = []
         for row in range(region.rows):
@@ -225,7 +229,7 @@ class PageTable:
                 found.extend(mapping.translate(Region(base, piece), pe))
                 base += piece
                 left -= piece
-        return found
+        return tuple(found)
 
     def _fault(self, va: int, index: int) -> str:
         if index < 0:

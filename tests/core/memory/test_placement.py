@@ -191,6 +191,7 @@ def test_a_tile_inside_one_shard_is_one_descriptor() -> None:
     tile = Region(tensor.va + 3 * own + 64, 256, 4000, row)
     pa = tensor.segments[3].pa
     assert memory.translate((tile,), 0) == (Region(pa + 64, 256, 4000, own),)
+    assert memory.translate((Region(tensor.va + 3 * own, own, 4000, row),), 0) == (Region(pa, own, 4000, own),)
     assert memory.translate((Region(tensor.va, row),), 0) == tuple(
         Region(segment.pa, own) for segment in tensor.segments
     )
