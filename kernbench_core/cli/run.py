@@ -169,7 +169,7 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
 
 def _tell_rerun(again: Rerun) -> None:
     """Say whether the op log is the same, and what is wrong with the data."""
-    from kernbench_core.runs.text_report import verdict
+    from kernbench_core.runs.result import verdict
 
     result = again.result
     if again.same:
@@ -181,7 +181,7 @@ def _tell_rerun(again: Rerun) -> None:
         for difference in again.differences:
             click.echo(shown(f"  {difference}"))
     if not result.right:
-        click.echo(shown(verdict(result).plain))
+        click.echo(shown("".join(text for text, _ in verdict(result))))
         for verification in (result.verification, result.op_verification):
             for line in "\n".join(() if verification is None else verification.failures).splitlines():
                 click.echo(shown(f"  {line}"))
@@ -231,20 +231,25 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 
 @doing("printing the result")
 def _print(result: RunResult, look: Look) -> None:
-    from kernbench_core.runs.result import json_text
-    from kernbench_core.runs.text_report import make_console, print_result, print_summary, print_tcm_map
-
     if look.as_json:
+        from kernbench_core.runs.result import json_text
+
         click.echo(json_text(result.to_json()))
         return
-    console = make_console(sys.stdout)
     if look.quiet:
-        print_summary(result, console)
+        from kernbench_core.runs.summary import print_summary
+
+        print_summary(result, sys.stdout)
     else:
-        print_result(result, console, verbose=look.verbose)
+        from kernbench_core.runs.text_report import make_console, print_result
+
+        print_result(result, make_console(sys.stdout), verbose=look.verbose)
     if result.explain is not None and look.explained:
         from kernbench_core.runs.explanation_report import print_explanation
+        from kernbench_core.runs.text_report import make_console
 
-        print_explanation(result.explain, console, verbose=look.verbose)
+        print_explanation(result.explain, make_console(sys.stdout), verbose=look.verbose)
     if result.tcm_map is not None:
-        print_tcm_map(result.tcm_map, console)
+        from kernbench_core.runs.text_report import make_console, print_tcm_map
+
+        print_tcm_map(result.tcm_map, make_console(sys.stdout))

@@ -174,6 +174,7 @@ NAMES: Final[Mapping[str, str]] = {
     "kernbench_core.oplog.parameters:Plan": "kernbench_core.oplog.parameters:ParamPlan",
     "kernbench_core.registry:Failure": "kernbench_core.registry:PluginFailure",
     "kernbench_core.runs:require_path": "kernbench_core.runs.options:require_path",
+    "kernbench_core.runs.text_report:print_summary": "kernbench_core.runs.summary:print_summary",
     "kernbench_core.testing:Machine": "kernbench_core.testing:Harness",
     "kernbench_core.topology.address:AddressResolver": "kernbench_core.topology.resolver:AddressResolver",
     "kernbench_core.topology.configuration:ALIAS_BUDGET": "kernbench_core.topology.strict_yaml:ALIAS_BUDGET",

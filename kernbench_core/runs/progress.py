@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import pdb
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,6 +146,8 @@ class ProgressDisplay:
         hook = self._hook or sys.__breakpointhook__
         caller: FrameType = sys._getframe(1)
         if hook is sys.__breakpointhook__ and not os.environ.get("PYTHONBREAKPOINT"):
+            import pdb
+
             # pdb stops in the frame that called set_trace; called through the default hook that would be this one.
             return pdb.Pdb(**kwargs).set_trace(caller)
         return hook(*args, **kwargs)

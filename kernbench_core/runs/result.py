@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,6 +14,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.components import component_kinds
 from kernbench_core.host.figures.listing import Document, Listing
+from kernbench_core.memory.outside import count_outside
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
@@ -39,6 +40,9 @@ _TOLD = (
     "bench", "params", "topology", "device", "total_ns", "events", "wall_s", "interrupted", "verified",
     "hazards",
 )  # fmt: skip
+Styled = tuple[str, str]
+"""A piece of a line, and how a terminal shows it: "" as everything else."""
+_GOOD, _BAD, _OPEN = "bold green", "bold red", "yellow"
 #: What a result says of the cache.
 _OF_CACHE = ("from_cache", "cache_key", "cache_note")
 
@@ -323,6 +327,48 @@ def _left_behind(what: str, instead: str) -> UsageError:
 def count_hazards(hazards: Sequence[Hazard]) -> str:
     """Say how many hazards there are."""
     return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
+
+
+def verdict(result: RunResult) -> Iterator[Styled]:
+    """Say in words whether the data is right, and how many hazards there are, each piece with its style."""
+    yield from _of_data(result)
+    ops = result.op_verification
+    if ops is not None:
+        yield ", ", ""
+        yield ("ops verified", _GOOD) if ops.ok else ("OPS ARE WRONG", _BAD)
+        yield (f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"), ""
+    if result.hazards:
+        yield ", ", ""
+        yield count_hazards(result.hazards), _BAD
+    if result.outside:
+        yield ", ", ""
+        yield count_outside(result.outside), _BAD
+
+
+def _of_data(result: RunResult) -> Iterator[Styled]:
+    found, host = result.verification, result.host_reads
+    if result.interrupted:
+        yield f"interrupted: everything here covers only what ran{_unwritten(result.unwritten)}", "bold yellow"
+    elif found is None:
+        yield "data not verified (--verify-data does)", _OPEN
+    elif found.checked:
+        tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
+        yield ("data verified", _GOOD) if found.ok else ("DATA IS WRONG", _BAD)
+        of = tensors if found.ok else f"{found.wrong} of {tensors}"
+        yield f": {of}, largest error {found.max_abs_error:.3g}", ""
+    elif host.read:
+        yield host.words, _GOOD if host.confirmed == host.read else _OPEN
+        yield "; the run compares no tensor with a reference", ""
+    else:
+        yield "data not verified: nothing compares it with a reference (rt.check does)", _OPEN
+
+
+def _unwritten(options: Sequence[str]) -> str:
+    """Say of files that were asked for that they are not written: "; --out and --trace are not written"."""
+    if not options:
+        return ""
+    names = " and ".join(filter(None, (", ".join(options[:-1]), options[-1])))
+    return f"; {names} {'is' if len(options) == 1 else 'are'} not written"
 
 
 def json_text(value: object) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
@@ -15,9 +14,8 @@ from rich.text import Text
 
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
-from kernbench_core.memory.outside import count_outside
-from kernbench_core.process.terminal import shown
-from kernbench_core.runs.result import PHASES, RunResult, count_hazards
+from kernbench_core.process.terminal import plain_width, shown
+from kernbench_core.runs.result import PHASES, RunResult, Styled, verdict
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.timing import NotModelled, ResourceUse
     from kernbench_core.memory.scratchpad_map import TcmMap
 
-_PLAIN_WIDTH = 160
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ROWS = 6
@@ -45,14 +42,12 @@ class ShowingConsole(Console):
             yield segment if segment.control else segment._replace(text=shown(segment.text))
 
 
-def make_console(stream: TextIO) -> Console:
+def make_console(stream: IO[str]) -> Console:
     """Return a console for `stream`: colours and the window's width in a terminal, plain wide text elsewhere."""
     if stream.isatty():
         return ShowingConsole(file=stream, highlight=False, markup=False, emoji=False)
-    columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) else _PLAIN_WIDTH
     return ShowingConsole(
-        file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width
+        file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=plain_width()
     )
 
 
@@ -64,6 +59,11 @@ def show(renderable: RenderableType, console: Console) -> None:
     with console.capture() as captured:
         console.print(renderable)
     console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def show_line(pieces: Iterable[Styled], stream: IO[str]) -> None:
+    """Print a line, its pieces in their styles."""
+    show(Text.assemble(*pieces), make_console(stream))
 
 
 def bare_table() -> Table:
@@ -87,60 +87,11 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
     show(Group(*apart), console)
 
 
-def print_summary(result: RunResult, console: Console) -> None:
-    """Print one line: bench, total time and verdict."""
-    line = Text.assemble(
-        (result.bench, "bold"), f" on {result.topology}: ", (format_time(result.total_ns), "bold"), ", "
-    )
-    line.append_text(verdict(result))
-    show(line, console)
-
-
 def print_tcm_map(found: TcmMap, console: Console) -> None:
     """Print what the scratchpads held over time."""
     from kernbench_core.memory.scratchpad_map import lines
 
     show(Group(Text(""), *(Text(line, no_wrap=True) for line in lines(found, console.width))), console)
-
-
-def verdict(result: RunResult) -> Text:
-    """Say in words whether the data is right, and how many hazards there are."""
-    line = _verdict(result)
-    ops = result.op_verification
-    if ops is not None:
-        told = ("ops verified", "bold green") if ops.ok else ("OPS ARE WRONG", "bold red")
-        count = f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"
-        line = Text.assemble(line, ", ", told, count)
-    if result.hazards:
-        line = Text.assemble(line, ", ", (count_hazards(result.hazards), "bold red"))
-    return Text.assemble(line, ", ", (count_outside(result.outside), "bold red")) if result.outside else line
-
-
-def _verdict(result: RunResult) -> Text:
-    found = result.verification
-    if result.interrupted:
-        return Text(f"interrupted: everything here covers only what ran{_unwritten(result.unwritten)}", "bold yellow")
-    if found is None:
-        return Text("data not verified (--verify-data does)", "yellow")
-    host = result.host_reads
-    if not found.checked and host.read:
-        style = "bold green" if host.confirmed == host.read else "yellow"
-        return Text.assemble((host.words, style), "; the run compares no tensor with a reference")
-    if not found.checked:
-        return Text("data not verified: nothing compares it with a reference (rt.check does)", "yellow")
-    tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
-    error = f", largest error {found.max_abs_error:.3g}"
-    if found.ok:
-        return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
-    return Text.assemble(("DATA IS WRONG", "bold red"), f": {found.wrong} of {tensors}{error}")
-
-
-def _unwritten(options: Sequence[str]) -> str:
-    """Say of files that were asked for that they are not written: "; --out and --trace are not written"."""
-    if not options:
-        return ""
-    names = " and ".join(filter(None, (", ".join(options[:-1]), options[-1])))
-    return f"; {names} {'is' if len(options) == 1 else 'are'} not written"
 
 
 def _headline(result: RunResult) -> Text:
@@ -297,7 +248,7 @@ def _counted(found: Statistic) -> str:
 
 
 def _facts(result: RunResult, width: int, verbose: bool) -> Group:
-    lines: list[RenderableType] = [verdict(result)]
+    lines: list[RenderableType] = [Text.assemble(*verdict(result))]
     for verification in (result.verification, result.op_verification):
         lines.extend(
             Padding(Text(shown(line.lstrip()), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))

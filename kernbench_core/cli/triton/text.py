@@ -9,7 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from kernbench_core.process.terminal import shown
-from kernbench_core.runs.text_report import bare_table, print_result, print_summary, show
+from kernbench_core.runs.summary import print_summary
+from kernbench_core.runs.text_report import bare_table, print_result, show
 from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def print_script(
     if result is None:
         show(Text("no kernel was launched: there is nothing to time", "yellow"), console)
     elif quiet:
-        print_summary(result, console)
+        print_summary(result, console.file)
     else:
         print_result(result, console, verbose=verbose)
         show(Group(Text(""), *_launches(session.launches, verbose)), console)

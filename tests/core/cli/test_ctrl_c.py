@@ -22,7 +22,7 @@ from tests.core.cli.test_cli import call
     ("where", "doing"),
     [
         ("topology.compilation.compile_topology", "building the machine"),
-        ("runs.text_report.print_summary", "printing the result"),
+        ("runs.summary.print_summary", "printing the result"),
         ("runs.bench_run.manifest_of", "summing up the run"),
     ],
 )
@@ -57,7 +57,7 @@ def sending(monkeypatch: pytest.MonkeyPatch, where: str, *numbers: int) -> None:
     monkeypatch.setattr(owner, name, sent)
 
 
-@pytest.mark.parametrize("where", ["runs.text_report.print_summary", "runs.progress.ProgressDisplay.__exit__"])
+@pytest.mark.parametrize("where", ["runs.summary.print_summary", "runs.progress.ProgressDisplay.__exit__"])
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
@@ -79,7 +79,7 @@ def test_a_second_ctrl_c_does_not_wait(
     toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever reads the result may never come."""
-    sending(monkeypatch, "runs.text_report.print_summary", signal.SIGINT, signal.SIGINT)
+    sending(monkeypatch, "runs.summary.print_summary", signal.SIGINT, signal.SIGINT)
     assert call(toy, "run", "toy", "--topology", "one", "-q") == 130
     out, err = capsys.readouterr()
     assert "toy on one" not in out

@@ -14,7 +14,7 @@ from kernbench_core.compute.on_demand import HostReads
 from kernbench_core.host.figures.kernels import ArrayFill, KernelFigures, KernelUse
 from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import ResourceUse
-from kernbench_core.runs.text_report import bar, make_console, print_result, print_summary
+from kernbench_core.runs.text_report import bar, make_console, print_result
 
 
 def plain(samples: ModuleType, *, verbose: bool = False, verification: str | None = "RIGHT", **changed: object) -> str:
@@ -99,13 +99,6 @@ def test_a_terminal_report_fits_its_window(samples: ModuleType, width: int) -> N
     lines = out.getvalue().splitlines()
     assert max(cell_len(line.rstrip()) for line in lines) <= width
     assert any("█" in line for line in lines)
-
-
-def test_summary_is_one_line(samples: ModuleType) -> None:
-    """-q prints bench, time and verdict."""
-    out = io.StringIO()
-    print_summary(samples.make_result(), make_console(out))
-    assert out.getvalue() == "gemm on tiny: 412.3 us, data verified: 1 tensor, largest error 0.00012\n"
 
 
 @pytest.mark.parametrize(
