@@ -30,6 +30,9 @@ COMPILED = (
     "kernbench_builtin.components.pe_dma",
     "kernbench_builtin.components.pe_mmu",
     "kernbench_builtin.components.pe_tcm",
+    "kernbench_builtin.components.queues.messages",
+    "kernbench_builtin.components.queues.ends",
+    "kernbench_builtin.components.pe_ipcq",
     "kernbench_core.fabric",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,7 +22,6 @@ from kernbench_core.peers import TIERS, Channel, check_slots
 from kernbench_core.reporting import Waiting
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes, grid_ceil
-from kernbench_core.values import Region
 
 _Key = tuple[int, Channel]
 """The other PE, and the channel."""
@@ -67,15 +65,9 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._to_dma = (self.id, pe_unit(self._prefix, "pe_dma"))
         self._outgoing: dict[_Key, Outgoing] = {}
         self._incoming: dict[_Key, Incoming] = {}
-        self._anybody: deque[RecvCmd] = deque()
+        self._anybody: deque[TransferProgress] = deque()
         self._turn = -1
-        self._began: dict[QueueCommand, float] = {}
-        self._routes: dict[int, tuple[str, ...]] = {}
         self._free = 0.0
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
-            SendCmd: self._send, RecvCmd: self._recv, Push: self._pushed, Fetch: self._fetched, Arrived: self._arrived,
-            Credit: self._credit,
-        }  # fmt: skip
 
     # One by one ---------------------------------------------------------------------------------------
 
@@ -84,7 +76,19 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
         The order of what follows is that of arrivals, so all of it is done now, with the times at which it happens.
         """
-        self._handlers[type(msg)](msg, self._look())
+        out, kind = self._look(), type(msg)
+        if kind is Push:
+            self._pushed(msg, out)
+        elif kind is Arrived:
+            self._arrived(msg, out)
+        elif kind is Fetch:
+            self._fetched(msg, out)
+        elif kind is Credit:
+            self._credit(msg, out)
+        elif kind is SendCmd:
+            self._send(msg, out)
+        else:
+            self._recv(msg, out)
 
     def _look(self) -> float:
         """Take the next turn, and return when (ns) it is over."""
@@ -110,13 +114,15 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         msg.queueing = out - self._overhead - msg.born
         self.emit(msg, out, out)
 
-    def _begin(self, command: QueueCommand, out: float) -> None:
-        start = self._began[command] = out - self._overhead
+    def _begin(self, progress: TransferProgress, out: float) -> None:
+        command: QueueCommand = progress.command
+        start = progress.began = out - self._overhead
         command.queueing += start - command.tail
         self._on_process_start(command, start)
 
-    def _finish(self, command: QueueCommand, out: float) -> None:
-        command.service += out - self._began.pop(command)
+    def _finish(self, progress: TransferProgress, out: float) -> None:
+        command: QueueCommand = progress.command
+        command.service += out - progress.began
         self._on_process_end(command, out)
         self.emit(command, out, out)
 
@@ -136,7 +142,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             queue.ends.append(self)
             outgoing = self._outgoing[key] = Outgoing(queue)
         outgoing.queue.enter(command)
-        outgoing.waiting.append((command, TransferProgress(command.total)))
+        outgoing.waiting.append(TransferProgress(command))
         self._pump(outgoing, out)
 
     def _refuse(self, command: QueueCommand, error: KernelError, out: float) -> None:
@@ -146,42 +152,39 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _pump(self, outgoing: Outgoing, out: float) -> None:
         """Push pieces of the messages that wait, in order, as far as there are credits."""
-        queue = outgoing.queue
-        while outgoing.waiting and outgoing.tail - outgoing.given_back < len(queue.slots):
-            command, progress = outgoing.waiting[0]
+        queue, waiting = outgoing.queue, outgoing.waiting
+        while waiting and outgoing.tail - outgoing.given_back < outgoing.slots:
+            progress = waiting[0]
             if not progress.begun:
-                self._begin(command, out)
-            nbytes = min(queue.slot_bytes, command.total - progress.begun)
-            push = Push(
-                command, queue, outgoing.tail, progress.begun, nbytes, self._to_dma, self._route(command.to),
-                self._metadata_bytes, progress,
-            )  # fmt: skip
+                self._begin(progress, out)
+                if not outgoing.route:
+                    outgoing.route = self._route(queue.destination)
+            nbytes = min(queue.slot_bytes, progress.total - progress.begun)
+            push = Push(progress, queue, outgoing.tail, nbytes, self._to_dma, outgoing.route, self._metadata_bytes)
             outgoing.tail += 1
             progress.begun += nbytes
-            if progress.begun == command.total:
-                outgoing.waiting.popleft()
+            if progress.begun == progress.total:
+                waiting.popleft()
             self._emit(push, out)
 
     def _pushed(self, push: Push, out: float) -> None:
         """Note that a piece has left the scratchpad; its message is sent when all have."""
         if push.progress.done(push.total):
-            self._finish(push.send, out)
+            self._finish(push.progress, out)
 
     def _credit(self, credit: Credit, out: float) -> None:
         del self.fabric.under_way[credit]
-        outgoing = self._outgoing[credit.queue.destination, credit.queue.channel]
+        queue = credit.queue
+        outgoing = self._outgoing[queue.destination, queue.channel]
         outgoing.given_back = credit.given_back
         self._pump(outgoing, out)
-        if credit.queue.closing:
-            self._queues.settle(credit.queue)
+        if queue.closing:
+            self._queues.settle(queue)
 
     def _route(self, to: int) -> tuple[str, ...]:
         """Return the nodes from this PE's DMA to another's."""
-        route = self._routes.get(to)
-        if route is None:
-            peer = self.fabric.layout.pes[to].prefix
-            route = self._routes[to] = self.fabric.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
-        return route
+        peer = self.fabric.layout.pes[to].prefix
+        return self.fabric.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
 
     # Receiving ----------------------------------------------------------------------------------------
 
@@ -193,23 +196,24 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         except KernelError as error:
             self._refuse(command, error, out)
             return
-        self._begin(command, out)
+        progress = TransferProgress(command)
+        self._begin(progress, out)
         if len(queues) == 1:
-            queues[0].recvs.append((command, TransferProgress(command.total)))
+            queues[0].recvs.append(progress)
             self._match(queues[0], out)
             return
         ready = [queue for queue in queues if queue.ready]
         if not ready:
-            self._anybody.append(command)
+            self._anybody.append(progress)
             return
         ready.sort(key=_source)
-        chosen = next((queue for queue in ready if queue.queue.source > self._turn), ready[0])
-        self._give_turn(chosen, command, out)
+        later = [queue for queue in ready if queue.queue.source > self._turn]
+        self._give_turn((later or ready)[0], progress, out)
 
-    def _give_turn(self, chosen: Incoming, command: RecvCmd, out: float) -> None:
+    def _give_turn(self, chosen: Incoming, progress: TransferProgress, out: float) -> None:
         """Let a receipt from several take from one of them, which is then the last to be asked again."""
         self._turn = chosen.queue.source
-        chosen.recvs.append((command, TransferProgress(command.total)))
+        chosen.recvs.append(progress)
         self._match(chosen, out)
 
     def _from(self, source: int, command: RecvCmd) -> Incoming:
@@ -223,7 +227,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
                 f"slot of the scratchpad, not {command.total} B where slots have {format_bytes(queue.slot_bytes)} of "
                 f"{queue.tier}; receive a copy, or {cure}."
             )
-        return self._incoming_of(queue)
+        return self._incoming_of(queue) if incoming is None else incoming
 
     def _incoming_of(self, queue: Queue) -> Incoming:
         key = (queue.source, queue.channel)
@@ -241,55 +245,64 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         incoming = self._incoming_of(push.queue)
         incoming.take_in(push)
         self._match(incoming, out)
-        for command in self._anybody if incoming.ready else ():
-            if push.queue.source in command.sources and command.channel == push.queue.channel:
-                self._anybody.remove(command)
-                self._give_turn(incoming, command, out)
+        if self._anybody and incoming.ready:
+            self._offer(incoming, out)
+
+    def _offer(self, incoming: Incoming, out: float) -> None:
+        """Give what has come to the first of the receipts from several that asks for it."""
+        queue = incoming.queue
+        for progress in self._anybody:
+            command: RecvCmd = progress.command
+            if queue.source in command.sources and command.channel == queue.channel:
+                self._anybody.remove(progress)
+                self._give_turn(incoming, progress, out)
                 self._settle(command)
                 break
 
     def _match(self, incoming: Incoming, out: float) -> None:
         """Give the pieces that have arrived to the receives that wait, both in order."""
         while incoming.recvs and incoming.arrived:
-            (command, progress), push = incoming.recvs[0], incoming.arrived.popleft()
-            slot = Region(push.regions[0].base, push.total)
+            progress, push = incoming.recvs[0], incoming.arrived.popleft()
+            command: RecvCmd = progress.command
+            last = push.last
             if not push.offset:
-                incoming.queue.take(command.site)
-                self._note_wait_of(command, out - self._overhead)
-                regions = push.queue.regions_of(push.number, push.send.total)
-                command.receive(push.send, Access(push.queue.tier, regions, push.send.value))
-                command.error = command.fits(push.send)
-            if push.last:
+                self._take(incoming, progress, push, last, out)
+            if last:
                 incoming.recvs.popleft()
             if command.error is None and command.local is None:
-                self._lend(incoming, command, push, slot)
-                self._finish(command, out)
+                self._lend(incoming, command, push)
+                self._finish(progress, out)
             elif command.error is not None or not push.total:
                 self._give_back(incoming, push.index, out)
-                if push.last:
-                    self._finish(command, out)
+                if last:
+                    self._finish(progress, out)
             else:
                 progress.begun += push.total
-                incoming.copies[push.number] = progress
-                self._emit(Fetch(push, slot, self._to_dma, command), out)
+                incoming.copies += 1
+                self._emit(Fetch(push, incoming, self._to_dma, progress), out)
 
-    def _note_wait_of(self, command: RecvCmd, until: float) -> None:
-        """Count the time in which a receipt had no message, until `until` ns, as waiting and not as service."""
-        command.queueing += until - self._began[command]
-        self._began[command] = until
+    def _take(self, incoming: Incoming, progress: TransferProgress, push: Push, whole: bool, out: float) -> None:
+        """Give the message that begins with a piece to a receipt; the time without one was waiting, and not service."""
+        command: RecvCmd = progress.command
+        queue, sent = incoming.queue, push.send
+        queue.take(command.site)
+        command.queueing += out - self._overhead - progress.began
+        progress.began = out - self._overhead
+        regions = push.regions if whole else queue.regions_of(push.number, sent.total)
+        command.receive(sent, Access(queue.tier, regions, sent.value))
+        command.error = command.fits(sent)
 
     def _fetched(self, fetch: Fetch, out: float) -> None:
         """Note that a piece is out of its slot; its message is received when all are."""
-        push = fetch.push
-        incoming = self._incoming[push.queue.source, push.queue.channel]
-        progress = incoming.copies.pop(push.number)
+        push, progress, incoming = fetch.push, fetch.progress, fetch.incoming
+        incoming.copies -= 1
         self._give_back(incoming, push.index, out)
         if progress.done(push.total):
-            self._finish(fetch.receive, out)
+            self._finish(progress, out)
 
-    def _lend(self, incoming: Incoming, command: RecvCmd, push: Push, slot: Region) -> None:
+    def _lend(self, incoming: Incoming, command: RecvCmd, push: Push) -> None:
         """Let the kernel have the slot itself."""
-        sites = self.fabric.layout.pes
+        sites, slot = self.fabric.layout.pes, push.regions[0]
         birth = Birth(command.call, command.value.shape, command.value.dtype, command.site)
         base, _ = self._memory.tcm_range(sites[command.pe])
         command.slot = SlotBlock(
@@ -304,17 +317,13 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _give_back(self, incoming: Incoming, index: int, out: float) -> None:
         """Note that a slot is free again; slots go back to the sender in order."""
-        queue = incoming.queue
-        incoming.free.add(index)
-        before = incoming.given_back
-        while incoming.given_back % len(queue.slots) in incoming.free:
-            incoming.free.remove(incoming.given_back % len(queue.slots))
-            incoming.given_back += 1
-        if incoming.given_back == before:
+        if not incoming.take_back(index):
             return
-        peer = pe_unit(self.fabric.layout.pes[queue.source].prefix, UNIT)
-        path = (self.id, *self._route(queue.source), peer)
-        credit = Credit(queue, self._credit_bytes, incoming.given_back, path)
+        queue = incoming.queue
+        if not incoming.back:
+            peer = pe_unit(self.fabric.layout.pes[queue.source].prefix, UNIT)
+            incoming.back = (self.id, *self._route(queue.source), peer)
+        credit = Credit(queue, self._credit_bytes, incoming.given_back, incoming.back)
         self.fabric.under_way[credit] = None
         self._emit(credit, out)
 
@@ -326,7 +335,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         if outgoing is not None and outgoing.queue is queue:
             return bool(outgoing.waiting) or outgoing.tail != outgoing.given_back
         incoming = self._incoming[queue.source, queue.channel]
-        anybody = any(queue.source in asked.sources and asked.channel == queue.channel for asked in self._anybody)
+        asked = [progress.command for progress in self._anybody]
+        anybody = any(queue.source in command.sources and command.channel == queue.channel for command in asked)
         return anybody or bool(incoming.recvs)
 
     def forget(self, queue: Queue) -> None:
@@ -349,26 +359,27 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     @property
     def waiting(self) -> tuple[MsgBase, ...]:
         """The commands that wait for a message or for free slots, and receipts that are not complete."""
-        sends = [command for outgoing in self._outgoing.values() for command, _ in outgoing.waiting]
-        recvs = [command for incoming in self._incoming.values() for command, _ in incoming.recvs]
-        return (*sends, *recvs, *self._anybody)
+        sends = [progress.command for outgoing in self._outgoing.values() for progress in outgoing.waiting]
+        recvs = [progress.command for incoming in self._incoming.values() for progress in incoming.recvs]
+        return (*sends, *recvs, *(progress.command for progress in self._anybody))
 
     def open_waits(self) -> tuple[Waiting, ...]:
         """Say what each command waits for: a message from whom, or slots of which queue."""
         names = self.fabric.layout.pes
         told = []
         for outgoing in self._outgoing.values():
-            for send, progress in outgoing.waiting:
-                told.append(self._told(send, outgoing.told(names[send.to].prefix, progress)))
+            for progress in outgoing.waiting:
+                told.append(self._told(progress, outgoing.told(names[outgoing.queue.destination].prefix, progress)))
         for incoming in self._incoming.values():
-            for receive, progress in incoming.recvs:
-                told.append(self._told(receive, incoming.told(names[incoming.queue.source].prefix, progress)))
-        for receive in self._anybody:
-            among = " or ".join(names[source].prefix for source in receive.sources)
-            told.append(self._told(receive, f"waits for a message from {among}"))
+            for progress in incoming.recvs:
+                told.append(self._told(progress, incoming.told(names[incoming.queue.source].prefix, progress)))
+        for progress in self._anybody:
+            among = " or ".join(names[source].prefix for source in progress.command.sources)
+            told.append(self._told(progress, f"waits for a message from {among}"))
         return tuple(told)
 
-    def _told(self, command: QueueCommand, what: str) -> Waiting:
+    def _told(self, progress: TransferProgress, what: str) -> Waiting:
+        command: QueueCommand = progress.command
         return Waiting(f"{command.call} at {describe_site(command.site)} {what}", command.born)
 
 

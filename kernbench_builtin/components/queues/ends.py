@@ -5,46 +5,55 @@ from __future__ import annotations
 from collections import deque
 
 from kernbench_builtin.components.queues.messages import Push, TransferProgress
-from kernbench_core.kernel import Queue, RecvCmd, SendCmd
+from kernbench_core.kernel import Queue
 from kernbench_core.units import format_bytes
 
 
 class Outgoing:
-    """The sender's side of a queue: the slots it has used (`tail`) and those it knows to be given back."""
+    """The sender's side of a queue: the slots it has used (`tail`) and those it knows to be given back.
 
-    __slots__ = ("given_back", "queue", "tail", "waiting")
+    Messages that wait for slots, the first of which may be under way in part, are `waiting`; `route` is the way that
+    their bytes take, () before the first.
+    """
+
+    __slots__ = ("given_back", "queue", "route", "slots", "tail", "waiting")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
+        self.slots = len(queue.slots)
         self.tail = 0
         self.given_back = 0
-        self.waiting: deque[tuple[SendCmd, TransferProgress]] = deque()
+        self.route: tuple[str, ...] = ()
+        self.waiting: deque[TransferProgress] = deque()
 
     def told(self, peer: str, progress: TransferProgress) -> str:
         """Say what a message waits for here."""
-        slots, part = len(self.queue.slots), ""
+        part = ""
         if progress.begun:
             part = f", {format_bytes(progress.begun)} of {format_bytes(progress.total)} sent before"
-        return f"waits for a free slot of the queue to {peer}, {self.tail - self.given_back} of {slots} full{part}"
+        return f"waits for a free slot of the queue to {peer}, {self.tail - self.given_back} of {self.slots} full{part}"
 
 
 class Incoming:
     """The receiver's side of a queue: pieces that have arrived, receives that wait, slots `free` out of order.
 
-    `early` are pieces that overtook others, `copies` those on their way out of their slots, by number.
+    `early` are pieces that overtook others, `copies` counts those on their way out of their slots; credits go the way
+    `back`, () before the first.
     """
 
-    __slots__ = ("arrived", "copies", "early", "free", "given_back", "next", "queue", "recvs")
+    __slots__ = ("arrived", "back", "copies", "early", "free", "given_back", "next", "queue", "recvs", "slots")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
+        self.slots = len(queue.slots)
         self.arrived: deque[Push] = deque()
         self.early: dict[int, Push] = {}
-        self.copies: dict[int, TransferProgress] = {}
+        self.copies = 0
         self.next = 0
-        self.recvs: deque[tuple[RecvCmd, TransferProgress]] = deque()
+        self.recvs: deque[TransferProgress] = deque()
         self.free: set[int] = set()
         self.given_back = 0
+        self.back: tuple[str, ...] = ()
 
     @property
     def ready(self) -> bool:
@@ -53,10 +62,27 @@ class Incoming:
 
     def take_in(self, push: Push) -> None:
         """Put a piece, and those that waited for it, into the order in which they were sent."""
-        self.early[push.number] = push
+        if push.number != self.next:
+            self.early[push.number] = push
+            return
+        self.arrived.append(push)
+        self.next += 1
         while self.next in self.early:
             self.arrived.append(self.early.pop(self.next))
             self.next += 1
+
+    def take_back(self, index: int) -> bool:
+        """Note that a slot is free again, and say whether some go back to the sender: they do so in order."""
+        slots = self.slots
+        turn = self.given_back % slots
+        if index != turn:
+            self.free.add(index)
+            return False
+        self.given_back += 1
+        while self.given_back % slots in self.free:
+            self.free.remove(self.given_back % slots)
+            self.given_back += 1
+        return True
 
     def told(self, peer: str, progress: TransferProgress) -> str:
         """Say what a receipt waits for here."""
@@ -65,6 +91,6 @@ class Incoming:
                 f"waits for the rest of a message from {peer}, {format_bytes(progress.begun)} of "
                 f"{format_bytes(progress.total)} there"
             )
-        held = self.next - len(self.arrived) - len(self.copies) - len(self.free) - self.given_back
-        lent = f", {held} of {len(self.queue.slots)} slots held by the kernel: free one with tl.free" if held else ""
+        held = self.next - len(self.arrived) - self.copies - len(self.free) - self.given_back
+        lent = f", {held} of {self.slots} slots held by the kernel: free one with tl.free" if held else ""
         return f"waits for a message from {peer}, {self.queue.received} received before{lent}"

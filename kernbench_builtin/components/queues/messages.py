@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from kernbench_core.kernel import Queue, QueueCommand, RecvCmd, SendCmd
+from kernbench_core.kernel import Queue, QueueCommand, SendCmd
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.oplog import OF_READS, Access, OpDescription, OpPattern, Patterns
 from kernbench_core.values import AbstractValue, AssemblyValue, Part, Region, Value
@@ -22,23 +22,56 @@ class QueueMsg(MsgBase):
 
     __slots__ = ()
 
+    def _begin(self, nbytes: int, path: tuple[str, ...]) -> None:
+        # instead of MsgBase's own beginning, which compiled code must look up by its name: every message makes six
+        self.nbytes = nbytes
+        self.path = path
+        self.hop = 0
+        self.reply = False
+        self.head = self.tail = self.born = 0.0
+        self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
+        self.callbacks = None
 
-class DmaOrder(QueueMsg):
-    """Ask the PE's DMA to move `total` bytes at the physical `regions`, for `command`; `queue` is that of the slot.
 
-    `dma_op` is seen from the slot: "write" pushes the bytes of a tile towards it, "read" fetches them out of it.
+class TransferProgress:
+    """Keep how far the message of `command` is, of which `total` bytes are to move.
+
+    `begun` bytes have been handed to the DMA, `moved` are out of the scratchpad, or in the receiver's tile. Service of
+    the command began at `began` ns.
     """
 
-    __slots__ = ("command", "queue", "regions", "total")
+    __slots__ = ("began", "begun", "command", "moved", "total")
 
-    dma_op: ClassVar[str]
-
-    def __init__(self, queue: Queue, region: Region, path: tuple[str, ...], command: QueueCommand) -> None:
-        super().__init__(DESCRIPTOR_BYTES, path)
-        self.queue = queue
-        self.regions = (region,)
-        self.total = region.nbytes
+    def __init__(self, command: Any) -> None:
         self.command = command
+        self.total: int = command.total
+        self.begun = self.moved = 0
+        self.began = 0.0
+
+    def done(self, nbytes: int) -> bool:
+        """Note `nbytes` more, and say whether that was all."""
+        self.moved += nbytes
+        return self.moved == self.total
+
+
+class DmaOrder(QueueMsg):
+    """Ask the PE's DMA to move `total` bytes at the physical `regions`, for a command; `queue` is that of the slot.
+
+    `progress` is that of the command's message. `dma_op` is seen from the slot: "write" pushes the bytes of a tile
+    towards it, "read" fetches them out of it.
+    """
+
+    __slots__ = ("progress", "queue", "regions", "total")
+
+    dma_op: ClassVar[str] = ""
+    progress: TransferProgress
+    queue: Queue
+
+    @property
+    def command(self) -> QueueCommand:
+        """The command that it works for."""
+        asked: QueueCommand = self.progress.command
+        return asked
 
     @property
     def origin(self) -> MsgBase:
@@ -55,37 +88,39 @@ class Push(DmaOrder):
     """Move one piece of a message, at most a slot, into slot `index` of a queue, as its `number`-th piece.
 
     `offset` is where the piece begins in the message; `sent` bytes of it are on the fabric, `landed` in the slot: the
-    first came at `came` ns, the last was in at `ends`. `metadata_bytes` come with its last chunk; `progress` is that of
-    the whole message.
+    first came at `came` ns, the last was in at `ends`. `metadata_bytes` come with its last chunk.
     """
 
     __slots__ = (
-        "came", "ends", "index", "landed", "metadata_bytes", "number", "offset", "progress", "route", "send", "sent",
+        "came", "ends", "index", "landed", "metadata_bytes", "number", "offset", "route", "send", "sent",
     )  # fmt: skip
 
     dma_op: ClassVar[str] = "write"
 
     def __init__(
         self,
-        send: SendCmd,
+        progress: TransferProgress,
         queue: Queue,
         number: int,
-        offset: int,
         nbytes: int,
         path: tuple[str, ...],
         route: tuple[str, ...],
         metadata_bytes: int,
-        progress: TransferProgress,
     ) -> None:
-        index = number % len(queue.slots)
-        super().__init__(queue, Region(queue.slots[index].base, nbytes), path, send)
-        self.send = send
+        self._begin(DESCRIPTOR_BYTES, path)
+        slots = queue.slots
+        index = number % len(slots)
+        slot = slots[index]
+        self.queue = queue
+        self.regions = (slot if nbytes == slot.row_bytes else Region(slot.base, nbytes),)
+        self.total = nbytes
+        self.progress = progress
+        self.send: SendCmd = progress.command
         self.number = number
         self.index = index
-        self.offset = offset
+        self.offset = progress.begun
         self.route = route
         self.metadata_bytes = metadata_bytes
-        self.progress = progress
         self.sent = self.landed = 0
         self.came = -1.0
         self.ends = 0.0
@@ -108,34 +143,20 @@ class Push(DmaOrder):
 
 
 class Fetch(DmaOrder):
-    """Copy one piece of a message, `push`, out of its slot into the tile of the receiver."""
+    """Copy one piece of a message, `push`, out of its slot into the tile of the receiver, whose end is `incoming`."""
 
-    __slots__ = ("push", "receive")
+    __slots__ = ("incoming", "push")
 
     dma_op: ClassVar[str] = "read"
 
-    def __init__(self, push: Push, slot: Region, path: tuple[str, ...], receive: RecvCmd) -> None:
-        super().__init__(push.queue, slot, path, receive)
+    def __init__(self, push: Push, incoming: Any, path: tuple[str, ...], progress: TransferProgress) -> None:
+        self._begin(DESCRIPTOR_BYTES, path)
+        self.queue = push.queue
+        self.regions = push.regions
+        self.total = push.total
+        self.progress = progress
         self.push = push
-        self.receive = receive
-
-
-class TransferProgress:
-    """Keep how far a message is: of `total` bytes `moved` are out of the scratchpad, or in the receiver's tile.
-
-    `begun` bytes have been handed to the DMA.
-    """
-
-    __slots__ = ("begun", "moved", "total")
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.begun = self.moved = 0
-
-    def done(self, nbytes: int) -> bool:
-        """Note `nbytes` more, and say whether that was all."""
-        self.moved += nbytes
-        return self.moved == self.total
+        self.incoming = incoming
 
 
 class PushChunk(QueueMsg):
@@ -144,7 +165,7 @@ class PushChunk(QueueMsg):
     __slots__ = ("push", "regions", "total")
 
     def __init__(self, push: Push, regions: tuple[Region, ...], nbytes: int, extra: int) -> None:
-        super().__init__(nbytes + extra, push.route)
+        self._begin(nbytes + extra, push.route)
         self.push = push
         self.regions = regions
         self.total = nbytes
@@ -157,7 +178,7 @@ class PushChunk(QueueMsg):
     @property
     def origin(self) -> MsgBase:
         """The command that it works for."""
-        return self.push.command
+        return self.push.send
 
 
 class Landing(Transaction):
@@ -172,7 +193,7 @@ class Landing(Transaction):
     @property
     def origin(self) -> MsgBase:
         """The command that it works for."""
-        return self.push.command
+        return self.push.send
 
 
 class Arrived(QueueMsg):
@@ -183,13 +204,13 @@ class Arrived(QueueMsg):
     data_op: ClassVar[bool] = True
 
     def __init__(self, push: Push, path: tuple[str, ...]) -> None:
-        super().__init__(0, path)
+        self._begin(0, path)
         self.push = push
 
     @property
     def origin(self) -> MsgBase:
         """The command that it works for."""
-        return self.push.command
+        return self.push.send
 
     @property
     def sort(self) -> str:
@@ -201,7 +222,9 @@ class Arrived(QueueMsg):
         push, send, queue = self.push, self.push.send, self.push.queue
         value = push.value
         assert send.local is not None
-        source = Region(send.local.base + push.offset, push.total)
+        source = send.local
+        if push.total != send.total:
+            source = Region(source.base + push.offset, push.total)
         looks = queue.tier, queue.channel.name, value.shape, value.dtype
         pattern = _COPIES.find(looks)
         if pattern is None:
@@ -231,7 +254,7 @@ class Credit(QueueMsg):
     __slots__ = ("given_back", "queue")
 
     def __init__(self, queue: Queue, nbytes: int, given_back: int, path: tuple[str, ...]) -> None:
-        super().__init__(nbytes, path)
+        self._begin(nbytes, path)
         self.queue = queue
         self.given_back = given_back
 

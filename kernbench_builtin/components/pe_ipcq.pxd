@@ -1,0 +1,42 @@
+cimport cython
+from kernbench_builtin.components.queues.ends cimport Incoming, Outgoing
+from kernbench_builtin.components.queues.messages cimport Arrived, Credit, Fetch, Push, TransferProgress
+from kernbench_core.component cimport ComponentBase
+from kernbench_core.messages cimport MsgBase
+
+cdef class PeIpcq(ComponentBase):
+    cdef public object _queues, _memory, _hazards, _anybody
+    cdef public double _overhead, _free
+    cdef public long long _metadata_bytes, _credit_bytes, _turn
+    cdef public str _prefix
+    cdef public tuple _to_dma
+    cdef public dict _outgoing, _incoming
+    cpdef receive(self, msg)
+    @cython.locals(now=double, start=double, out=double)
+    cpdef double _look(self) except? -1
+    @cython.locals(now=double)
+    cpdef _emit(self, MsgBase msg, double out)
+    @cython.locals(command=MsgBase, start=double)
+    cpdef _begin(self, TransferProgress progress, double out)
+    @cython.locals(command=MsgBase)
+    cpdef _finish(self, TransferProgress progress, double out)
+    cpdef _send(self, command, double out)
+    @cython.locals(progress=TransferProgress, nbytes=cython.longlong, push=Push)
+    cpdef _pump(self, Outgoing outgoing, double out)
+    cpdef _pushed(self, Push push, double out)
+    @cython.locals(outgoing=Outgoing)
+    cpdef _credit(self, Credit credit, double out)
+    @cython.locals(progress=TransferProgress)
+    cpdef _recv(self, command, double out)
+    cpdef _give_turn(self, Incoming chosen, TransferProgress progress, double out)
+    cpdef _incoming_of(self, queue)
+    @cython.locals(push=Push, incoming=Incoming)
+    cpdef _arrived(self, Arrived note, double out)
+    cpdef _offer(self, Incoming incoming, double out)
+    @cython.locals(progress=TransferProgress, push=Push, last=bint)
+    cpdef _match(self, Incoming incoming, double out)
+    cpdef _take(self, Incoming incoming, TransferProgress progress, Push push, bint whole, double out)
+    @cython.locals(push=Push, progress=TransferProgress, incoming=Incoming)
+    cpdef _fetched(self, Fetch fetch, double out)
+    @cython.locals(credit=Credit)
+    cpdef _give_back(self, Incoming incoming, long long index, double out)

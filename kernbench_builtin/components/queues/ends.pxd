@@ -1,0 +1,17 @@
+cimport cython
+from kernbench_builtin.components.queues.messages cimport Push, TransferProgress
+
+cdef class Outgoing:
+    cdef public object queue, waiting
+    cdef public long long slots, tail, given_back
+    cdef public tuple route
+
+cdef class Incoming:
+    cdef public object queue, arrived, recvs
+    cdef public dict early
+    cdef public set free
+    cdef public long long slots, copies, next, given_back
+    cdef public tuple back
+    cpdef take_in(self, Push push)
+    @cython.locals(slots=cython.longlong)
+    cpdef bint take_back(self, long long index) except? -1

@@ -1,0 +1,42 @@
+cimport cython
+from kernbench_core.messages cimport MsgBase, Transaction
+
+cdef class QueueMsg(MsgBase):
+    cpdef _begin(self, long long nbytes, tuple path)
+
+cdef class TransferProgress:
+    cdef public object command
+    cdef public long long total, begun, moved
+    cdef public double began
+    cpdef bint done(self, long long nbytes) except? -1
+
+cdef class DmaOrder(QueueMsg):
+    cdef public TransferProgress progress
+    cdef public object queue
+    cdef public tuple regions
+    cdef public long long total
+
+cdef class Push(DmaOrder):
+    cdef public object send
+    cdef public long long number, index, offset, metadata_bytes, sent, landed
+    cdef public tuple route
+    cdef public double came, ends
+
+cdef class Fetch(DmaOrder):
+    cdef public Push push
+    cdef public object incoming
+
+cdef class PushChunk(QueueMsg):
+    cdef public Push push
+    cdef public tuple regions
+    cdef public long long total
+
+cdef class Landing(Transaction):
+    cdef public Push push
+
+cdef class Arrived(QueueMsg):
+    cdef public Push push
+
+cdef class Credit(QueueMsg):
+    cdef public object queue
+    cdef public long long given_back
