@@ -1,8 +1,8 @@
 """Phase 2: compute what the op log says, outside the simulation, and check the results.
 
 The executor follows the values: an op can be computed once the results it reads are there. It takes ready ops in
-windows of the log, computes them in groups (see `batches`), and drops each result after its last reader unless memory
-holds it. Nothing here knows the engine or a component.
+windows of the log, products first and in groups (see `batches`), the others one by one, each followed by what waited
+for it, while its data is in the processor's caches. Nothing here knows the engine or a component.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from kernbench_core.compute.batches import Batch, Job
+from kernbench_core.compute.calculation import Calculation
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
 from kernbench_core.compute.functions import CORE_NAMES, PluginFunction, function_of
+from kernbench_core.compute.kinds import KindNumbers
+from kernbench_core.compute.lifetimes import Lifetimes
 from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
 from kernbench_core.moved import current, hint
+from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpLog, OpRecord
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
+from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 
@@ -60,16 +64,25 @@ class DataExecutor:
     functions: Mapping[str, str] | None = None
     keep_all: bool = False
     inputs: Mapping[ArrayValue, Array] | None = None
-    computed: int = field(default=0, init=False)
     on_computed: Callable[[int], object] = field(default=lambda number: None, init=False)
     _other: Substitution | None = field(default=None, init=False)
     _ops: dict[OpId, PlannedOp] = field(factory=dict, init=False)
-    _readers: dict[ResultValue, int] = field(factory=dict, init=False)
+    _lifetimes: Lifetimes = field(init=False)
+    _calculation: Calculation = field(init=False)
+    _kinds: KindNumbers = field(init=False)
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
     _imported: dict[str | tuple[str, str], Any] = field(factory=dict, init=False)
-    _loose: dict[ResultValue, None] = field(factory=dict, init=False)
-    _loose_bytes: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._lifetimes = Lifetimes(self._held, self.keep_all)
+        self._calculation = Calculation(self._record, self.function, lambda number: self.on_computed(number))
+        self._kinds = KindNumbers(self._is_core)
+
+    @property
+    def computed(self) -> int:
+        """How many ops were computed."""
+        return self._calculation.count
 
     @property
     def store(self) -> MemoryStore:
@@ -81,7 +94,7 @@ class DataExecutor:
         """Compute every op of the log that has not been computed yet."""
         self._need_data()
         self._sync()
-        self._execute([op for op in self._ops.values() if not op.done], set(), self._sweep(set()))
+        self._execute([op for op in self._ops.values() if not op.done], set(), self._lifetimes.sweep(set()))
 
     def materialize(self, value: Value) -> Array:
         """Return the data of a value, computing just the ops that it needs; what is computed stays computed."""
@@ -140,8 +153,7 @@ class DataExecutor:
         for op in (*self._ops.values(), *ready, *copies):
             if op.done:
                 op.done = False
-                for result in op.reads():
-                    self._readers[result] = self._readers.get(result, 0) + 1
+                self._lifetimes.expect(op)
 
         def seen(op: PlannedOp) -> None:
             record = self._record(op)
@@ -150,7 +162,7 @@ class DataExecutor:
             else:
                 check.result(op.row, record, op.result, op.inputs)
 
-        self._execute([*self._ops.values(), *ready, *copies], set(), self._sweep(set()), seen)
+        self._execute([*self._ops.values(), *ready, *copies], set(), self._lifetimes.sweep(set()), seen)
 
     def _ready(self) -> Iterable[PlannedOp]:
         """Yield the ops whose results kernels had while they ran."""
@@ -216,8 +228,11 @@ class DataExecutor:
             if self._fork is None and not any(
                 names_only_addresses(self.op_log.at_row(row, dependencies=False)) for row in columns.example_rows(first)
             ):
-                for row, t_start, result, inputs in columns.makers(first, ResultValue):
-                    self._add(self._op(row, t_start, result, inputs))
+                with no_automatic_collection():
+                    made = list(columns.makers(first, ResultValue))
+                    numbers = self._kinds.of(columns, [each[0] for each in made])
+                    for (row, t_start, result, inputs), number in zip(made, numbers, strict=True):
+                        self._add(self._op(row, t_start, result, inputs, number=number))
                 return
             rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]
             records = [self.op_log.at_row(row) for row in rows]
@@ -256,18 +271,23 @@ class DataExecutor:
         return own
 
     def _op(
-        self, row: int, t_start: float, result: ResultValue, inputs: tuple[Value, ...], record: OpRecord | None = None
+        self,
+        row: int,
+        t_start: float,
+        result: ResultValue,
+        inputs: tuple[Value, ...],
+        record: OpRecord | None = None,
+        number: int = -1,
     ) -> PlannedOp:
         if self.inputs is not None:
             result, inputs = self._own_result(result), tuple(map(self._own, inputs))
-        return PlannedOp(row, t_start, result, inputs, record)
+        return PlannedOp(row, t_start, result, inputs, record, number=number)
 
     def _add(self, op: PlannedOp) -> None:
         op.done = op.result.computed
         self._ops[op.result.op_id] = op
         if not op.done:
-            for result in op.reads():
-                self._readers[result] = self._readers.get(result, 0) + 1
+            self._lifetimes.expect(op)
 
     def _record(self, op: PlannedOp, dependencies: bool = False) -> OpRecord:
         if op.record is not None:
@@ -298,26 +318,36 @@ class DataExecutor:
         a walk over all that memory holds. `seen` is called with each op before anything that it reads is dropped; then
         only what is pending is computed.
         """
-        waits, dependents = self._plan(targets)
+        with no_automatic_collection():
+            waits, dependents = self._plan(targets)
         ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
         heapq.heapify(ready)
         left = len(waits)
-        while ready:
-            window = self._window(ready)
-            pending = [op for op in window if op.result.pending] if seen is not None else window
-            self._compute(pending)
-            for op in window if seen is not None else ():
-                seen(op)  # type: ignore[misc]
-            left -= len(window)
-            self.on_computed(len(window) - len(pending))
-            if kept is None and self._loose_bytes > _WINDOW_BYTES:
-                kept = self._sweep(wanted)
-            for op in window:
-                self._finish(op, wanted, kept)
-                for later in dependents.pop(op.result, ()):
-                    waits[later] -= 1
-                    if not waits[later]:
-                        heapq.heappush(ready, (later.t_start, later.row, later))
+        with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
+            while ready:
+                stack, fresh = self._begun(self._window(ready))
+                room = _WINDOW_BYTES
+                while stack:
+                    op = stack.pop()
+                    left -= 1
+                    if op.result.pending:
+                        self._calculation.one(op)
+                    elif op not in fresh:
+                        self.on_computed(1)
+                    if seen is not None:
+                        seen(op)
+                    if kept is None and self._lifetimes.loose_bytes > _WINDOW_BYTES:
+                        kept = self._lifetimes.sweep(wanted)
+                    self._lifetimes.finish(op, wanted, kept)
+                    for later in reversed(dependents.pop(op.result, ())):
+                        waits[later] -= 1
+                        if waits[later]:
+                            continue
+                        if room > 0 and not self._is_product(later):
+                            room -= later.result.nbytes
+                            stack.append(later)
+                        else:
+                            heapq.heappush(ready, (later.t_start, later.row, later))
         if left:
             stuck = self._record(next(op for op, count in waits.items() if count))
             raise ExecutionError(f"{stuck} must not read its own result, through other ops or directly.")
@@ -347,54 +377,22 @@ class DataExecutor:
             nbytes += window[-1].result.nbytes
         return window
 
-    def _compute(self, window: list[PlannedOp]) -> None:
-        jobs = []
-        for op in window:
-            record = self._record(op)
-            name, function = self.function(record)
-            self._check_inputs(record, op.inputs)
-            jobs.append(Job(record, name, function, op.result, op.inputs))
-        Batch(jobs, self.on_computed).run()
-        self.computed += len(jobs)
+    def _begun(self, window: Sequence[PlannedOp]) -> tuple[list[PlannedOp], set[PlannedOp]]:
+        """Compute the products of a window; return its ops, the products on top, and these by themselves."""
+        products = [op for op in window if self._is_product(op)]
+        self._calculation.products(products)
+        fresh = set(products)
+        stack = [op for op in reversed(window) if op not in fresh] if fresh else list(reversed(window))
+        return stack + products[::-1], fresh
 
-    def _check_inputs(self, record: OpRecord, inputs: Iterable[Value]) -> None:
-        for value in inputs:
-            if isinstance(value, LoadedValue) and not value.bound:
-                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
-            if isinstance(value, AssemblyValue) and any(
-                isinstance(p.source, LoadedValue) and not p.source.bound for p in value.parts()
-            ):
-                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
+    def _is_product(self, op: PlannedOp) -> bool:
+        """Whether an op is one of core's GEMMs and to be computed."""
+        return op.result.pending and (op.kind or self._calculation.kind_of(op)).is_product
 
-    def _sweep(self, wanted: set[ResultValue]) -> set[ResultValue]:
-        """Drop what was set aside and memory does not hold; return what memory holds, and `wanted`."""
-        if self.keep_all:
-            return wanted
+    def _is_core(self, form: RecordForm) -> bool:
+        name = form.function or function_of(form.op_name, self.functions)
+        return name is not None and current(name) in CORE_NAMES
+
+    def _held(self) -> Iterable[ResultValue]:
         self.memory.compact()
-        kept = wanted.union(map(self._own_result, self.store.results()))
-        for result in self._loose:
-            if result not in kept and result not in self._readers:
-                result.release()
-        self._loose.clear()
-        self._loose_bytes = 0
-        return kept
-
-    def _finish(self, op: PlannedOp, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
-        """Drop what nobody reads any more, or set it aside."""
-        if not op.done:
-            op.done = True
-            for result in op.reads():
-                self._readers[result] -= 1
-                if not self._readers[result]:
-                    del self._readers[result]
-        if self.keep_all:
-            return
-        for result in (*op.reads(), op.result):
-            if result in self._readers or result in wanted:
-                continue
-            if kept is None:
-                if result not in self._loose:
-                    self._loose[result] = None
-                    self._loose_bytes += result.nbytes
-            elif result not in kept:
-                result.release()
+        return map(self._own_result, self.store.results())

@@ -76,7 +76,7 @@ def math_op(params: Params, inputs: Sequence[Array]) -> Array:
 
 def compute(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
     """Compute a math op by its record and round the result to `params["dtype"]`, or else to the dtype that it gives."""
-    found, dtype = _wide_math(op, params, inputs), _out_dtype(op, params, inputs)
+    found, dtype = _wide_math(op, params, inputs), out_dtype(op, params, inputs)
     if isinstance(op, PluginOp):
         refuse_kind(found, dtype, op.fault)
     return dtypes.cast(found, dtype)
@@ -142,7 +142,7 @@ def composite_math(params: Params, inputs: Sequence[Array]) -> Array:
     wide = _wide_math(op, params, own)
     for step in steps:
         wide = _apply(step, wide, [inputs[i] for i in step.inputs])
-    return dtypes.cast(wide, _out_dtype(op, params, own))
+    return dtypes.cast(wide, out_dtype(op, params, own))
 
 
 @frozen
@@ -280,7 +280,8 @@ def _of_bits(inputs: Sequence[Array], op: MathOp) -> bool:
     return op.rule in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in inputs)
 
 
-def _out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:
+def out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:
+    """Return the dtype that the result of a math op is rounded to."""
     given = params.get("dtype_out") or params.get("dtype")
     return str(given) if given else result_type(op, [dtypes.dtype_name(x.dtype) for x in inputs], params)
 

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from attrs import define
-
+from kernbench_core.compute.kinds import Kind
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values.value import ResultValue, Value
 
 
-@define(eq=False)
 class PlannedOp:
-    """An op to compute: where its record is, the values it reads, and the results that these are made of."""
+    """An op to compute: where its record is, the values it reads, and the results that these are made of.
 
-    row: int
-    t_start: float
-    result: ResultValue
-    inputs: tuple[Value, ...]
-    record: OpRecord | None = None
-    done: bool = False
-    needs: tuple[ResultValue, ...] | None = None
+    `number` is that of its kind, -1 of one that is like no others; `kind` is there once it is computed.
+    """
+
+    # no attrs class, for speed: every op of a log is one
+    __slots__ = ("_needs", "done", "inputs", "kind", "number", "record", "result", "row", "t_start")
+
+    def __init__(
+        self,
+        row: int,
+        t_start: float,
+        result: ResultValue,
+        inputs: tuple[Value, ...],
+        record: OpRecord | None = None,
+        done: bool = False,
+        number: int = -1,
+    ) -> None:
+        self.row = row
+        self.t_start = t_start
+        self.result = result
+        self.inputs = inputs
+        self.record = record
+        self.done = done
+        self.number = number
+        self.kind: Kind | None = None
+        self._needs: tuple[ResultValue, ...] | None = None
 
     def reads(self) -> tuple[ResultValue, ...]:
         """Return the results that the op reads, each once."""
-        if self.needs is None:
-            self.needs = tuple(dict.fromkeys(r for value in self.inputs for r in value.results()))
-        return self.needs
+        needs = self._needs
+        if needs is None:
+            found: list[ResultValue] = []
+            for value in self.inputs:
+                found += value.results()
+            needs = self._needs = tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+        return needs

@@ -94,6 +94,11 @@ class RecordForm:
         """The parameters that a record has of its own, in order."""
         return tuple(name for name in self._blank if name not in self.constants)
 
+    @property
+    def in_side(self) -> bool:
+        """Whether a record has parameters in the side table."""
+        return any(code == SIDE for _, code in self._others)
+
     @cached_property
     def spaces(self) -> tuple[str, ...]:
         """The spaces of the accesses."""

@@ -1,0 +1,144 @@
+"""Compute ops that are ready, one by one or, of products, in batches, and say which op it was where one fails.
+
+What several ops in a row read is assembled once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from kernbench_core.compute import functions
+from kernbench_core.compute.batches import ProductBatch
+from kernbench_core.compute.kinds import Getting, Kind
+from kernbench_core.compute.planned_op import PlannedOp
+from kernbench_core.errors import ExecutionError, PendingDataError, blamed, in_words
+from kernbench_core.oplog.log import OpRecord
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
+
+#: So many bytes of operands that were put together stay at hand for who reads them next.
+_HELD_BYTES: Final = 8 << 20
+
+
+class Calculation:
+    """Fill in results of ops whose operands are there.
+
+    `record` gives the record of an op, `function` by what it is computed; `computed` is called with 1 after each op.
+    """
+
+    def __init__(
+        self, record: Callable[[PlannedOp], OpRecord], function: Getting, computed: Callable[[int], object]
+    ) -> None:
+        self._record = record
+        self._function = function
+        self._computed = computed
+        #: How many ops were computed.
+        self.count = 0
+        self._kinds: dict[int, Kind] = {}
+        self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
+        self._held_bytes = 0
+        #: How plug-ins' functions are told of overflow and the like: as their caller set it.
+        self._errors: Any = np.geterr()
+
+    def kind_of(self, op: PlannedOp) -> Kind:
+        """Return the kind of an op; ExecutionError where no function computes it."""
+        kind = op.kind
+        if kind is None:
+            kind = self._kinds.get(op.number)
+            if kind is None:
+                record = self._record(op)
+                kind = Kind(record, *self._function(record), op.inputs, op.number >= 0)
+                if op.number >= 0:
+                    self._kinds[op.number] = kind
+            op.kind = kind
+        return kind
+
+    def one(self, op: PlannedOp) -> None:
+        """Compute an op by itself."""
+        kind = self.kind_of(op)
+        try:
+            arrays = [self._data(value) for value in op.inputs]
+            if kind.alike:
+                out = kind.compute(arrays)
+            else:
+                with np.errstate(**self._errors):
+                    out = np.asarray(kind.function(kind.params, arrays))
+        except BaseException as error:
+            self._failed(op, error)
+        self._fill(op, out)
+
+    def products(self, ops: Sequence[PlannedOp]) -> None:
+        """Compute GEMMs that do not depend on each other."""
+        for op in ops:
+            self._check_inputs(op)
+        ProductBatch(ops, self._finished).run()
+
+    def _finished(self, op: PlannedOp, finish: Callable[[], Array]) -> None:
+        """Fill in the result of a product from its accumulator."""
+        try:
+            out = finish()
+        except BaseException as error:
+            self._failed(op, error)
+        self._fill(op, out)
+
+    def _fill(self, op: PlannedOp, out: Array) -> None:
+        result = op.result
+        if out.shape != result.shape:
+            self._misshapen(op, out)
+        result.fill(dtypes.cast(out, result.dtype).view())
+        self.count += 1
+        self._computed(1)
+
+    def _data(self, value: Value) -> Array:
+        content = value.content()
+        if type(content) is not AssemblyValue:
+            return content.array()
+        held = self._held.get(content)
+        if held is None:
+            held = content.gather()
+            held.flags.writeable = False
+            self._held[content] = held
+            self._held_bytes += held.nbytes
+            while self._held_bytes > _HELD_BYTES:
+                self._held_bytes -= self._held.popitem(last=False)[1].nbytes
+        return held
+
+    def _failed(self, op: PlannedOp, error: BaseException) -> NoReturn:
+        """Raise what a failed op is told by."""
+        if isinstance(error, INTERRUPTS):
+            raise error
+        if isinstance(error, PendingDataError):
+            self._check_inputs(op)
+        told = error if isinstance(error, Exception) and str(error) else in_words(error)
+        failed = blamed(error, ExecutionError)(f"{self._record(op)} could not be computed: {told}")
+        if isinstance(failed, ExecutionError):
+            failed.op_id = op.result.op_id
+        raise failed from error
+
+    def _misshapen(self, op: PlannedOp, out: Array) -> NoReturn:
+        kind, record = self.kind_of(op), self._record(op)
+        must = f"must give a result of shape {op.result.shape}, not {out.shape}"
+        told = f"{record} {must}; mend {kind.name!r}."
+        if isinstance(kind.function, functions.PluginFunction):
+            told = f"{record} could not be computed: {kind.function.fault(must)}"
+        failed = ExecutionError(told)
+        failed.op_id = record.op_id
+        raise failed
+
+    def _check_inputs(self, op: PlannedOp) -> None:
+        if any(_is_open(value) for value in op.inputs):
+            raise ExecutionError(
+                f"{self._record(op)} must read loads that have completed; let the run end before computing."
+            )
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value is, or is made of, what a load brings that has not completed."""
+    sources: Iterable[Value] = (part.source for part in value.parts()) if isinstance(value, AssemblyValue) else (value,)
+    return any(isinstance(source, LoadedValue) and not source.bound for source in sources)

@@ -1,0 +1,110 @@
+"""Kinds of ops: what ops of one sort have in common, decoded once instead of with every record.
+
+Two ops are of one kind where they differ only in what core's functions do not read: where operands lie, which they are,
+and when. Ops of plug-ins, and of records that were bound to values by hand, are kinds of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kernbench_core.compute import functions
+from kernbench_core.compute.prepared import Computing, prepared
+from kernbench_core.oplog.batch import RecordBatch
+from kernbench_core.oplog.columns import Columns
+from kernbench_core.oplog.forms import RecordForm
+from kernbench_core.oplog.log import OpRecord
+from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import Value
+
+#: Parameters that say where and when, which none of core's functions read; so do all whose names end in `_addr`.
+_PLACES: Final = frozenset(("nbytes", "out_nbytes", "turn", "turn_ns"))
+_GEMM_KEYS: Final = ("transpose_a", "transpose_b", "layout_a", "layout_b")
+
+Getting = Callable[[OpRecord], tuple[str, Any]]
+"""Returns by what name and function a record is computed."""
+
+
+class Kind:
+    """What ops of one sort share: `name` and `function` that compute them, their parameters, and how products group.
+
+    With `alike` the parameters of one op do for all of them.
+    """
+
+    __slots__ = ("_prepared", "alike", "floats", "function", "is_product", "layout", "name", "params")
+
+    def __init__(self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], alike: bool) -> None:
+        self.name = name
+        self.function = function
+        #: Whether all ops of the kind are computed alike.
+        self.alike = alike
+        self.params = params_of(record)
+        #: Whether they are core's GEMMs without steps inside the product.
+        self.is_product = name == functions.GEMM or (
+            name == functions.COMPOSITE_GEMM
+            and all(step.scope != functions.Scope.K_TILE for step in functions.epilogue_of(record.params))
+        )
+        #: Whether they are products of floats.
+        self.floats = any(dtypes.is_float(value.dtype) for value in inputs[:2])
+        #: How the operands of a product lie.
+        self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
+        self._prepared: dict[tuple[object, ...], Computing] = {}
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        """Compute an op of a kind whose ops are `alike`, from its operands."""
+        key = tuple([(array.dtype, array.shape) for array in arrays])
+        found = self._prepared.get(key)
+        if found is None:
+            found = self._prepared[key] = prepared(self.name, self.function, self.params, arrays)
+        return found(arrays)
+
+
+class KindNumbers:
+    """Which rows of a log are of one kind, by numbers that are given to kinds as they are met."""
+
+    def __init__(self, is_core: Callable[[RecordForm], bool]) -> None:
+        self._is_core = is_core
+        self._open: dict[int, tuple[str, ...] | None] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def of(self, columns: Columns, rows: Sequence[int]) -> list[int]:
+        """Return the number of the kind of each row; -1 of those that are like no others."""
+        batch = RecordBatch(columns, rows)
+        found = np.empty(len(batch), np.int64)
+        for template in np.unique(batch.template).tolist():
+            at = np.flatnonzero(batch.template == template)
+            names = self._open_names(template, columns.form(template))
+            if names is None:
+                found[at] = -1
+            elif not names:
+                found[at] = self._number((template,))
+            else:
+                given = np.stack([batch.integers(name, at) for name in names], axis=1)
+                each, which = np.unique(given, axis=0, return_inverse=True)
+                numbers = [self._number((template, *row)) for row in each.tolist()]
+                found[at] = np.array(numbers, np.int64)[which.reshape(-1)]
+        return found.tolist()
+
+    def _open_names(self, template: int, form: RecordForm) -> tuple[str, ...] | None:
+        """Return the integers that tell the ops of a template apart; None where there is more than integers."""
+        if template not in self._open:
+            names = tuple(name for name in form.int_places if not _is_place(name))
+            plain = self._is_core(form) and not form.in_side and all(map(_is_place, form.float_places))
+            self._open[template] = names if plain else None
+        return self._open[template]
+
+    def _number(self, key: tuple[int, ...]) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def params_of(record: OpRecord) -> dict[str, Any]:
+    """Return the parameters of a record, with the op's name where they leave it out."""
+    return record.params if "op" in record.params else {"op": record.op_name, **record.params}
+
+
+def _is_place(name: str) -> bool:
+    return name.endswith("_addr") or name in _PLACES
