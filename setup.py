@@ -34,6 +34,10 @@ COMPILED = (
     "kernbench_builtin.components.queues.ends",
     "kernbench_builtin.components.pe_ipcq",
     "kernbench_core.fabric",
+    "kernbench_core.kernel.bridge",
+    "kernbench_core.kernel.commands",
+    "kernbench_core.kernel.serving",
+    "kernbench_builtin.components.pe_cpu",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.

@@ -1,3 +1,4 @@
+from kernbench_core.environment cimport Signal
 from kernbench_core.events.queue cimport Scheduled
 
 cdef class MsgBase(Scheduled):
@@ -9,6 +10,12 @@ cdef class MsgBase(Scheduled):
     cdef public object cause, mark
     cpdef at_end(self, component, double head, double tail)
     cpdef turn_around(self, long long nbytes=*)
+    cpdef answered(self)
+
+cdef class Command(MsgBase):
+    cdef public str call
+    cdef public Signal done
+    cdef public object op_id, site
     cpdef answered(self)
 
 cdef class Transaction(MsgBase):

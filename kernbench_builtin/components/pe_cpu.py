@@ -59,7 +59,7 @@ class PeCpu(ComponentBase):
             path = self._paths[cmd.serves] = (self.id, self._unit_of(cmd))
         cmd.path = path
         cmd.hop = 0
-        now = self.env.now
+        now = self._time.now
         cmd.born = cmd.head = cmd.tail = now
         self.emit(cmd, now, now)
 

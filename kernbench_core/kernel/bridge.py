@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from attrs import frozen
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from kernbench_core.errors import KernelError
 from kernbench_core.process.interrupt import INTERRUPTS
 
+_LEAVE_AS_THEY_ARE: Final = (Exception, GreenletExit, *INTERRUPTS)
 
-@frozen
+
 class Finished:
     """What `Bridge.resume` gives when the function has returned; `value` is what it returned."""
 
-    value: Any
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 class Escaped(Exception):
@@ -124,7 +127,7 @@ class Bridge:
         def run(_: Any) -> Finished:
             try:
                 return Finished(fn(*args, **named))
-            except (Exception, GreenletExit, *INTERRUPTS):
+            except _LEAVE_AS_THEY_ARE:
                 raise
             except BaseException as error:
                 raise Escaped(error) from None

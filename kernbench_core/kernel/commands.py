@@ -112,7 +112,7 @@ class KernelCommand(Command):
             state.hazards.landed(self, self.tail)
         self._give_up_blocks()
         state.last = self.call, self.site, self.tail
-        super().answered()
+        Command.answered(self)
 
     def _give_up_blocks(self) -> None:
         # a call of its own: a loop variable of `answered` would keep the last block while the kernel runs on

@@ -65,7 +65,7 @@ def refuse_other_commands(command: object, site: CallSite) -> None:
         what = f"the class {command.__name__}" if isinstance(command, type) else type(command).__name__
         raise KernelError(f"{here} a command, a kernbench_core.Command, not {what}; make one.")
     name = type(command).__name__
-    if not hasattr(command, "done"):
+    if getattr(command, "done", None) is None:
         raise KernelError(f"{here} a command that was made whole, not this {name}; call super().__init__() in its own.")
     if command.site is not None:
         raise KernelError(

@@ -46,8 +46,8 @@ class Serving:
     """
 
     __slots__ = (
-        "_at", "_bridge", "_env", "_hazards", "_overhead", "_process", "_request", "_send", "_state", "_tick", "over",
-        "place", "raised", "since", "waiting_for",
+        "_at", "_bridge", "_env", "_hazards", "_overhead", "_process", "_queue", "_request", "_send", "_state", "_tick",
+        "over", "place", "raised", "since", "waiting_for",
     )  # fmt: skip
 
     def __init__(
@@ -57,7 +57,8 @@ class Serving:
         if not 0.0 <= overhead < math.inf:
             raise ValueError(f"dispatch_overhead_ns must be a finite time in ns, at least 0, not {overhead!r}")
         self.place = place
-        self._env, self._state, self._hazards = env, state, state.hazards
+        self._env, self._queue = env, env.clock
+        self._state, self._hazards = state, state.hazards
         self._bridge, self._send, self._overhead = bridge, send, grid_ceil(overhead)
         self._process: Process | None = env.active_process
         self._tick = Tick()
@@ -76,7 +77,7 @@ class Serving:
 
     def note_wait(self, commands: tuple[KernelCommand, ...]) -> None:
         """Take note that commands are waited for from now on."""
-        self.waiting_for, self.since, self._at = commands, self._env.now, 0
+        self.waiting_for, self.since, self._at = commands, self._queue.now, 0
 
     def issue_now(self, _: object) -> None:
         """Issue the command that the kernel asked for: its dispatch is over; an event's callback."""
@@ -123,17 +124,17 @@ class Serving:
             if stage == _TAKE_UP:
                 self.note_wait(tuple(request))
         elif stage == _TAKE_UP and self._overhead:
-            env = self._env
-            queue = env.clock
+            queue = self._queue
             self._tick.callbacks = (self.issue_now,)
-            queue.push(queue.now + self._overhead, NORMAL, next(env._eid), self._tick)
+            queue.push(queue.now + self._overhead, NORMAL, next(self._env._eid), self._tick)
             return False
         elif stage != _WAIT:
-            request.at_issue(self._state, self._env.now)
-            self._send(request.message)
-            if not request.blocking:
+            issued: KernelCommand = request
+            issued.at_issue(self._state, self._queue.now)
+            self._send(issued.message)
+            if not issued.blocking:
                 return True
-            self.note_wait((request,))
+            self.note_wait((issued,))
         if not self._complete():
             return False
         if kind is Results:
@@ -149,7 +150,7 @@ class Serving:
         """Tell whether all that is waited for is complete; the first that is not has this go on when it is."""
         commands = self.waiting_for
         while self._at < len(commands):
-            signal = commands[self._at].done
+            signal: Signal = commands[self._at].done
             self._at += 1
             if signal.callbacks is not None:
                 signal.callbacks.append(self.go_on)

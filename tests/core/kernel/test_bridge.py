@@ -8,7 +8,7 @@ import pytest
 
 from kernbench_core.callsite import describe_site, site_of_frame
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.bridge import Bridge, Finished, in_kernel
+from kernbench_core.kernel.bridge import Bridge, in_kernel
 
 
 def test_requests_come_out_and_answers_go_in() -> None:
@@ -22,7 +22,7 @@ def test_requests_come_out_and_answers_go_in() -> None:
     assert bridge.resume() == ("give", 1)
     assert bridge.resume(10) == ("give", 5)
     assert not bridge.finished
-    assert bridge.resume(20) == Finished(30)
+    assert bridge.resume(20).value == 30
     assert bridge.finished
 
 
@@ -51,7 +51,7 @@ def test_throw_raises_at_the_suspended_place() -> None:
 
     bridge = Bridge(body)
     bridge.resume()
-    assert bridge.throw(KeyError("late")) == Finished("caught")
+    assert bridge.throw(KeyError("late")).value == "caught"
 
 
 def test_close_unwinds() -> None:
@@ -89,8 +89,8 @@ def test_bridges_nest_and_move() -> None:
 
     assert inner.resume() == "first"
     outer = Bridge(outer_body)
-    assert outer.resume() == Finished("answer")
-    assert inner.resume() == Finished("done")
+    assert outer.resume().value == "answer"
+    assert inner.resume().value == "done"
 
 
 def test_the_suspended_line_is_known() -> None:
@@ -139,14 +139,14 @@ def test_only_the_function_itself_can_suspend() -> None:
             "a call that takes simulated time must be made by the kernel or host program that was given the tl or rt, "
             "while it runs, not from elsewhere; call it there."
         )
-    assert outer.resume("answer") == Finished("answer")
+    assert outer.resume("answer").value == "answer"
 
 
 def test_a_kernel_is_told_from_a_host_program() -> None:
     """Only the innermost function counts: a host program that a kernel runs is none."""
     def kernel() -> tuple[object, object]:
-        return in_kernel(), Bridge(in_kernel).resume()
+        return in_kernel(), Bridge(in_kernel).resume().value
 
     assert not in_kernel()
-    assert Bridge(in_kernel).resume() == Finished(False)
-    assert Bridge(kernel, kernel=True).resume() == Finished((True, Finished(False)))
+    assert Bridge(in_kernel).resume().value is False
+    assert Bridge(kernel, kernel=True).resume().value == (True, False)
