@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,10 @@ from kernbench_core.values.dtypes import is_float, to_compute
 
 REDOPS: Final = ("sum", "avg", "product", "min", "max")
 """The reductions that there are."""
+
+_COMBINE: Final[Mapping[str, np.ufunc]] = {
+    "sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
 
 
 def refuse_redop(redop: str, dtype: str) -> str | None:
@@ -34,16 +38,12 @@ def reduced(inputs: Sequence[Array], redop: str, over: int | None = None) -> Arr
     dtype = inputs[0].dtype
     if dtype.kind == "b":
         return np.asarray((np.any if redop in ("sum", "max") else np.all)(np.stack(list(inputs)), axis=0))
-    wide = [x if dtype.kind in "iu" else to_compute(x).astype(np.float64) for x in inputs]
-    stacked = np.stack(wide)
-    if redop in ("min", "max"):
-        found = stacked.min(axis=0) if redop == "min" else stacked.max(axis=0)
-    elif redop == "product":
-        found = np.multiply.reduce(stacked, axis=0, dtype=stacked.dtype)
-    else:
-        found = np.add.reduce(stacked, axis=0, dtype=stacked.dtype)
-        if redop == "avg":
-            found = found / (len(inputs) if over is None else over)
+    combine = _COMBINE[redop]
+    found = np.array(inputs[0], dtype if dtype.kind in "iu" else np.float64)
+    for each in inputs[1:]:
+        combine(found, to_compute(each), out=found)
+    if redop == "avg":
+        found = found / (len(inputs) if over is None else over)
     if dtype.kind in "iu":
         return np.asarray(found.astype(dtype))
     return np.asarray(found if dtype == np.float64 else found.astype(np.float32).astype(dtype))

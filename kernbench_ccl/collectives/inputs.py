@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernbench_core.values.dtypes import cast, exact_limit
+
+_BLOCK: Final = 1 << 16
+"""Elements that are made at once, so that what is between stays in the processor's cache."""
 
 
 def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int = 0) -> NDArray[Any]:
@@ -18,17 +21,22 @@ def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: in
     element, so that data that went the wrong way shows. Same arguments, same numbers.
     """
     limit = exact_limit(dtype)
-    generator = np.random.default_rng((seed, rank))
-    if dtype == "bool":
-        values = generator.integers(0, 2, count)
-    elif redop == "product":
-        values = 1 + _of_few(count, world, rank, seed, min(2, world))
-    elif redop in ("sum", "avg") and limit // world < 1:
-        values = _of_few(count, world, rank, seed, limit)
-    else:
-        most = limit // world if redop in ("sum", "avg") else limit
-        values = generator.integers(0, min(most, 1000) + 1, count)
-    return cast(values.astype(np.int64), dtype)
+    if redop == "product":
+        return _numbers(2, dtype)[1 + _of_few(count, world, rank, seed, min(2, world))]
+    if redop in ("sum", "avg") and dtype != "bool" and limit // world < 1:
+        return _numbers(1, dtype)[_of_few(count, world, rank, seed, limit)]
+    most = 1 if dtype == "bool" else min(1000, limit // world if redop in ("sum", "avg") else limit)
+    numbers, generator = _numbers(most, dtype), np.random.default_rng((seed, rank))
+    values: NDArray[Any] = np.empty(count, numbers.dtype)
+    for start in range(0, count, _BLOCK):
+        part = values[start : start + _BLOCK]
+        part[:] = numbers[generator.integers(0, most + 1, len(part), dtype=np.int32)]
+    return values
+
+
+def _numbers(most: int, dtype: str) -> NDArray[Any]:
+    """Return 0 to `most` in the dtype: to look a small number up takes a quarter of the time of converting it."""
+    return cast(np.arange(most + 1), dtype)
 
 
 def _of_few(count: int, world: int, rank: int, seed: int, few: int) -> NDArray[np.int64]:

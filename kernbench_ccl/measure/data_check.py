@@ -25,7 +25,8 @@ from kernbench_core.values import Array, Value
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
 
 _SHOWN = 4
-_BLOCK = 1 << 20
+#: Elements that are worked on at once, so that what is between stays in the processor's cache.
+_BLOCK = 1 << 16
 
 
 @frozen
@@ -58,9 +59,14 @@ class Data:
 
         def draw(count: int, rank: int) -> Array:
             generator = np.random.default_rng((1, rank))
-            if self.redop == "product":
-                return cast(generator.uniform(0.5, 1.5, count).astype(wide), self.dtype)
-            return cast(generator.standard_normal(count, wide), self.dtype)
+            drawn: Array = np.empty(count, numpy_dtype(self.dtype))
+            for start in range(0, count, _BLOCK):
+                part = drawn[start : start + _BLOCK]
+                if self.redop == "product":
+                    part[:] = cast(generator.uniform(0.5, 1.5, len(part)).astype(wide), self.dtype)
+                else:
+                    part[:] = cast(generator.standard_normal(len(part), wide), self.dtype)
+            return drawn
 
         return self._inputs(draw)
 
@@ -89,10 +95,13 @@ class Data:
         eps, tiny = epsilon(self.dtype), info(self.dtype).least
 
         def allowed(block: Sequence[Array]) -> Array:
-            wide = [np.abs(to_compute(part).astype(np.float64)) for part in block]
-            whole = np.multiply.reduce(wide) if self.redop == "product" else np.add.reduce(wide)
-            steps = len(block) * eps / (self.world if self.redop == "avg" else 1)
-            return np.asarray(whole * steps + len(block) * tiny)
+            grow = np.multiply if self.redop == "product" else np.add
+            whole = np.abs(to_compute(block[0])).astype(np.float64)
+            for part in block[1:]:
+                grow(whole, np.abs(to_compute(part)), out=whole)
+            whole *= len(block) * eps / (self.world if self.redop == "avg" else 1)
+            whole += len(block) * tiny
+            return np.asarray(whole)
 
         def combine(parts: Sequence[Array]) -> Array:
             return _by_blocks(parts, np.dtype(np.float64), allowed)
@@ -170,13 +179,18 @@ def compare(
     """Count the elements of all ranks that differ, and say for each rank where and what is there."""
     wrong, silent = 0, 0
     failures: list[str] = []
+    last: tuple[Array, Array, NDArray[np.bool_], int] | None = None
     for rank, must_be in enumerate(right):
         if must_be is None:
             continue
         got = executor.materialize(outputs[rank]).reshape(-1)
         allowed = None if tolerance is None else tolerance[rank]
-        differs = _differs(got, must_be, allowed)
-        count = int(np.count_nonzero(differs))
+        if last is not None and last[1] is must_be and _same_bits(last[0], got):  # as of most that get the same result
+            _, _, differs, count = last
+        else:
+            differs = _differs(got, must_be, allowed)
+            count = int(np.count_nonzero(differs))
+            last = got, must_be, differs, count
         wrong += count
         if count and len(failures) < _SHOWN:
             failures.append(_failure(data.name_of(rank), got, must_be, differs, allowed, what))
@@ -216,6 +230,14 @@ def _changed(
 
 def _both(one: DataVerdict, other: DataVerdict) -> DataVerdict:
     return DataVerdict(one.wrong + other.wrong, (*one.failures, *other.failures))
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    """Whether arrays hold the same, bit for bit."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    these, those = (np.ascontiguousarray(each).view(np.uint8) for each in (one, other))
+    return np.array_equal(these, those)
 
 
 def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool_]:

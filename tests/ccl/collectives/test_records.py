@@ -129,6 +129,14 @@ def _one_by_one(inputs: list[np.ndarray], redop: str, world: int) -> np.ndarray:
     return (to_compute(total) / np.float32(world)).astype(dtype) if redop == "avg" else total
 
 
+def test_many_inputs_are_drawn_as_if_at_once() -> None:
+    """They are made by blocks; numbers are those of the generator, whatever is made of them."""
+    for dtype, most in (("f16", 512), ("int8", 31), ("bool", 1)):
+        drawn = np.random.default_rng((3, 1)).integers(0, most + 1, 150_001)
+        found = exact_inputs(dtype, "sum", 150_001, 4, 1, seed=3)
+        assert found.dtype == numpy_dtype(dtype) and (found == drawn).all()
+
+
 def test_inputs_differ_by_rank_and_are_the_same_every_time() -> None:
     """So that data that went the wrong way shows, and results repeat."""
     a, b = (exact_inputs("f16", "sum", 100, 4, rank) for rank in (0, 1))

@@ -170,6 +170,17 @@ def test_many_wrong_ranks_are_summed_up():
     assert found.failures[4] == "and 3 more ranks."
 
 
+def test_ranks_with_the_same_wrong_result_are_counted_one_by_one():
+    """Equal results are compared once, and are wrong for each rank; one that differs is looked at by itself."""
+    made = Collective(Data(ALL_REDUCE, "f16", "sum", 0, 70_000, WORLD))
+    wrong, right = made.chain([0, 1, 2]), made.chain([0, 1, 2, 3])
+    missing = np.count_nonzero(made.integers[3])
+    executor, must_be = DataExecutor(made.log, made.store), made.data.right(made.integers)
+    executor.run()
+    found = compare(made.data, executor, {0: wrong, 1: wrong, 2: right, 3: wrong}, must_be, None, "")
+    assert found.wrong == 3 * missing and [told[:6] for told in found.failures] == ["rank 0", "rank 1", "rank 3"]
+
+
 def test_inputs_that_are_not_left_as_they_were_are_counted():
     """What stands in a part of an input is compared with what the rank brought, on integers and on reals."""
     made = Collective(Data(ALL_REDUCE, "f32", "sum", 0, 10, WORLD))
