@@ -38,6 +38,11 @@ COMPILED = (
     "kernbench_core.kernel.commands",
     "kernbench_core.kernel.serving",
     "kernbench_builtin.components.pe_cpu",
+    "kernbench_builtin.components.banks.queues",
+    "kernbench_builtin.components.banks.waiting",
+    "kernbench_builtin.components.banks.pseudo_channel",
+    "kernbench_builtin.components.banks.channel",
+    "kernbench_builtin.components.banks.front_end",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.

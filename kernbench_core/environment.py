@@ -72,7 +72,6 @@ class Environment(simpy.Environment):
         self._eid = count()
         self._active_proc = None
         BoundClass.bind_early(self)
-        self._injected = INJECTION_EDGE << SEQUENCE_BITS
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
         self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
@@ -121,8 +120,8 @@ class Environment(simpy.Environment):
         if not time >= queue.now:
             raise ValueError(f"call_at must be given a time from now, {queue.now} ns, on, not {time!r}")
         msg.callbacks = (callback,)
-        self._injected += 1
-        queue.push(time, DELIVERY, self._injected, msg)
+        queue.injected += 1
+        queue.push(time, DELIVERY, queue.injected, msg)
 
     def horizon_ns(self) -> float:
         """Return when the last of what is scheduled happens, and has ended where it is a message; now if nothing is."""

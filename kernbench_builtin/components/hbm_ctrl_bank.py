@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -14,11 +12,11 @@ import attrs
 from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
 from kernbench_builtin.components.banks.atomic_queue import AtomicQueue, BurstTraffic
 from kernbench_builtin.components.banks.channel import BankChannel
+from kernbench_builtin.components.banks.front_end import FrontEnd
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.banks.parameter_checks import check_parameters
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
-from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstPlace, BurstQueue
-from kernbench_builtin.components.banks.request_progress import RequestProgress
+from kernbench_builtin.components.banks.queues import BurstQueue
 from kernbench_builtin.components.banks.standards import DEFAULT, STANDARDS, figures, unverified
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
@@ -29,7 +27,6 @@ from kernbench_core.memory import AtomicMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.reporting import Stat
-from kernbench_core.units import grid_ceil
 
 
 def _figure(name: str, dimension: str, doc: str, **limits: Any) -> Param:
@@ -138,12 +135,8 @@ figure), builtin.hbm_ctrl (atomic_step).
         shape = {field.name: p[field.name] for field in attrs.fields(BankMapping) if field.name in p and field.init}
         self.mapping = BankMapping(**shape, group_interleave=p["bank_group_interleave"])
         self.timing = BankTiming.of(p)
-        self._seq = 0
-        self._room: int = p["front_end"]
-        self._waiting: deque[RequestProgress] = deque()
+        self._front = FrontEnd(self, p["front_end"], self.mapping, self._burst_bytes)
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
-        self._channels: dict[BurstPlace, BankChannel] = {}
-        self._all_channels: list[BankChannel] = []
         self._sizes = QueueSizes(
             p["read_queue"],
             p["write_queue"],
@@ -151,7 +144,7 @@ figure), builtin.hbm_ctrl (atomic_step).
             math.floor(p["drain_to"] * p["write_queue"]),
         )
         units = AtomicUnits(self, self._burst_bytes, lambda address: self.mapping.split(address)[0])
-        self._atomics = AtomicQueue(self, units, lambda msg, at: self._admit(msg, at, at), self._respond)
+        self._atomics = AtomicQueue(self, units, lambda msg, at: self._front.admit(msg, at, at), self._respond)
         together = p["pseudo_channels"]
         for first in range(0, p["channels"], together):
             self._join(self.banked[first : first + together])
@@ -161,17 +154,14 @@ figure), builtin.hbm_ctrl (atomic_step).
         wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
         return PseudoChannel(
             wire, self.timing, p["banks"], p["bank_groups"], self._burst_bytes, p["refresh"] == "per_bank",
-            self._data_settled,
+            self._front,
         )  # fmt: skip
 
     def _join(self, places: list[PseudoChannel]) -> None:
         """Have some pseudo-channels share command buses, and queues if they shall."""
         sharers = [places] if self.params["queues"] == "shared" else [[place] for place in places]
-        queues = [BurstQueue(self._sizes, self.timing.tCK, sharing) for sharing in sharers]
-        channel = BankChannel(self.env, places, queues, self._taken)
-        self._all_channels.append(channel)
-        for place in places:
-            self._channels[place] = channel
+        queues = [BurstQueue(self._sizes, self.timing.tCK, sharing, self._front) for sharing in sharers]
+        self._front.join(BankChannel(self.env, places, queues), places)
 
     def overhead(self, msg: MsgBase) -> float:
         """Return the controller latency in ns."""
@@ -237,139 +227,22 @@ figure), builtin.hbm_ctrl (atomic_step).
     def _outcomes(self) -> tuple[int, int, int]:
         return self.row_hits, self.row_misses, self.row_conflicts
 
-    # Requests to bursts ---------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------------
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Hand a request, there from (`head`, `tail`) ns, to the channels, or to the atomic units."""
         if msg.op == "atomic":
             self._atomics.take(msg, tail)
         else:
-            self._admit(msg, head, tail)
+            self._front.admit(msg, head, tail)
 
-    def _admit(self, msg: Any, head: float, tail: float) -> None:
-        """Hand the bursts of a request to their channels."""
-        runs = self.mapping.runs(msg.regions)
-        if not runs:
-            msg.head = msg.tail = tail
-            self.env.call_at(tail, msg, self.on_internal)
-            return
-        job = RequestProgress(msg, runs, head, tail)
-        if not (self._room or self._waiting):
-            for channel in self._all_channels:
-                channel.let_in_before(self.env.now)
-        if self._room:
-            self._room -= 1
-            self._dispatch(job, 0.0)
-        else:
-            self._waiting.append(job)
-            if len(self._waiting) == 1:
-                for channel in self._all_channels:
-                    channel.hurry(self.env.now)
-
-    def _dispatch(self, job: RequestProgress, now: float) -> None:
-        """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
-        msg, banked = job.msg, self.banked
-        reads = msg.op == "read"
-        head, tail, seq = job.first, job.tail if job.tail > now else now, self._seq
-        if job.waiting == 1:  # it needs no sorting, and random traffic is made of these
-            channel, ((bank, row),) = job.runs[0]
-            self._seq = seq + 1
-            job.entering, msg.shares = 1, ((channel, self._burst_bytes),)
-            place = banked[channel]
-            self._queue_up(READ if reads else WRITE, place.queue, [Burst(tail, place, bank, row, job, seq + 1)])
-            return
-        pace = 0.0 if reads else (job.tail - head) / job.waiting
-        at, number = tail, 0
-        by_place: dict[int, list[Burst]] = {}
-        for channel, places in job.runs:
-            place = banked[channel]
-            bursts = by_place.get(channel)
-            if bursts is None:
-                bursts = by_place[channel] = []
-            for bank, row in places:
-                number += 1
-                if pace:
-                    at = max(now, min(tail, grid_ceil(head + number * pace)))
-                bursts.append(Burst(at, place, bank, row, job, seq + number))
-        self._seq = seq + number
-        kind = READ if reads else WRITE
-        by_place = {channel: by_place[channel] for channel in sorted(by_place)}
-        msg.shares = tuple([(channel, len(bursts) * self._burst_bytes) for channel, bursts in by_place.items()])
-        by_queue = self._by_queue(by_place)
-        job.entering = len(by_queue)
-        for queue, bursts in by_queue.items():
-            self._queue_up(kind, queue, bursts)
-
-    def _by_queue(self, by_place: dict[int, list[Burst]]) -> dict[BurstQueue, list[Burst]]:
-        """Return the bursts for each queue: those of a queue that several share in order of address."""
-        by_queue: dict[BurstQueue, list[Burst]] = {}
-        for bursts in by_place.values():
-            queue = bursts[0].place.queue
-            if queue in by_queue:
-                by_queue[queue] = sorted(by_queue[queue] + bursts, key=attrgetter("seq"))
-            else:
-                by_queue[queue] = bursts
-        return by_queue
-
-    def _queue_up(self, kind: int, queue: BurstQueue, bursts: list[Burst]) -> None:
-        """Put bursts in front of a queue, and have it looked at where they may matter."""
-        stuck = queue.is_stuck(kind)
-        queue.add(kind, bursts)
-        if not stuck:
-            at, now = bursts[0].at, self._time.now
-            self._channels[bursts[0].place].wake(at if at > now else now, queue)
-
-    def _data_settled(
-        self, place: PseudoChannel, job: RequestProgress, number: int, start: float, end: float, opening: float
-    ) -> None:
-        """Note when bursts of a read are on the data bus; answer when the last one is settled."""
-        if start < job.head:
-            job.head = start
-        if opening > job.opening:
-            job.opening = opening
-        if end > job.end:
-            job.end, job.last = end, place
-        job.waiting -= number
-        if not job.waiting:
-            self._answer_read(job)
-
-    def _answer_read(self, job: RequestProgress) -> None:
-        """Split the time of a read into its parts, and send the answer with its first byte."""
-        msg, last, shares = job.msg, job.last, job.msg.shares
-        nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self.banked.index(last)]
-        own = nbytes // self._burst_bytes * self.timing.tBL
-        rest = job.end - job.tail - self.timing.tCL - own
-        opening = min(job.opening, rest)
-        msg.propagation += self.timing.tCL
-        msg.serialisation += own
-        msg.service += opening
-        msg.queueing += rest - opening
-        if rest > opening:
-            last.wire.note_wait(rest - opening, job.end - self.timing.tCL - own)
-        msg.head, msg.tail = job.head, job.end
-        now = self._time.now
-        last.wire.deliver(msg, job.head if job.head > now else now)
-
-    def _taken(self, burst: Burst, now: float) -> None:
-        """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""
-        job: RequestProgress = burst.job
-        job.entering -= 1
-        if job.entering:
-            return
-        msg = job.msg
-        if msg.op == "write":
-            if now > job.tail and type(msg) is not BurstTraffic:  # nobody waits for what is written back
-                msg.queueing += now - job.tail
-                self.note_wait(now - job.tail)
-            msg.head = msg.tail = now
-            self.on_internal(msg)
-        if self._waiting:
-            self._dispatch(self._waiting.popleft(), now + self.timing.tCK)
-            if not self._waiting:
-                for channel in self._all_channels:
-                    channel.hurried = False
-        else:
-            self._room += 1
+    def taken_in(self, msg: MsgBase, tail: float, now: float) -> None:
+        """Acknowledge a write that came whole at `tail` ns, when the last of its bursts is in its queue."""
+        if now > tail and type(msg) is not BurstTraffic:  # nobody waits for what is written back
+            msg.queueing += now - tail
+            self.note_wait(now - tail)
+        msg.head = msg.tail = now
+        self.on_internal(msg)
 
     def on_internal(self, msg: Any) -> None:
         """Respond: a read's data as it comes, a write's acknowledgement."""

@@ -11,7 +11,7 @@ cdef class Scheduled:
 
 cdef class EventQueue:
     cdef public double now
-    cdef public long long happened
+    cdef public long long happened, injected
     cdef list _events
     cdef Entry *_heap
     cdef Py_ssize_t *_free

@@ -29,14 +29,17 @@ class Scheduled:
 
 
 class EventQueue(list[_Entry]):
-    """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them."""
+    """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
 
-    __slots__ = ("happened", "now")
+    `injected` is the key of the last delivery that came over no edge.
+    """
+
+    __slots__ = ("happened", "injected", "now")
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.happened = 0
+        self.happened = self.injected = 0
 
     def push(self, time: float, priority: int, key: int, event: Any) -> None:
         """Have an event happen at `time` ns."""

@@ -29,8 +29,8 @@ cdef class Scheduled:
 cdef class EventQueue:
     """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
 
-    Events lie in a list, where the garbage collector sees them; `_free` are its free places, in those of the stack
-    that no entry takes.
+    `injected` is the key of the last delivery that came over no edge. Events lie in a list, where the garbage collector
+    sees them; `_free` are its free places, in those of the stack that no entry takes.
     """
 
     def __cinit__(self):
@@ -41,7 +41,7 @@ cdef class EventQueue:
     def __init__(self):
         self._events = []
         self.now = 0.0
-        self.happened = 0
+        self.happened = self.injected = 0
 
     def __dealloc__(self):
         PyMem_Free(self._heap)

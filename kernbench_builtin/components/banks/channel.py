@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from heapq import heappush
 
-from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
-from kernbench_builtin.components.banks.queues import Burst, BurstQueue
-from kernbench_core.environment import Environment
+from kernbench_builtin.components.banks.pseudo_channel import ALL, PseudoChannel
+from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstQueue, whole_clocks
+from kernbench_core.environment import DELIVERY, Environment
+from kernbench_core.events.queue import COMPILED, Scheduled
 
 
-class _Wake:
+class _Wake(Scheduled):
     """Be the event that wakes a channel; one that was overtaken by an earlier one does nothing."""
 
-    __slots__ = ("callbacks", "time")
+    __slots__ = ("time",)
 
     _ok = True
     _value = None
 
     def __init__(self, time: float) -> None:
-        self.callbacks: Any = None
         self.time = time
 
 
@@ -29,35 +28,27 @@ class BankChannel:
 
     At each clock: what has arrived is let into the queues; one column command goes, of the pseudo-channel whose last
     one was the shortest possible time before, else the oldest; one row command goes, of a refresh that is due, else the
-    oldest. A clock at which nothing can happen costs nothing. `on_taken(burst, now)` is called when the last burst
-    of a request is let in.
+    oldest. A clock at which nothing can happen costs nothing.
     """
 
-    def __init__(
-        self,
-        env: Environment,
-        places: list[PseudoChannel],
-        queues: list[BurstQueue],
-        on_taken: Callable[[Burst, float], None],
-    ) -> None:
-        self.env = env
+    def __init__(self, env: Environment, places: list[PseudoChannel], queues: list[BurstQueue]) -> None:
         #: Whether a request waits for the last burst of a read to be let in.
         self.hurried = False
+        self._time = env.clock
         self._places = places
         self._queues = queues
-        self._served = [(queue, [place for place in places if place.queue is queue]) for queue in queues]
-        self._on_taken = on_taken
-        self._timing = places[0].timing
-        self._clock = self._timing.tCK
+        timing = places[0].timing
+        self._clock, self._beat, self._pre_takes = timing.tCK, timing.tCCD_S, timing.tPRE
         self._row_free = 0.0
         self._wake_at = math.inf
         self._pending: set[float] = set()
+        self._woken = (self._on_wake,)
         self._due = 0.0
         self._note_due()
 
     def wake(self, time: float, queue: BurstQueue) -> None:
         """Look at a queue at the first clock from `time` on (ns; not in the past) that was not looked at."""
-        time = -(-time // self._clock) * self._clock
+        time = whole_clocks(time, self._clock)
         if time <= queue.looked:
             time = queue.looked + self._clock
         if time < queue.next:
@@ -73,21 +64,27 @@ class BankChannel:
 
     def let_in_before(self, time: float) -> None:
         """Let in what had room before the first clock from `time` on (ns): nobody needed to know when it came in."""
-        before = (-(-time // self._clock) - 1) * self._clock
+        before = whole_clocks(time, self._clock) - self._clock
         for queue in self._queues:
             if before > queue.looked:
-                queue.admit(before, self._on_taken)
+                queue.admit(before)
 
     def _schedule(self, time: float) -> None:
         """Wake at a time (ns) before which nothing else does."""
         self._wake_at = time
         if time not in self._pending:
             self._pending.add(time)
-            event: Any = _Wake(time)
-            self.env.call_at(time, event, self._on_wake)
+            event = _Wake(time)
+            event.callbacks = self._woken
+            queue = self._time
+            queue.injected += 1
+            if COMPILED:
+                queue.push(time, DELIVERY, queue.injected, event)
+            else:
+                heappush(queue, (time, DELIVERY, queue.injected, event))
 
-    def _on_wake(self, event: Any) -> None:
-        now: float = event.time
+    def _on_wake(self, event: _Wake) -> None:
+        now = event.time
         self._pending.remove(now)
         if now != self._wake_at:
             return
@@ -96,12 +93,12 @@ class BankChannel:
             self._catch_up(now)
         for queue in self._queues:
             if queue.next <= now:
-                queue.look(now, self._on_taken)
+                queue.look(now)
         if self._due <= now:
             self._refresh(now)
             for queue in self._queues:  # what a refresh changes is looked at with what is there by now
                 if queue.next <= now and queue.looked < now:
-                    queue.look(now, self._on_taken)
+                    queue.look(now)
         self._give(now)
         time = self._next(now)
         if time < self._wake_at:
@@ -109,68 +106,75 @@ class BankChannel:
 
     def _next(self, now: float) -> float:
         """Return when to wake: at the next command, or before it where what arrives may change something."""
-        following, later, row_free = math.inf, now + self._clock, self._row_free
-        for queue, places in self._served:
+        following = math.inf
+        for queue in self._queues:
             time = queue.next
             if time <= now:
-                time = math.inf
-                for place in places:
-                    if place.next_ref <= now and place.blocked() is None:
-                        continue
-                    command = place.activate_at if place.activate_at < place.precharge_at else place.precharge_at
-                    if command < row_free:
-                        command = row_free
-                    if place.column_at < command:
-                        command = place.column_at
-                    if command < time:
-                        time = command
-                if time < later:
-                    time = later
-                queue.next = time = queue.next_change(now, time, self.hurried)
+                queue.next = time = queue.next_change(now, self._next_command(queue, now), self.hurried)
             if time < following:
                 following = time
         if self._due < following:
             for queue in self._queues:
-                if queue.count[0] or queue.count[1]:
+                if queue.count[READ] or queue.count[WRITE]:
                     return min(following, self._next_maintenance(now))
         return following
 
+    def _next_command(self, queue: BurstQueue, now: float) -> float:
+        """Return before when (ns), after `now`, no command of the bursts of a queue can come."""
+        found, row_free = math.inf, self._row_free
+        place: PseudoChannel
+        for place in queue.places:  # type: ignore[assignment]
+            if place.next_ref <= now and place.blocked() == ALL:
+                continue
+            time = place.activate_at if place.activate_at < place.precharge_at else place.precharge_at
+            if time < row_free:
+                time = row_free
+            if place.column_at < time:
+                time = place.column_at
+            if time < found:
+                found = time
+        return found if found > now + self._clock else now + self._clock
+
     def _next_maintenance(self, now: float) -> float:
         """Return when the next command of a refresh may come; before one is due, when it is."""
-        first = max(self._row_free, now + self._clock)
-        due = [place.next_ref for place in self._places if place.next_ref > now]
-        return min([*due, *(max(place.maintenance_at(now), first) for place in self._places if place.next_ref <= now)])
+        first, found = max(self._row_free, now + self._clock), math.inf
+        for place in self._places:
+            time = place.next_ref if place.next_ref > now else max(place.maintenance_at(now), first)
+            found = min(found, time)
+        return found
 
     # Buses ----------------------------------------------------------------------------------------
 
     def _give(self, now: float) -> None:
         """Give the commands of this clock: of the places of those queues that are to be looked at."""
-        column: tuple[PseudoChannel, Burst] | None = None
-        row: tuple[PseudoChannel, Burst] | None = None
+        column: Burst | None = None
+        row: Burst | None = None
         bus = self._row_free <= now
-        for queue, places in self._served:
+        columns = rows = self._places[0]
+        place: PseudoChannel
+        for queue in self._queues:
             if queue.next > now:
                 continue
-            for place in places:
+            for place in queue.places:  # type: ignore[assignment]
                 blocked = -1 if place.next_ref > now else place.blocked()
-                if blocked is None:
+                if blocked == ALL:
                     continue
                 if place.column_at <= now:
                     burst = place.column(now, blocked)
-                    if burst is not None and (column is None or self._goes_before(place, burst, *column, now)):
-                        column = place, burst
+                    if burst is not None and (column is None or self._goes_before(place, burst, columns, column, now)):
+                        columns, column = place, burst
                 if bus and (place.activate_at <= now or place.precharge_at <= now):
                     burst = place.row(now, blocked)
-                    if burst is not None and (row is None or burst.seq < row[1].seq):
-                        row = place, burst
+                    if burst is not None and (row is None or burst.seq < row.seq):
+                        rows, row = place, burst
         if column is not None and not self._is_settled(now):
-            column[0].give_columns(column[1], now)
+            columns.give_columns(column, now)
         if row is not None:
-            self._row_free = row[0].give_row(row[1], now)
+            self._row_free = rows.give_row(row, now)
 
     def _goes_before(self, place: PseudoChannel, burst: Burst, other: PseudoChannel, its: Burst, now: float) -> bool:
         """Say whether one of two column commands of one clock goes before the other."""
-        beat = now - self._timing.tCCD_S
+        beat = now - self._beat
         if (place.last_col == beat) != (other.last_col == beat):
             return place.last_col == beat
         return burst.seq < its.seq
@@ -179,7 +183,7 @@ class BankChannel:
         """Say whether the clock of a column command went to one that was settled before."""
         for place in self._places:
             ahead = place.last_col - now
-            if ahead >= 0.0 and not ahead % self._timing.tCCD_S:
+            if ahead >= 0.0 and not ahead % self._beat:
                 return True
         return False
 
@@ -192,7 +196,7 @@ class BankChannel:
                 if place.next_ref <= now and place.maintenance_at(now) <= now:
                     place.maintain(now)
                     place.queue.next = now
-                    self._row_free = now + self._timing.tPRE
+                    self._row_free = now + self._pre_takes
                     self._note_due()
                     return
 
@@ -202,11 +206,11 @@ class BankChannel:
             for place in self._places:
                 place.skip_refreshes(now)
             self._note_due()
-            following = min(place.maintenance_at(place.next_ref) for place in self._places)
+            following = min([place.maintenance_at(place.next_ref) for place in self._places])
             time = max(following, self._row_free)
             if time >= now:
                 return
             self._refresh(time)
 
     def _note_due(self) -> None:
-        self._due = min(place.next_ref for place in self._places)
+        self._due = min([place.next_ref for place in self._places])

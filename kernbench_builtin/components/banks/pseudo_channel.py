@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
-from kernbench_builtin.components.banks.queues import READ, WRITE, Burst
+from kernbench_builtin.components.banks.queues import (
+    CLOSED,
+    READ,
+    WRITE,
+    Bank,
+    Burst,
+    Gate,
+    Line,
+    RequestProgress,
+    Requests,
+)
 from kernbench_builtin.components.banks.timing import BankTiming
-from kernbench_builtin.components.banks.waiting import CLOSED, WaitingBursts
+from kernbench_builtin.components.banks.waiting import WaitingBursts
 from kernbench_core.wire import Wire
 
 #: Column commands that are settled in one step when nothing can come between them: one 4 KiB chunk's share.
 LOOKAHEAD = 32
+#: In place of the number of a bank: none of them.
+ALL = -2
 
 
 class PseudoChannel(WaitingBursts):
     """Keep the banks of one pseudo-channel: open rows, the earliest time of each command, refreshes, what waits.
 
-    `on_read(place, job, number, start, end, opening)` is called when so many bursts of a read are settled, with data
-    from `start` to `end` (ns; `opening` is the longest that one of their rows took to open).
+    `requests` is told of reads that are settled.
     """
 
     def __init__(
@@ -31,26 +40,20 @@ class PseudoChannel(WaitingBursts):
         groups: int,
         burst_bytes: int,
         per_bank: bool,
-        on_read: Callable[[PseudoChannel, Any, int, float, float, float], None],
+        requests: Requests,
     ) -> None:
         super().__init__(banks, groups)
         self.wire = wire
         self.timing = timing
         self._burst_bytes = burst_bytes
         self._per_bank = per_bank
-        self._on_read = on_read
-        self._opening = [0.0] * banks
-        self._conflict = [False] * banks
+        self._requests = requests
         self._act_to_ref = 0.0
         self._recent: deque[float] = deque([-math.inf] * 4, maxlen=4)
         self._ref_bank = 0
-        t, written = timing, timing.tCWL + timing.tBL
-        # of each kind of column command: to its data, to a column command of the other kind, to the precharge
-        self._after = ((t.tCL, t.tRTW, t.tRTP), (t.tCWL, written + t.tWTR_S, written + t.tWR))
-        self._same_group = written + t.tWTR_L
+        self._note_times(timing)
         #: When the next refresh is due, in ns.
         self.next_ref = timing.tREFI
-        #: When the last column command that is settled comes.
         self.last_col = -math.inf
         #: How many column commands found their row open, their bank closed, or another row open.
         self.hits = self.misses = self.conflicts = 0
@@ -58,9 +61,23 @@ class PseudoChannel(WaitingBursts):
         #: A list to keep (ns, command, bank, row) in, for tests; None keeps nothing.
         self.trace: list[tuple[float, str, int, int]] | None = None
 
-    def blocked(self) -> int | None:
-        """Return the bank that a refresh that is due keeps from commands; None for all."""
-        return self._ref_bank if self._per_bank else None
+    def _note_times(self, t: BankTiming) -> None:
+        """Keep times as attributes, by kind of column command where it makes a difference."""
+        written = t.tCWL + t.tBL
+        # to the data, to a column command of the other kind, to the precharge
+        self._to_data = [t.tCL, t.tCWL]
+        self._to_other = [t.tRTW, written + t.tWTR_S]
+        self._to_precharge = [t.tRTP, written + t.tWR]
+        self._same_group = written + t.tWTR_L
+        self._beat, self._in_group, self._burst_takes = t.tCCD_S, t.tCCD_L, t.tBL
+        self._to_column = [t.tRCDRD, t.tRCDWR]
+        self._ras, self._rc, self._rp, self._faw = t.tRAS, t.tRC, t.tRP, t.tFAW
+        self._rrd, self._rrd_group = t.tRRD_S, t.tRRD_L
+        self._act_takes, self._pre_takes = t.tACT, t.tPRE
+
+    def blocked(self) -> int:
+        """Return the bank that a refresh that is due keeps from commands; `ALL` for all."""
+        return self._ref_bank if self._per_bank else ALL
 
     # Commands -------------------------------------------------------------------------------------
 
@@ -72,7 +89,7 @@ class PseudoChannel(WaitingBursts):
         another pseudo-channel takes its clock cannot be: who gave a column command the shortest time before goes first.
         """
         mode = self.queue.mode
-        leaving, beat = self.queue.leaving[mode], self.timing.tCCD_S
+        leaving, beat = self.queue.leaving[mode], self._beat
         ahead = LOOKAHEAD if self.queue.certain(mode) else 1
         job, number, longest, start = burst.job, 0, 0.0, now
         given, time, following = 0, now, burst
@@ -100,71 +117,88 @@ class PseudoChannel(WaitingBursts):
         """Return the oldest burst, if it can have its column command at `time` ns and nothing can come before it."""
         queue = self.queue
         order = queue.order[mode]
-        while order and order[0].issued:
+        while order:
+            burst: Burst = order[0]
+            if not burst.issued:
+                break
             order.popleft()
-        if not order or time >= self.next_ref or (mode == WRITE and queue.count[WRITE] <= queue.sizes.drain_to):
+        if not order or time >= self.next_ref or (mode == WRITE and queue.count[WRITE] <= queue.drain_to):
             return None
-        burst = order[0]
-        bank = burst.bank
-        if self._open[bank] != burst.row or self._bank_col[mode][bank] > time:
+        line = burst.line
+        if line.bank.open != burst.row or line.column_at > time or line.gate.at > time:
             return None
-        return None if self._group_col[mode][self._group[bank]] > time else burst
+        return burst
 
-    def _settled(self, job: Any, number: int, first: float, last: float, opening: float) -> None:
+    def _settled(self, job: RequestProgress, number: int, first: float, last: float, opening: float) -> None:
         """Tell of so many reads of a request, from the command at `first` to that at `last` ns."""
-        to_data = self.timing.tCL
-        self._on_read(self, job, number, first + to_data, last + to_data + self.timing.tBL, opening)
+        to_data = self._to_data[READ]
+        self._requests.settled(self, job, number, first + to_data, last + to_data + self._burst_takes, opening)
 
     def _take(self, mode: int, burst: Burst, time: float) -> float:
         """Take a burst out, and note what its column command at `time` ns holds up; return how long its row opened."""
-        bank, row = burst.bank, burst.row
-        bank_rows = self._rows[mode][bank]
-        waiting = bank_rows[row]
-        waiting.popleft()
-        burst.issued = True
-        self.queue.count[mode] -= 1
-        free = time + self._after[mode][2]
-        if self._bank_pre[bank] < free:
-            self._bank_pre[bank] = free
-        if not waiting:
-            del bank_rows[row]
-            self._hit[mode].discard(bank)
-            if bank_rows:
-                self._sort(mode, bank)
-            else:
-                del self._rows[mode][bank]
-        group = self._group[bank]
-        self._group_col[mode][group] = time + self.timing.tCCD_L
-        if mode == WRITE and self._group_col[READ][group] < time + self._same_group:
-            self._group_col[READ][group] = time + self._same_group
+        line, row = burst.line, burst.row
+        bank = line.bank
+        free = time + self._to_precharge[mode]
+        if bank.precharge_at < free:
+            bank.precharge_at = free
+        self._take_out(line, burst)
+        line.gate.at = time + self._in_group
+        if mode == WRITE:
+            reads: Gate = self.lines[READ][line.number].gate
+            if reads.at < time + self._same_group:
+                reads.at = time + self._same_group
         if self.trace is not None:
-            self.trace.append((time, "RD" if mode == READ else "WR", bank, row))
-        opening = self._opening[bank]
+            self.trace.append((time, "RD" if mode == READ else "WR", bank.number, row))
+        opening = bank.opening
         if not opening:
             self.hits += 1
             return 0.0
-        self._opening[bank] = 0.0
-        if self._conflict[bank]:
+        bank.opening = 0.0
+        if bank.conflict:
             self.conflicts += 1
         else:
             self.misses += 1
         return opening
 
+    def _take_out(self, line: Line, burst: Burst) -> None:
+        """Take a burst out of its line; it is the oldest of the open row."""
+        row, rows, waiting = burst.row, line.rows, line.waiting
+        burst.issued = True
+        self.queue.count[line.kind] -= 1
+        oldest: Burst = waiting[0]
+        while oldest.issued:
+            waiting.popleft()
+            if not waiting:
+                break
+            oldest = waiting[0]
+        left = rows[row] - 1
+        if left:
+            rows[row] = left
+            if oldest.row == row:
+                line.hit = oldest
+            else:
+                line.find_hit(row)
+            return
+        del rows[row]
+        line.hit = None
+        self._hit[line.kind].discard(line)
+        if rows:
+            self._sort(line)
+
     def _after_columns(self, mode: int, last: float, number: int) -> None:
         """Note what so many column commands, the last one at `last` ns, hold up beside their banks."""
-        t, wire = self.timing, self.wire
-        to_data, to_other, _ = self._after[mode]
         self.last_col = last
-        self._col[mode] = gate = last + t.tCCD_S
-        if self._col[1 - mode] < last + to_other:
-            self._col[1 - mode] = last + to_other
-        took = number * t.tBL
-        wire.hold(number * self._burst_bytes, last + to_data + t.tBL - took, took)
-        following, bank_col, group_col, groups = math.inf, self._bank_col[mode], self._group_col[mode], self._group
-        for bank in self._hit[mode]:
-            time, of_group = bank_col[bank], group_col[groups[bank]]
-            if time < of_group:
-                time = of_group
+        self._col[mode] = gate = last + self._beat
+        of_other = last + self._to_other[mode]
+        if self._col[1 - mode] < of_other:
+            self._col[1 - mode] = of_other
+        took = number * self._burst_takes
+        self.wire.hold(number * self._burst_bytes, last + self._to_data[mode] + self._burst_takes - took, took)
+        following = math.inf
+        for line in self._hit[mode]:
+            time = line.column_at
+            if time < line.gate.at:
+                time = line.gate.at
             if time < following:
                 following = time
                 if time <= gate:
@@ -174,41 +208,43 @@ class PseudoChannel(WaitingBursts):
 
     def give_row(self, burst: Burst, now: float) -> float:
         """Give the row command for the bank of a burst; return from when on the row-command bus is free then (ns)."""
-        bank = burst.bank
+        bank = burst.line.bank
         self._row = None
-        if self._open[bank] == CLOSED:
-            self._activate(burst, now)
-            return now + self.timing.tACT
-        self._conflict[bank] = True
+        if bank.open == CLOSED:
+            self._activate(burst, bank, now)
+            return now + self._act_takes
+        bank.conflict = True
         if self.trace is not None:
-            self.trace.append((now, "PRE", bank, self._open[bank]))
+            self.trace.append((now, "PRE", bank.number, bank.open))
         self.precharge_at = self._after_precharge
-        if self._bank_act[bank] < now + self.timing.tRP:
-            self._bank_act[bank] = now + self.timing.tRP
-        self._set_closed(bank)
-        return now + self.timing.tPRE
+        self._close(bank, now)
+        return now + self._pre_takes
 
-    def _activate(self, burst: Burst, now: float) -> None:
-        t, bank = self.timing, burst.bank
-        opening = t.tRCDRD if self.queue.mode == READ else t.tRCDWR
-        self._opening[bank] = opening + (t.tRP if self._conflict[bank] else 0.0)
-        self._bank_col[READ][bank] = now + t.tRCDRD
-        self._bank_col[WRITE][bank] = now + t.tRCDWR
-        self._bank_pre[bank] = now + t.tRAS
-        self._bank_act[bank] = now + t.tRC
-        self._group_act[self._group[bank]] = now + t.tRRD_L
-        self._act_to_ref = now + t.tRRD_S
-        self._recent.append(now)
-        act = self._recent[0] + t.tFAW
-        self._act = act = act if act > self._act_to_ref else self._act_to_ref
+    def _activate(self, burst: Burst, bank: Bank, now: float) -> None:
+        reads: Line = self.lines[READ][bank.number]
+        writes: Line = self.lines[WRITE][bank.number]
+        bank.opening = self._to_column[burst.line.kind] + (self._rp if bank.conflict else 0.0)
+        reads.column_at = now + self._to_column[READ]
+        writes.column_at = now + self._to_column[WRITE]
+        bank.precharge_at = now + self._ras
+        bank.activate_at = now + self._rc
+        bank.gate.at = now + self._rrd_group
+        self._act_to_ref = act = now + self._rrd
+        recent = self._recent
+        recent.append(now)
+        of_four = recent[0] + self._faw
+        if of_four > act:
+            act = of_four
+        self._act = act
         self.activate_at = self._after_activation if self._after_activation > act else act
+        burst.line.hit = burst
         self._set_open(bank, burst.row)
         if self.trace is not None:
-            self.trace.append((now, "ACT", bank, burst.row))
+            self.trace.append((now, "ACT", bank.number, burst.row))
 
-    def _close(self, bank: int, now: float) -> None:
-        if self._bank_act[bank] < now + self.timing.tRP:
-            self._bank_act[bank] = now + self.timing.tRP
+    def _close(self, bank: Bank, now: float) -> None:
+        if bank.activate_at < now + self._rp:
+            bank.activate_at = now + self._rp
         self._set_closed(bank)
 
     # Refresh --------------------------------------------------------------------------------------
@@ -218,29 +254,33 @@ class PseudoChannel(WaitingBursts):
         due = self.next_ref
         if due > now:
             return due
-        banks = (self._ref_bank,) if self._per_bank else range(len(self._open))
-        opened = [self._bank_pre[bank] for bank in banks if self._open[bank] != CLOSED]
+        banks = self._of_refresh()
+        opened = [bank.precharge_at for bank in banks if bank.open != CLOSED]
         if opened:
-            return max(due, *opened)
+            return max(due, max(opened))
         if self._per_bank:
-            return max(due, self._bank_act[self._ref_bank], self._act_to_ref)
-        return max(due, *self._bank_act)
+            return max(due, self._act_to_ref, self.banks[self._ref_bank].activate_at)
+        return max(due, max([bank.activate_at for bank in banks]))
+
+    def _of_refresh(self) -> list[Bank]:
+        """Return the banks that the next refresh is of."""
+        return [self.banks[self._ref_bank]] if self._per_bank else self.banks
 
     def maintain(self, now: float) -> None:
         """Close what a refresh that is due needs closed, or else refresh."""
-        t, banks = self.timing, (self._ref_bank,) if self._per_bank else range(len(self._open))
-        opened = [bank for bank in banks if self._open[bank] != CLOSED]
+        t, banks = self.timing, self._of_refresh()
+        opened = [bank for bank in banks if bank.open != CLOSED]
         if opened:
             self._note(now, "PREpb" if self._per_bank else "PREA", opened[0])
             for bank in opened:
                 self._close(bank, now)
             self.look_again()
             return
-        self._note(now, "REFpb" if self._per_bank else "REF", self._ref_bank)
+        self._note(now, "REFpb" if self._per_bank else "REF", self.banks[self._ref_bank])
         for bank in banks:
-            self._bank_act[bank] = now + (t.tRFCpb if self._per_bank else t.tRFC)
-            self._conflict[bank] = False
-            self._opening[bank] = 0.0
+            bank.activate_at = now + (t.tRFCpb if self._per_bank else t.tRFC)
+            bank.conflict = False
+            bank.opening = 0.0
         if self._per_bank:
             self._act = max(self._act, now + t.tRREFD)
             self._act_to_ref = now + t.tRREFD
@@ -255,20 +295,20 @@ class PseudoChannel(WaitingBursts):
         t = self.timing
         lasts = 2 * (t.tRC + t.tRP + t.tWR + max(t.tRFC, t.tRFCpb))
         number = math.floor((now - lasts - self.next_ref) / t.tREFI)
-        if number > 0 and max(self._open) == CLOSED:
-            banks = len(self._open)
-            many = number if self._per_bank else banks
-            for bank in range(self._ref_bank, self._ref_bank + min(banks, many)):
-                self._conflict[bank % banks] = False
-                self._opening[bank % banks] = 0.0
+        if number > 0 and max([bank.open for bank in self.banks]) == CLOSED:
+            banks = len(self.banks)
+            for place in range(self._ref_bank, self._ref_bank + min(banks, number if self._per_bank else banks)):
+                bank = self.banks[place % banks]
+                bank.conflict = False
+                bank.opening = 0.0
             self._count_refresh(number)
 
     def _count_refresh(self, number: int) -> None:
         self.refreshes += number
         self.next_ref += number * self.timing.tREFI
         if self._per_bank:
-            self._ref_bank = (self._ref_bank + number) % len(self._open)
+            self._ref_bank = (self._ref_bank + number) % len(self.banks)
 
-    def _note(self, now: float, what: str, bank: int) -> None:
+    def _note(self, now: float, what: str, bank: Bank) -> None:
         if self.trace is not None:
-            self.trace.append((now, what, bank, self._open[bank]))
+            self.trace.append((now, what, bank.number, bank.open))

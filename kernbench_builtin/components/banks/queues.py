@@ -1,42 +1,103 @@
-"""The read and the write queue of a scheduler: in order of arrival in front, and whose turn it is."""
+"""The bursts that a scheduler chooses from: in order of arrival in front, and which kind's turn it is."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
+from kernbench_builtin.components.banks.mapping import BlockRun
 from kernbench_builtin.components.banks.timing import QueueSizes
 
 READ, WRITE = 0, 1
+#: The row of a bank that has none open.
+CLOSED = -1
 
 
-class BurstPlace(Protocol):
-    """Where bursts go: a pseudo-channel."""
+class Gate:
+    """Say from when on (ns) something that banks share allows a command."""
 
-    queue: BurstQueue
-    last_col: float
+    __slots__ = ("at",)
 
-    def take_in(self, kind: int, burst: Burst) -> None:
-        """Let a burst be chosen from now on."""
+    def __init__(self) -> None:
+        self.at = 0.0
 
-    def may_come(self, kind: int, bank: int, row: int) -> float:
-        """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
 
-    def look_again(self) -> None:
-        """Find when each kind of command may come, when it is the other kind's turn."""
+class Bank:
+    """Keep the open row of a bank, when (ns) it allows a row command, and what its row took to open."""
+
+    __slots__ = ("activate_at", "conflict", "gate", "number", "open", "opening", "precharge_at")
+
+    def __init__(self, number: int, gate: Gate) -> None:
+        self.number = number
+        self.open = CLOSED
+        self.activate_at = self.precharge_at = 0.0
+        #: That of the activations of its group.
+        self.gate = gate
+        self.opening = 0.0
+        self.conflict = False
+
+
+class Line:
+    """Hold the bursts of a kind that wait for a bank, oldest first, and when (ns) it allows a command for them.
+
+    `rows` counts those that wait by row. `hit` is the oldest of the open row, None where there is none. Those in
+    `waiting` that have their command are still there where an older one has not.
+    """
+
+    __slots__ = ("bank", "column_at", "gate", "hit", "kind", "number", "place", "rows", "waiting")
+
+    def __init__(self, place: BurstPlace, kind: int, bank: Bank, gate: Gate) -> None:
+        self.place = place
+        self.kind = kind
+        self.bank = bank
+        self.number = bank.number
+        self.column_at = 0.0
+        #: That of the column commands of its kind to its bank group.
+        self.gate = gate
+        self.rows: dict[int, int] = {}
+        self.waiting: deque[Burst] = deque()
+        self.hit: Burst | None = None
+
+    def find_hit(self, row: int) -> Burst | None:
+        """Return the oldest burst of a row, and keep it."""
+        for burst in self.waiting:
+            if burst.row == row and not burst.issued:
+                self.hit = burst
+                return burst
+        self.hit = None
+        return None
+
+
+class RequestProgress:
+    """Keep how far a request is: its bursts, when it came, its data's first and last time, what its rows took to open.
+
+    `entering` is how many queues have not all of its bursts yet, `waiting` how many bursts have no command.
+    """
+
+    __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
+
+    def __init__(self, msg: Any, runs: list[BlockRun], first: float, tail: float) -> None:
+        self.msg = msg
+        self.runs = runs
+        self.first = first
+        self.tail = tail
+        self.entering = 0
+        self.waiting = len(runs[0][1]) if len(runs) == 1 else sum([len(places) for _, places in runs])
+        self.head = math.inf
+        self.end = self.opening = 0.0
+        self.last: Any = None
 
 
 class Burst:
     """Be one burst of a request, from its arrival (ns) to its column command; `seq` orders all of a controller."""
 
-    __slots__ = ("at", "bank", "issued", "job", "last", "place", "row", "seq")
+    __slots__ = ("at", "issued", "job", "last", "line", "row", "seq")
 
-    def __init__(self, at: float, place: BurstPlace, bank: int, row: int, job: Any, seq: int) -> None:
+    def __init__(self, at: float, line: Line, row: int, job: RequestProgress, seq: int) -> None:
         self.at = at
-        self.place = place
-        self.bank = bank
+        self.line = line
         self.row = row
         self.job = job
         self.seq = seq
@@ -45,16 +106,59 @@ class Burst:
         self.last = False
 
 
+class Requests:
+    """Be told how far requests are."""
+
+    def taken(self, burst: Burst, now: float) -> None:
+        """Take note that the last burst of a request is let in."""
+        raise NotImplementedError
+
+    def settled(
+        self, place: BurstPlace, job: RequestProgress, number: int, start: float, end: float, opening: float
+    ) -> None:
+        """Take note that so many bursts of a read are settled, with data from `start` to `end`; `opening` is the
+        longest that one of their rows took to open; all in ns.
+        """
+        raise NotImplementedError
+
+
+class BurstPlace:
+    """Be where bursts go: a pseudo-channel."""
+
+    #: Where its bursts come from; set by the queue.
+    queue: BurstQueue
+    #: When the last column command that is settled comes.
+    last_col: float
+
+    def take_in(self, burst: Burst) -> None:
+        """Let a burst be chosen from now on."""
+        raise NotImplementedError
+
+    def may_come(self, line: Line, row: int) -> float:
+        """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
+        raise NotImplementedError
+
+    def look_again(self) -> None:
+        """Find when each kind of command may come, when it is the other kind's turn."""
+        raise NotImplementedError
+
+
+def whole_clocks(time: float, clock: float) -> float:
+    """Return the first clock edge from `time` on, in ns; exact, as both are on the time grid."""
+    rest = time % clock
+    return time - rest + clock if rest else time
+
+
 class BurstQueue:
     """Hold the bursts that a scheduler chooses from, reads and writes apart; those beyond its sizes wait in order.
 
     A burst has its place until the clock after its column command. Commands may be settled before their time: `leaving`
-    has the times (ns) of those whose bursts still have a place.
+    has the times (ns) of those whose bursts still have a place. `requests` is told of the last burst of each request.
     """
 
-    def __init__(self, sizes: QueueSizes, clock: float, places: Sequence[BurstPlace]) -> None:
-        self.sizes = sizes
-        self.places = places
+    def __init__(self, sizes: QueueSizes, clock: float, places: Sequence[BurstPlace], requests: Requests) -> None:
+        self.drain_from, self.drain_to = sizes.drain_from, sizes.drain_to
+        self.places = list(places)
         self.mode = READ
         self.ingress: tuple[deque[Burst], deque[Burst]] = (deque(), deque())
         self.order: tuple[deque[Burst], deque[Burst]] = (deque(), deque())
@@ -64,8 +168,9 @@ class BurstQueue:
         self.next = math.inf
         #: When (ns) it was looked at last.
         self.looked = -math.inf
-        self._depth = (sizes.reads, sizes.writes)
+        self._depth = [sizes.reads, sizes.writes]
         self._clock = clock
+        self._requests = requests
         for place in places:
             place.queue = self
 
@@ -74,20 +179,26 @@ class BurstQueue:
         bursts[-1].last = True
         self.ingress[kind].extend(bursts)
 
+    def add_one(self, kind: int, burst: Burst) -> None:
+        """Take the only burst of a request."""
+        burst.last = True
+        self.ingress[kind].append(burst)
+
     def is_stuck(self, kind: int) -> bool:
         """Say whether nothing of a kind can come in before a command of it is given, and something waits for that."""
         return bool(self.ingress[kind]) and not self.leaving[kind] and self.count[kind] >= self._depth[kind]
 
-    def look(self, now: float, taken: Callable[[Burst, float], None]) -> None:
+    def look(self, now: float) -> None:
         """Let in what has arrived, and change the turn if it is time to."""
         self.looked = now
-        if not (self.mode == WRITE or self.ingress[WRITE] or self.count[WRITE] or self.leaving[WRITE]):
-            if self.leaving[READ] or self.count[READ] < self._depth[READ]:
-                self._admit(READ, now, taken)
+        count, leaving = self.count, self.leaving
+        if not (self.mode == WRITE or self.ingress[WRITE] or count[WRITE] or leaving[WRITE]):
+            if leaving[READ] or count[READ] < self._depth[READ]:
+                self._admit(READ, now)
             return
-        if self.mode == WRITE and not self.count[WRITE] and self._rests(now):
+        if self.mode == WRITE and not count[WRITE] and self._rests(now):
             self._turn()
-        self.admit(now, taken)
+        self.admit(now)
         if self.turns():
             self._turn()
 
@@ -96,28 +207,27 @@ class BurstQueue:
         for place in self.places:
             place.look_again()
 
-    def admit(self, now: float, taken: Callable[[Burst, float], None]) -> None:
-        """Let in what has arrived, where there is room; `taken` is called with the last burst of a request."""
-        self._admit(READ, now, taken)
-        self._admit(WRITE, now, taken)
+    def admit(self, now: float) -> None:
+        """Let in what has arrived, where there is room."""
+        self._admit(READ, now)
+        self._admit(WRITE, now)
 
-    def _admit(self, kind: int, now: float, taken: Callable[[Burst, float], None]) -> None:
+    def _admit(self, kind: int, now: float) -> None:
         leaving, ingress = self.leaving[kind], self.ingress[kind]
         while leaving and leaving[0] < now:
             leaving.popleft()
-        if not ingress or ingress[0].at > now:
-            return
         room = before = self._depth[kind] - self.count[kind] - len(leaving)
-        if room <= 0:
-            return
         order = self.order[kind]
-        while room > 0 and ingress and ingress[0].at <= now:
-            burst = ingress.popleft()
+        while room > 0 and ingress:
+            burst: Burst = ingress[0]
+            if burst.at > now:
+                break
+            ingress.popleft()
             room -= 1
             order.append(burst)
-            burst.place.take_in(kind, burst)
+            burst.line.place.take_in(burst)
             if burst.last:
-                taken(burst, now)
+                self._requests.taken(burst, now)
         self.count[kind] += before - room
 
     def turns(self) -> bool:
@@ -127,15 +237,15 @@ class BurstQueue:
         count, leaving = self.count, self.leaving
         writes = count[WRITE] + len(leaving[WRITE])
         if self.mode == READ:
-            return writes > 0 and (writes >= self.sizes.drain_from or not (count[READ] or leaving[READ]))
-        return not writes or (writes <= self.sizes.drain_to and bool(count[READ] or leaving[READ]))
+            return writes > 0 and (writes >= self.drain_from or not (count[READ] or leaving[READ]))
+        return not writes or (writes <= self.drain_to and bool(count[READ] or leaving[READ]))
 
     def _rests(self, now: float) -> bool:
         """Say whether there was no write at the clock before `now`, so that it was the turn of reads then."""
         before, ingress = now - self._clock, self.ingress[WRITE]
         if ingress and ingress[0].at <= before:
             return False
-        return all(place.last_col < before for place in self.places)
+        return max([place.last_col for place in self.places]) < before
 
     def certain(self, kind: int) -> bool:
         """Say whether those whose turn it is keep it as far as what is known tells, and have one pseudo-channel."""
@@ -143,7 +253,7 @@ class BurstQueue:
             return False
         if kind == WRITE:
             return True
-        return self.count[WRITE] + len(self.leaving[WRITE]) + len(self.ingress[WRITE]) < self.sizes.drain_from
+        return self.count[WRITE] + len(self.leaving[WRITE]) + len(self.ingress[WRITE]) < self.drain_from
 
     def next_change(self, now: float, command: float, hurried: bool) -> float:
         """Return when what comes or goes here may change anything: at the latest with the next `command` (ns).
@@ -152,15 +262,15 @@ class BurstQueue:
         """
         mode = self.mode
         other = 1 - mode
-        ingress, leaving, count = self.ingress, self.leaving[mode], self.count[mode]
-        if self.count[other] or self.leaving[other] or ingress[other]:
+        ingress, leaving, count = self.ingress, self.leaving[mode], self.count
+        if count[other] or self.leaving[other] or ingress[other]:
             if self.turns():
                 return now + self._clock
             if leaving and leaving[-1] + self._clock < command:
                 command = leaving[-1] + self._clock  # the other kind may have its turn then
             if ingress[other]:
                 command = self._next_turn(other, now, command, hurried)
-        if ingress[mode] and (leaving or count < self._depth[mode]):
+        if ingress[mode] and (leaving or count[mode] < self._depth[mode]):
             return self._next_arrival(mode, now, command, hurried)
         return command
 
@@ -174,17 +284,19 @@ class BurstQueue:
         writes = count[WRITE] + len(leaving[WRITE])
         needed: float = 1
         if kind == READ:
-            if writes > self.sizes.drain_to:
+            if writes > self.drain_to:
                 needed = math.inf
         elif count[READ] or leaving[READ]:
-            needed = self.sizes.drain_from - writes
+            needed = self.drain_from - writes
         if self.is_stuck(kind):
             return before
         answers = hurried or kind == WRITE
-        for number, (burst, arrival) in enumerate(self._arrivals(kind, now), 1):
+        arrival, room = now + self._clock, self._room(kind)
+        for number, burst in enumerate(self.ingress[kind]):
+            arrival = self._comes(burst, arrival, number - room, leaving[kind])
             if arrival >= before:
                 break
-            if number >= needed or (burst.last and answers):
+            if number + 1 >= needed or (burst.last and answers):
                 return arrival
         return before
 
@@ -194,33 +306,35 @@ class BurstQueue:
         One that neither ends a write nor can have a command when it is let in may as well be let in later.
         """
         answers = hurried or kind == WRITE
-        seen: set[tuple[BurstPlace, int, int]] = set()
-        for burst, arrival in self._arrivals(kind, now):
+        seen: set[tuple[Line, int]] = set()
+        arrival, room, leaving = now + self._clock, self._room(kind), self.leaving[kind]
+        for number, burst in enumerate(self.ingress[kind]):
+            arrival = self._comes(burst, arrival, number - room, leaving)
             if arrival >= before:
                 break
             if burst.last and answers:
                 return arrival
-            where = (burst.place, burst.bank, burst.row)
-            if where not in seen:  # a later one of the same row can have nothing earlier
-                seen.add(where)
-                time = burst.place.may_come(kind, burst.bank, burst.row)
+            line, row = burst.line, burst.row
+            if (line, row) not in seen:  # a later one of the same row can have nothing earlier
+                seen.add((line, row))
+                time = line.place.may_come(line, row)
                 if time < before:
-                    before = max(arrival, time)
+                    before = time if time > arrival else arrival
         return before
 
-    def _arrivals(self, kind: int, now: float) -> Iterator[tuple[Burst, float]]:
-        """Yield the bursts in front that come in before another command is given, and when (ns)."""
-        clock = self._clock
-        arrival, leaving = now + clock, self.leaving[kind]
-        room = self._depth[kind] - self.count[kind] - len(leaving)
-        slots = iter(leaving)
-        for burst in self.ingress[kind]:
-            if burst.at > arrival:
-                arrival = -(-burst.at // clock) * clock
-            if room > 0:
-                room -= 1
-            else:
-                slot = next(slots, math.inf) + clock
-                if slot > arrival:
-                    arrival = slot
-            yield burst, arrival
+    def _room(self, kind: int) -> int:
+        """Return how many more bursts there are places for."""
+        return self._depth[kind] - self.count[kind] - len(self.leaving[kind])
+
+    def _comes(self, burst: Burst, arrival: float, slot: int, leaving: deque[float]) -> float:
+        """Return when (ns) a burst in front comes in before another command is given.
+
+        `arrival` is when the one before it does; it takes the place `slot` of those that leave, from 0 on.
+        """
+        if burst.at > arrival:
+            arrival = whole_clocks(burst.at, self._clock)
+        if slot >= 0:
+            free = leaving[slot] + self._clock if slot < len(leaving) else math.inf
+            if free > arrival:
+                arrival = free
+        return arrival

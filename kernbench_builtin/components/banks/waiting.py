@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 
-from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstQueue
-
-CLOSED = -1
+from kernbench_builtin.components.banks.queues import CLOSED, READ, WRITE, Bank, Burst, BurstPlace, Gate, Line
 
 
-class WaitingBursts:
+class WaitingBursts(BurstPlace):
     """Keep which row of each bank is open, which bursts wait for it, and the earliest time of each of its commands.
 
     `column_at`, `activate_at` and `precharge_at` are before when (ns) no command can come for those whose turn it is.
     They follow bursts as they come and commands as they are given: before, nothing is looked through.
     """
 
-    #: Where the bursts come from; set by the queue.
-    queue: BurstQueue
-
     def __init__(self, banks: int, groups: int) -> None:
-        self._group = [bank // (banks // groups) for bank in range(banks)]
-        self._open = [CLOSED] * banks
-        self._rows: tuple[dict[int, dict[int, deque[Burst]]], ...] = ({}, {})
-        self._first: tuple[dict[int, Burst], dict[int, Burst]] = ({}, {})
-        #: Banks that bursts of a kind wait for: their row is open, none is, another one is.
-        self._hit: tuple[set[int], set[int]] = (set(), set())
-        self._closed: tuple[set[int], set[int]] = (set(), set())
-        self._barred: tuple[set[int], set[int]] = (set(), set())
-        # earliest time of each command, by bank, by bank group, and for the whole pseudo-channel
-        self._bank_col = ([0.0] * banks, [0.0] * banks)
-        self._bank_act = [0.0] * banks
-        self._bank_pre = [0.0] * banks
-        self._group_col = ([0.0] * groups, [0.0] * groups)
-        self._group_act = [0.0] * groups
+        super().__init__()
+        per_group = banks // groups
+        gates = [Gate() for _ in range(groups)]
+        self.banks = [Bank(number, gates[number // per_group]) for number in range(banks)]
+        #: What waits, by kind and bank.
+        self.lines = (self._lines(READ, groups), self._lines(WRITE, groups))
+        #: Lines of a kind with something in them: their row is open, none is, another one is.
+        self._hit: tuple[set[Line], set[Line]] = (set(), set())
+        self._closed: tuple[set[Line], set[Line]] = (set(), set())
+        self._barred: tuple[set[Line], set[Line]] = (set(), set())
+        # earliest time of each command for the whole pseudo-channel
         self._col = [0.0, 0.0]
         self._act = 0.0
         self.column_at = self.activate_at = self.precharge_at = math.inf
@@ -42,33 +33,38 @@ class WaitingBursts:
         self._row: Burst | None = None
         self._row_until = self._after_activation = self._after_precharge = math.inf
 
-    def take_in(self, kind: int, burst: Burst) -> None:
-        """Let a burst be chosen from now on; it is younger than all others."""
-        bank, row = burst.bank, burst.row
-        bank_rows = self._rows[kind].get(bank)
-        if bank_rows is None:
-            self._rows[kind][bank] = {row: deque((burst,))}
-            self._first[kind][bank] = burst
-            self._sort(kind, bank)
-        elif row in bank_rows:
-            bank_rows[row].append(burst)
-        else:
-            bank_rows[row] = deque((burst,))
-            if row == self._open[bank]:
-                self._barred[kind].discard(bank)
-                self._row = None
-                self._sort(kind, bank)
+    def _lines(self, kind: int, groups: int) -> list[Line]:
+        per_group = len(self.banks) // groups
+        gates = [Gate() for _ in range(groups)]
+        return [Line(self, kind, bank, gates[bank.number // per_group]) for bank in self.banks]
 
-    def _sort(self, kind: int, bank: int) -> None:
-        """Note what the bursts of a kind that wait for a bank need, and when they may have it."""
-        row = self._open[bank]
+    def take_in(self, burst: Burst) -> None:
+        """Let a burst be chosen from now on; it is younger than all others."""
+        line, row = burst.line, burst.row
+        rows = line.rows
+        line.waiting.append(burst)
+        if not rows:
+            rows[row] = 1
+            self._sort(line)
+            return
+        before = rows.get(row, 0)
+        rows[row] = before + 1
+        if not before and row == line.bank.open:
+            self._barred[line.kind].discard(line)
+            self._row = None
+            self._sort(line)
+
+    def _sort(self, line: Line) -> None:
+        """Note what the bursts of a line need, and when they may have it."""
+        bank, kind = line.bank, line.kind
+        row = bank.open
         mine = kind == self.queue.mode
         if row == CLOSED:
-            self._closed[kind].add(bank)
+            self._closed[kind].add(line)
             if mine:
-                time, of_group = self._bank_act[bank], self._group_act[self._group[bank]]
-                if time < of_group:
-                    time = of_group
+                time = bank.activate_at
+                if time < bank.gate.at:
+                    time = bank.gate.at
                 if time < self._act:
                     time = self._act
                 if time < self.activate_at:
@@ -77,16 +73,18 @@ class WaitingBursts:
                     self._after_activation = time
                 if time < self._row_until:
                     self._row_until = time
-        elif row in self._rows[kind][bank]:
-            self._hit[kind].add(bank)
+        elif row in line.rows:
+            if line.hit is None:
+                line.find_hit(row)
+            self._hit[kind].add(line)
             if mine:
-                time = self.may_come(kind, bank, row)
+                time = self.may_come(line, row)
                 if time < self.column_at:
                     self.column_at = time
         else:
-            self._barred[kind].add(bank)
+            self._barred[kind].add(line)
             if mine:
-                time = self._bank_pre[bank]
+                time = bank.precharge_at
                 if time < self.precharge_at:
                     self.precharge_at = time
                 if time < self._after_precharge:
@@ -94,63 +92,63 @@ class WaitingBursts:
                 if time < self._row_until:
                     self._row_until = time
 
-    def may_come(self, kind: int, bank: int, row: int) -> float:
+    def may_come(self, line: Line, row: int) -> float:
         """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
-        opened = self._open[bank]
-        if opened == CLOSED:
-            time, rest, of_group = self._bank_act[bank], self._act, self._group_act[self._group[bank]]
-        elif opened == row:
-            time, rest, of_group = self._bank_col[kind][bank], self._col[kind], self._group_col[kind][self._group[bank]]
+        bank = line.bank
+        if bank.open == CLOSED:
+            time, rest, of_group = bank.activate_at, self._act, bank.gate.at
+        elif bank.open == row:
+            time, rest, of_group = line.column_at, self._col[line.kind], line.gate.at
         else:
-            return self._bank_pre[bank]
+            return bank.precharge_at
         if rest > time:
             time = rest
         return of_group if of_group > time else time
 
-    def _set_open(self, bank: int, row: int) -> None:
+    def _set_open(self, bank: Bank, row: int) -> None:
         """Note which row of a bank that was closed is open, and what the bursts that wait for the bank need now."""
-        self._open[bank] = row
-        for kind in (READ, WRITE):
-            if bank in self._rows[kind]:
-                self._closed[kind].discard(bank)
-                self._sort(kind, bank)
+        bank.open = row
+        for lines in self.lines:
+            line: Line = lines[bank.number]
+            if line.rows:
+                self._closed[line.kind].discard(line)
+                self._sort(line)
 
-    def _set_closed(self, bank: int) -> None:
+    def _set_closed(self, bank: Bank) -> None:
         """Note that no row of a bank is open, and that bursts that wait for it need an activation now."""
-        self._open[bank] = CLOSED
-        for kind in (READ, WRITE):
-            if bank in self._rows[kind]:
-                self._hit[kind].discard(bank)
-                self._barred[kind].discard(bank)
-                self._sort(kind, bank)
+        bank.open = CLOSED
+        for lines in self.lines:
+            line: Line = lines[bank.number]
+            if line.rows:
+                line.hit = None
+                self._hit[line.kind].discard(line)
+                self._barred[line.kind].discard(line)
+                self._sort(line)
 
     def look_again(self) -> None:
         """Find when each kind of command may come, when it is the other kind's turn or the times have changed."""
         mode = self.queue.mode
         self.column_at = self.activate_at = self.precharge_at = math.inf
         self._row = None
-        for bank in self._rows[mode]:
-            self._hit[mode].discard(bank)
-            self._closed[mode].discard(bank)
-            self._barred[mode].discard(bank)
-            self._sort(mode, bank)
+        for line in self.lines[mode]:
+            if line.rows:
+                self._sort(line)
 
     # Choosing -------------------------------------------------------------------------------------
 
     def column(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
-        mode, found, following = self.queue.mode, None, math.inf
-        rows, opened, groups = self._rows[mode], self._open, self._group
-        bank_col, group_col = self._bank_col[mode], self._group_col[mode]
-        for bank in self._hit[mode]:
-            if bank == blocked:
+        found: Burst | None = None
+        following = math.inf
+        for line in self._hit[self.queue.mode]:
+            if line.number == blocked:
                 continue
-            time = bank_col[bank]
-            if time < group_col[groups[bank]]:
-                time = group_col[groups[bank]]
+            time = line.column_at
+            if time < line.gate.at:
+                time = line.gate.at
             if time <= now:
-                burst = rows[bank][opened[bank]][0]
-                if found is None or burst.seq < found.seq:
+                burst = line.hit
+                if found is None or burst.seq < found.seq:  # type: ignore[union-attr]
                     found = burst
             elif time < following:
                 following = time
@@ -163,13 +161,13 @@ class WaitingBursts:
         found = self._row
         if found is not None and now < self._row_until and blocked < 0:
             return found
-        mode, found, self._row_until = self.queue.mode, None, math.inf
+        found, self._row_until = None, math.inf
         if self.activate_at <= now:
-            found = self._activation(mode, now, blocked)
+            found = self._activation(now, blocked)
         elif self.activate_at < self._row_until:
             self._row_until = self.activate_at
         if self.precharge_at <= now:
-            other = self._precharge(mode, now, blocked)
+            other = self._precharge(now, blocked)
             if found is None or (other is not None and other.seq < found.seq):
                 found = other
         elif self.precharge_at < self._row_until:
@@ -177,19 +175,18 @@ class WaitingBursts:
         self._row = found
         return found
 
-    def _activation(self, mode: int, now: float, blocked: int) -> Burst | None:
-        found, more, following = None, False, math.inf
-        bank_act, group_act, groups, first = self._bank_act, self._group_act, self._group, self._first[mode]
-        for bank in self._closed[mode]:
-            if bank == blocked:
+    def _activation(self, now: float, blocked: int) -> Burst | None:
+        found: Burst | None = None
+        more, following = False, math.inf
+        for line in self._closed[self.queue.mode]:
+            if line.number == blocked:
                 continue
-            time = bank_act[bank]
-            if time < group_act[groups[bank]]:
-                time = group_act[groups[bank]]
+            bank = line.bank
+            time = bank.activate_at
+            if time < bank.gate.at:
+                time = bank.gate.at
             if time <= now:
-                burst = first[bank]
-                if burst.issued:
-                    burst = self._oldest(mode, bank)
+                burst: Burst = line.waiting[0]
                 if found is None:
                     found = burst
                     continue
@@ -205,17 +202,15 @@ class WaitingBursts:
             self.activate_at = following
         return found
 
-    def _precharge(self, mode: int, now: float, blocked: int) -> Burst | None:
-        found, more, following = None, False, math.inf
-        bank_pre, first = self._bank_pre, self._first[mode]
-        for bank in self._barred[mode]:
-            if bank == blocked:
+    def _precharge(self, now: float, blocked: int) -> Burst | None:
+        found: Burst | None = None
+        more, following = False, math.inf
+        for line in self._barred[self.queue.mode]:
+            if line.number == blocked:
                 continue
-            time = bank_pre[bank]
+            time = line.bank.precharge_at
             if time <= now:
-                burst = first[bank]
-                if burst.issued:
-                    burst = self._oldest(mode, bank)
+                burst: Burst = line.waiting[0]
                 if found is None:
                     found = burst
                     continue
@@ -230,12 +225,3 @@ class WaitingBursts:
         if found is None:
             self.precharge_at = following
         return found
-
-    def _oldest(self, kind: int, bank: int) -> Burst:
-        rows = iter(self._rows[kind][bank].values())
-        first = next(rows)[0]
-        for waiting in rows:
-            if waiting[0].seq < first.seq:
-                first = waiting[0]
-        self._first[kind][bank] = first  # what comes later is younger
-        return first

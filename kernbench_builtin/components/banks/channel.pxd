@@ -1,0 +1,45 @@
+cimport cython
+from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
+from kernbench_builtin.components.banks.queues cimport Burst, BurstQueue, whole_clocks
+from kernbench_core.events.queue cimport EventQueue, Scheduled
+
+cdef int ALL, READ, WRITE, DELIVERY
+cdef bint COMPILED
+
+cdef class _Wake(Scheduled):
+    cdef public double time
+
+cdef class BankChannel:
+    cdef public bint hurried
+    cdef EventQueue _time
+    cdef list _places, _queues
+    cdef double _clock, _beat, _row_free, _wake_at, _due, _pre_takes
+    cdef set _pending
+    cdef tuple _woken
+    cpdef wake(self, double time, BurstQueue queue)
+    @cython.locals(queue=BurstQueue)
+    cpdef hurry(self, double time)
+    @cython.locals(before=double, queue=BurstQueue)
+    cpdef let_in_before(self, double time)
+    @cython.locals(event=_Wake, queue=EventQueue)
+    cdef _schedule(self, double time)
+    @cython.locals(now=double, queue=BurstQueue, time=double)
+    cpdef _on_wake(self, _Wake event)
+    @cython.locals(following=double, queue=BurstQueue, time=double)
+    cdef double _next(self, double now) except? -1
+    @cython.locals(found=double, row_free=double, place=PseudoChannel, time=double)
+    cdef double _next_command(self, BurstQueue queue, double now) except? -1
+    @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
+    cdef double _next_maintenance(self, double now) except? -1
+    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, place=PseudoChannel, queue=BurstQueue, blocked=cython.longlong, burst=Burst)
+    cdef _give(self, double now)
+    @cython.locals(beat=double)
+    cdef bint _goes_before(self, PseudoChannel place, Burst burst, PseudoChannel other, Burst its, double now) except -1
+    @cython.locals(place=PseudoChannel, ahead=double)
+    cdef bint _is_settled(self, double now) except -1
+    @cython.locals(place=PseudoChannel)
+    cdef _refresh(self, double now)
+    @cython.locals(place=PseudoChannel, following=double, time=double)
+    cdef _catch_up(self, double now)
+    @cython.locals(place=PseudoChannel)
+    cdef _note_due(self)

@@ -1,0 +1,182 @@
+"""The front end of a controller with banks: requests to bursts for its queues, and settled bursts to answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from operator import attrgetter
+from typing import Any
+
+from kernbench_builtin.components.banks.channel import BankChannel
+from kernbench_builtin.components.banks.mapping import BankMapping
+from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
+from kernbench_builtin.components.banks.queues import (
+    READ,
+    WRITE,
+    Burst,
+    BurstPlace,
+    BurstQueue,
+    Line,
+    RequestProgress,
+    Requests,
+)
+from kernbench_core.component import ComponentBase
+from kernbench_core.messages import MsgBase
+from kernbench_core.units import grid_ceil
+
+
+class FrontEnd(Requests):
+    """Let requests in in order, at most so many until all of their bursts are in the queues, and see to their answers.
+
+    `join` gives it the channels. A write is answered by the memory's `on_internal`, inside an event; the data of a read
+    comes by the wire of its last pseudo-channel.
+    """
+
+    def __init__(self, memory: ComponentBase, room: int, mapping: BankMapping, burst_bytes: int) -> None:
+        self._memory = memory
+        self._time = memory.env.clock
+        self._mapping = mapping
+        self._burst_bytes = burst_bytes
+        self._seq = 0
+        self._room = room
+        self._waiting: deque[RequestProgress] = deque()
+        self._places: list[PseudoChannel] = []
+        self._channels: list[BankChannel] = []
+        self._channel_of: list[BankChannel] = []
+
+    def join(self, channel: BankChannel, places: list[PseudoChannel]) -> None:
+        """Take a channel and its pseudo-channels, the next ones in order."""
+        timing = places[0].timing
+        self._clock, self._to_data, self._burst_takes = timing.tCK, timing.tCL, timing.tBL
+        self._channels.append(channel)
+        self._places.extend(places)
+        self._channel_of.extend([channel] * len(places))
+
+    # Requests to bursts ---------------------------------------------------------------------------
+
+    def admit(self, msg: Any, head: float, tail: float) -> None:
+        """Hand the bursts of a request, there from (`head`, `tail`) ns, to their channels."""
+        runs = self._mapping.runs(msg.regions)
+        if not runs:
+            msg.head = msg.tail = tail
+            self._memory.env.call_at(tail, msg, self._memory.on_internal)
+            return
+        job = RequestProgress(msg, runs, head, tail)
+        if not (self._room or self._waiting):
+            for channel in self._channels:
+                channel.let_in_before(self._time.now)
+        if self._room:
+            self._room -= 1
+            self._dispatch(job, 0.0)
+        else:
+            self._waiting.append(job)
+            if len(self._waiting) == 1:
+                for channel in self._channels:
+                    channel.hurry(self._time.now)
+
+    def _dispatch(self, job: RequestProgress, now: float) -> None:
+        """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
+        msg = job.msg
+        kind = READ if msg.op == "read" else WRITE
+        if job.waiting == 1:  # it needs no sorting, and random traffic is made of these
+            index, ((bank, row),) = job.runs[0]
+            self._seq += 1
+            job.entering, msg.shares = 1, ((index, self._burst_bytes),)
+            place = self._places[index]
+            line: Line = place.lines[kind][bank]
+            burst = Burst(job.tail if job.tail > now else now, line, row, job, self._seq)
+            queue = place.queue
+            stuck = queue.is_stuck(kind)
+            queue.add_one(kind, burst)
+            if not stuck:
+                self._wake(self._channel_of[index], queue, burst.at)
+            return
+        by_place = self._by_place(job, kind, now)
+        msg.shares = tuple([(index, len(bursts) * self._burst_bytes) for index, bursts in by_place.items()])
+        by_queue: dict[BurstQueue, tuple[int, list[Burst]]] = {}
+        for index, bursts in by_place.items():
+            queue = self._places[index].queue
+            if queue in by_queue:  # of a queue that several share in order of address
+                bursts = sorted(by_queue[queue][1] + bursts, key=attrgetter("seq"))
+            by_queue[queue] = index, bursts
+        job.entering = len(by_queue)
+        for queue, (index, bursts) in by_queue.items():
+            stuck = queue.is_stuck(kind)
+            queue.add(kind, bursts)
+            if not stuck:
+                self._wake(self._channel_of[index], queue, bursts[0].at)
+
+    def _by_place(self, job: RequestProgress, kind: int, now: float) -> dict[int, list[Burst]]:
+        """Return the bursts for each pseudo-channel, in order of these: of a write, each comes at its own time."""
+        head, tail, seq = job.first, job.tail if job.tail > now else now, self._seq
+        pace = 0.0 if kind == READ else (job.tail - head) / job.waiting
+        at, number = tail, 0
+        found: dict[int, list[Burst]] = {}
+        for index, places in job.runs:
+            lines = self._places[index].lines[kind]
+            bursts = found.get(index)
+            if bursts is None:
+                bursts = found[index] = []
+            for bank, row in places:
+                number += 1
+                if pace:
+                    at = max(now, min(tail, grid_ceil(head + number * pace)))
+                bursts.append(Burst(at, lines[bank], row, job, seq + number))
+        self._seq = seq + number
+        return {index: found[index] for index in sorted(found)}
+
+    def _wake(self, channel: BankChannel, queue: BurstQueue, at: float) -> None:
+        """Have a queue looked at when what was put in front of it is there."""
+        now = self._time.now
+        channel.wake(at if at > now else now, queue)
+
+    # Bursts to answers ----------------------------------------------------------------------------
+
+    def settled(
+        self, place: BurstPlace, job: RequestProgress, number: int, start: float, end: float, opening: float
+    ) -> None:
+        """Note when bursts of a read are on the data bus; answer when the last one is settled."""
+        if start < job.head:
+            job.head = start
+        if opening > job.opening:
+            job.opening = opening
+        if end > job.end:
+            job.end, job.last = end, place
+        job.waiting -= number
+        if not job.waiting:
+            self._answer_read(job)
+
+    def _answer_read(self, job: RequestProgress) -> None:
+        """Split the time of a read into its parts, and send the answer with its first byte."""
+        msg: MsgBase = job.msg
+        last: PseudoChannel = job.last
+        shares = job.msg.shares
+        nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self._places.index(last)]
+        own = nbytes // self._burst_bytes * self._burst_takes
+        rest = job.end - job.tail - self._to_data - own
+        opening = min(job.opening, rest)
+        msg.propagation += self._to_data
+        msg.serialisation += own
+        msg.service += opening
+        msg.queueing += rest - opening
+        wire = last.wire
+        if rest > opening:
+            wire.note_wait(rest - opening, job.end - self._to_data - own)
+        msg.head, msg.tail = job.head, job.end
+        now = self._time.now
+        wire.deliver(msg, job.head if job.head > now else now)
+
+    def taken(self, burst: Burst, now: float) -> None:
+        """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""
+        job = burst.job
+        job.entering -= 1
+        if job.entering:
+            return
+        if burst.line.kind == WRITE:
+            self._memory.taken_in(job.msg, job.tail, now)  # type: ignore[attr-defined]
+        if self._waiting:
+            self._dispatch(self._waiting.popleft(), now + self._clock)
+            if not self._waiting:
+                for channel in self._channels:
+                    channel.hurried = False
+        else:
+            self._room += 1

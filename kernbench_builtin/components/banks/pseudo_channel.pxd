@@ -1,0 +1,49 @@
+cimport cython
+from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, BurstQueue, Gate, Line, Requests, RequestProgress
+from kernbench_builtin.components.banks.waiting cimport WaitingBursts
+from kernbench_core.wire cimport Wire
+
+cdef int CLOSED, READ, WRITE
+
+cdef class PseudoChannel(WaitingBursts):
+    cdef public Wire wire
+    cdef public object timing
+    cdef long long _burst_bytes
+    cdef bint _per_bank
+    cdef Requests _requests
+    cdef double _act_to_ref
+    cdef object _recent
+    cdef long long _ref_bank
+    cdef double[2] _to_data, _to_other, _to_precharge, _to_column
+    cdef double _same_group, _beat, _in_group, _burst_takes, _ras, _rc, _rp, _faw, _rrd, _rrd_group, _act_takes, _pre_takes
+    cdef public double next_ref
+    cdef public long long hits, misses, conflicts, refreshes
+    cdef public list trace
+    cpdef _note_times(self, t)
+    cpdef long long blocked(self) except? -9
+    @cython.locals(mode=int, beat=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
+    cpdef give_columns(self, Burst burst, double now)
+    @cython.locals(queue=BurstQueue, burst=Burst, line=Line)
+    cdef Burst _following(self, int mode, double time)
+    @cython.locals(to_data=double)
+    cdef _settled(self, RequestProgress job, long long number, double first, double last, double opening)
+    @cython.locals(line=Line, row=cython.longlong, bank=Bank, free=double, reads=Gate, opening=double, other=Line)
+    cdef double _take(self, int mode, Burst burst, double time) except? -1
+    @cython.locals(row=cython.longlong, rows=dict, oldest=Burst, left=cython.longlong)
+    cdef _take_out(self, Line line, Burst burst)
+    @cython.locals(gate=double, of_other=double, took=double, following=double, line=Line, time=double, lines=set)
+    cdef _after_columns(self, int mode, double last, long long number)
+    @cython.locals(bank=Bank)
+    cpdef double give_row(self, Burst burst, double now) except? -1
+    @cython.locals(reads=Line, writes=Line, act=double, of_four=double)
+    cdef _activate(self, Burst burst, Bank bank, double now)
+    cdef _close(self, Bank bank, double now)
+    @cython.locals(due=double, bank=Bank, banks=list)
+    cpdef double maintenance_at(self, double now) except? -1
+    cdef list _of_refresh(self)
+    @cython.locals(bank=Bank)
+    cpdef maintain(self, double now)
+    @cython.locals(bank=Bank)
+    cpdef skip_refreshes(self, double now)
+    cdef _count_refresh(self, long long number)
+    cdef _note(self, double now, str what, Bank bank)
