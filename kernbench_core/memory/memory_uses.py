@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.callsite import CallSite
 from kernbench_core.memory.clocks import Clock
 from kernbench_core.values.region import Region, ascending_pieces, normal, overlaps
-from kernbench_core.values.region_pages import RegionPages
+from kernbench_core.values.region_pages import Filed, RegionPages
 from kernbench_core.values.value import OpId
 
 if TYPE_CHECKING:
@@ -43,10 +43,11 @@ class LastUse:
 class UseGroup:
     """The uses of the same bytes by one line: the last of each thread.
 
-    `meets` are the groups that share a byte with it and conflict with it.
+    `meets` are the groups that share a byte with it and conflict with it. Those that are `atomic`, read-modify-writes,
+    may come before or after others of their kind.
     """
 
-    __slots__ = ("call", "last", "meets", "physical", "site", "tensor", "writes")
+    __slots__ = ("_pieces", "atomic", "call", "last", "meets", "physical", "site", "tensor", "writes")
 
     def __init__(
         self, tensor: TensorAllocation, physical: tuple[Region, ...], writes: bool, call: str, site: CallSite
@@ -58,20 +59,32 @@ class UseGroup:
         self.site = site
         self.last: dict[int, LastUse] = {}
         self.meets: list[UseGroup] = []
-
-    @property
-    def atomic(self) -> bool:
-        """Whether the uses are read-modify-writes, which others of their kind may come before or after."""
-        return self.call.startswith("tl.atomic_")
+        self.atomic = call.startswith("tl.atomic_")
+        self._pieces: list[_Piece] = []
 
     @property
     def key(self) -> _Key:
         """What finds it."""
         return self.physical, id(self.site[0]), self.site[1]
 
-    def pieces(self) -> tuple[Region, ...]:
-        """Return the bytes as ascending regions."""
-        return tuple(piece for region in self.physical for piece in ascending_pieces(region))
+    def pieces(self) -> list[_Piece]:
+        """Return the bytes as ascending regions, to be filed."""
+        if not self._pieces:
+            for region in self.physical:
+                for piece in ascending_pieces(region):
+                    self._pieces.append(_Piece(piece, self))
+        return self._pieces
+
+
+class _Piece(Filed):
+    """An ascending region of what a group uses: a tile over many shards meets what lies in one of them by that alone.
+    """
+
+    __slots__ = ("group",)
+
+    def __init__(self, region: Region, group: UseGroup) -> None:
+        self.region = region
+        self.group = group
 
 
 class TensorUses:
@@ -82,8 +95,8 @@ class TensorUses:
     def __init__(self) -> None:
         self.reads: dict[_Key, UseGroup] = {}
         self.writes: dict[_Key, UseGroup] = {}
-        self._read_pages: RegionPages[UseGroup] | None = None
-        self._write_pages: RegionPages[UseGroup] = RegionPages()
+        self._read_pages: RegionPages | None = None
+        self._write_pages: RegionPages = RegionPages()
 
     def add(self, group: UseGroup) -> None:
         """Take in a group that is not there yet, and have it meet what it conflicts with."""
@@ -135,27 +148,23 @@ class TensorUses:
                 _file(group, pages)
 
 
-def _file(group: UseGroup, pages: RegionPages[UseGroup]) -> None:
+def _file(group: UseGroup, pages: RegionPages) -> None:
     for piece in group.pieces():
-        pages.file(piece, group)
+        pages.file(piece)
 
 
-def _meet(group: UseGroup, pages: RegionPages[UseGroup]) -> None:
+def _meet(group: UseGroup, pages: RegionPages) -> None:
     """Have a group and those on pages near it that share a byte with it know each other."""
-    pieces = group.pieces()
-    near: dict[UseGroup, None] = {}
-    for piece in pieces:
-        near.update(pages.near(piece))
-    for other in near:
-        if not (group.atomic and other.atomic) and _share(pieces, other.pieces()):
-            group.meets.append(other)
-            if other is not group:
-                other.meets.append(group)
-
-
-def _share(some: Iterable[Region], others: tuple[Region, ...]) -> bool:
-    """Tell whether ascending regions share a byte with others."""
-    return any(overlaps(one, other) for one in some for other in others)
+    near: dict[UseGroup, bool] = {}
+    for piece in group.pieces():
+        for other in pages.near(piece.region):
+            if not near.get(other.group):
+                near[other.group] = overlaps(piece.region, other.region)
+    for met, shares in near.items():
+        if shares and not (group.atomic and met.atomic):
+            group.meets.append(met)
+            if met is not group:
+                met.meets.append(group)
 
 
 def _drop_over(group: UseGroup, floor: Clock) -> None:

@@ -9,65 +9,78 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from attrs import define, field, frozen
-
 from kernbench_core.values.arrays import Shape
-from kernbench_core.values.region import Region, ascending_pieces, compose, covers, intersect, overlaps, runs, subtract
-from kernbench_core.values.region_pages import RegionPages
+from kernbench_core.values.region import Region, ascending_pieces, compose, covers, intersect, runs, subtract
+from kernbench_core.values.region_pages import Filed, RegionPages
 from kernbench_core.values.value import OpId, Part, Value
 
 _CACHE_LIMIT: Final = 1 << 16
 _COMPACT_AT: Final = 64
 
 
-@define(eq=False)
 class WriteTicket:
     """Who wrote, and when the write lands (ns; None while its transfer is on the way)."""
 
-    writer: OpId | None = None
-    lands_at: float | None = None
+    # these are no attrs classes, for speed: every op makes some
+    __slots__ = ("lands_at", "writer")
+
+    def __init__(self, writer: OpId | None = None, lands_at: float | None = None) -> None:
+        self.writer = writer
+        self.lands_at = lands_at
 
 
-@frozen(eq=False)
 class Write:
-    """One write: the value, the regions that hold it in row-major order, and its ticket."""
+    """One write: the value, the regions that hold it in row-major order, and its ticket. It never changes."""
 
-    regions: tuple[Region, ...]
-    value: Value
-    ticket: WriteTicket
+    __slots__ = ("regions", "ticket", "value")
 
-
-@frozen(eq=False)
-class WrittenRegion:
-    """One region of a write; its linear bytes are the bytes from `offset` on of the value."""
-
-    region: Region
-    write: Write
-    offset: int
-    sequence: int
+    def __init__(self, regions: tuple[Region, ...], value: Value, ticket: WriteTicket) -> None:
+        self.regions = regions
+        self.value = value
+        self.ticket = ticket
 
 
-@frozen(eq=False)
+class WrittenRegion(Filed):
+    """One region of a write; its linear bytes are the bytes from `offset` on of the value. It never changes."""
+
+    __slots__ = ("offset", "sequence", "write")
+
+    def __init__(self, region: Region, write: Write, offset: int, sequence: int) -> None:
+        self.region = region
+        self.write = write
+        self.offset = offset
+        self.sequence = sequence
+
+
 class _Remembered:
-    value: Value
-    writers: tuple[OpId, ...]
-    shape: Shape
-    dtype: str
-    used: tuple[WrittenRegion, ...]
+    """What a read gave, and the entries that it is made of."""
+
+    __slots__ = ("dtype", "shape", "used", "value", "writers")
+
+    def __init__(
+        self, value: Value, writers: tuple[OpId, ...], shape: Shape, dtype: str, used: tuple[WrittenRegion, ...]
+    ) -> None:
+        self.value = value
+        self.writers = writers
+        self.shape = shape
+        self.dtype = dtype
+        self.used = used
 
 
-@define(eq=False)
 class SpaceIndex:
     """Everything that one space holds. `exact` and `starts` find a write by its regions and by its address."""
 
-    exact: dict[tuple[Region, ...], Write] = field(factory=dict)
-    starts: dict[int, Write] = field(factory=dict)
-    _pages: RegionPages[WrittenRegion] = field(factory=RegionPages)
-    _clean: set[WrittenRegion] = field(factory=set)
-    _hidden: set[WrittenRegion] = field(factory=set)
-    _cache: dict[tuple[Region, ...], _Remembered] = field(factory=dict)
-    _sequence: int = 0
-    _compact_at: int = _COMPACT_AT
+    __slots__ = ("_cache", "_clean", "_compact_at", "_hidden", "_pages", "_sequence", "exact", "starts")
+
+    def __init__(self) -> None:
+        self.exact: dict[tuple[Region, ...], Write] = {}
+        self.starts: dict[int, Write] = {}
+        self._pages = RegionPages()
+        self._clean: set[WrittenRegion] = set()
+        self._hidden: set[WrittenRegion] = set()
+        self._cache: dict[tuple[Region, ...], _Remembered] = {}
+        self._sequence = 0
+        self._compact_at = _COMPACT_AT
 
     def insert(self, write: Write) -> None:
         """File a write: what it hides whole is dropped, what it hides in part is no longer clean."""
@@ -76,10 +89,11 @@ class SpaceIndex:
         met: set[Write] = set()
         for region in write.regions:
             for piece in ascending_pieces(region):
-                filed.append(WrittenRegion(piece, write, offset, self._sequence))
-                self._file(filed[-1], met)
+                entry = WrittenRegion(piece, write, offset, self._sequence)
+                filed.append(entry)
+                self._file(entry, met)
                 self._sequence += 1
-                offset += piece.nbytes
+                offset += piece.rows * piece.row_bytes
         if self._clean.issuperset(filed):  # not so when the regions of one write overlap each other
             self.exact[write.regions] = write
         self.starts[write.regions[0].base] = write
@@ -107,7 +121,7 @@ class SpaceIndex:
 
     def touching(self, piece: Region) -> list[WrittenRegion]:
         """Return the entries that share a byte with an ascending region, newest first."""
-        out = [entry for entry in self._pages.near(piece) if overlaps(entry.region, piece)]
+        out: list[WrittenRegion] = self._pages.touching(piece)
         if len(out) > 1:
             out.sort(key=_newest_first)
         return out
@@ -175,20 +189,16 @@ class SpaceIndex:
 
     def fork(self) -> SpaceIndex:
         """Return a copy that shares entries and values but no container."""
-        return SpaceIndex(
-            dict(self.exact),
-            dict(self.starts),
-            self._pages.fork(),
-            set(self._clean),
-            set(self._hidden),
-            dict(self._cache),
-            self._sequence,
-            self._compact_at,
-        )
+        fork = SpaceIndex()
+        fork.exact, fork.starts, fork._pages = dict(self.exact), dict(self.starts), self._pages.fork()
+        fork._clean, fork._hidden, fork._cache = set(self._clean), set(self._hidden), dict(self._cache)
+        fork._sequence, fork._compact_at = self._sequence, self._compact_at
+        return fork
 
     def part(self, pieces: Iterable[Region]) -> SpaceIndex:
         """Return a copy of what ascending regions touch; entries and values are shared, no container is."""
-        part = SpaceIndex(sequence=self._sequence)
+        part = SpaceIndex()
+        part._sequence = self._sequence
         for entry in dict.fromkeys(entry for piece in pieces for entry in self.touching(piece)):
             part._keep(entry, entry in self._clean)
         return part
@@ -211,22 +221,23 @@ class SpaceIndex:
     def _keep(self, entry: WrittenRegion, clean: bool) -> None:
         """Put an entry on the pages that it touches."""
         (self._clean if clean else self._hidden).add(entry)
-        self._pages.file(entry.region, entry)
+        self._pages.file(entry)
 
     def _drop(self, entry: WrittenRegion) -> None:
         self._clean.discard(entry)
         self._hidden.discard(entry)
-        start = entry.write.regions[0].base
-        if self.starts.get(start) is entry.write and entry.offset == 0:
-            del self.starts[start]
-        self._pages.drop(entry.region, entry)
+        if entry.offset == 0:
+            first = entry.write.regions[0]
+            if self.starts.get(first.base) is entry.write:
+                del self.starts[first.base]
+        self._pages.drop(entry)
 
     def _take(self, entries: list[WrittenRegion], piece: Region, offset: int, parts: list[Part]) -> int:
         covered = 0
         for entry in entries:
             for at_piece, at_entry in intersect(piece, entry.region):
                 parts.append(Part(at_piece.shifted(offset), entry.write.value, at_entry.shifted(entry.offset)))
-                covered += at_piece.nbytes
+                covered += at_piece.rows * at_piece.row_bytes
         return covered
 
 

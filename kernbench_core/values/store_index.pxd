@@ -1,0 +1,42 @@
+cimport cython
+from kernbench_core.values.region cimport Region, ascending_pieces, covers, intersect, subtract
+from kernbench_core.values.region_pages cimport Filed, RegionPages
+
+cdef class WriteTicket:
+    cdef public object writer, lands_at
+
+cdef class Write:
+    cdef readonly tuple regions
+    cdef readonly object value
+    cdef readonly WriteTicket ticket
+
+@cython.freelist(256)
+cdef class WrittenRegion(Filed):
+    cdef readonly Write write
+    cdef readonly long long offset, sequence
+
+cdef class _Remembered:
+    cdef readonly object value, writers, shape, dtype
+    cdef readonly tuple used
+
+cdef class SpaceIndex:
+    cdef public dict exact, starts
+    cdef RegionPages _pages
+    cdef set _clean, _hidden
+    cdef dict _cache
+    cdef long long _sequence, _compact_at
+    @cython.locals(offset=cython.longlong, filed=list, met=set, region=Region, piece=Region, entry=WrittenRegion)
+    cpdef insert(self, Write write)
+    cpdef list touching(self, Region piece)
+    @cython.locals(entries=list, clean=list, shaded=list, first=cython.longlong, covered=cython.longlong, e=WrittenRegion, entry=WrittenRegion, rest=Region)
+    cpdef long long collect(self, Region piece, long long offset, list parts, list used) except? -1
+    @cython.locals(known=_Remembered)
+    cpdef cached(self, regions, shape, dtype)
+    cpdef remember(self, regions, shape, dtype, value, writers, list used)
+    @cython.locals(region=Region, old=WrittenRegion)
+    cdef _file(self, WrittenRegion entry, set met)
+    cdef _keep(self, WrittenRegion entry, bint clean)
+    @cython.locals(first=Region)
+    cdef _drop(self, WrittenRegion entry)
+    @cython.locals(covered=cython.longlong, entry=WrittenRegion, at_piece=Region, at_entry=Region)
+    cdef long long _take(self, list entries, Region piece, long long offset, list parts) except? -1
