@@ -14,7 +14,7 @@ from kernbench_core.host.figures.columns import ColumnTable
 #: Keys of a manifest that are told otherwise, or that change no figure.
 _NO_OPTIONS: Final = {
     "schema", "bench", "params", "topology", "configuration", "limits", "versions", "plugins", "verify_data",
-    "verify_ops", "changes", "configuration_sha256", "op_log_sha256", "files",
+    "verify_ops", "backend", "changes", "configuration_sha256", "op_log_sha256", "files",
 }  # fmt: skip
 _EARLIER: Final = "an earlier kernbench wrote it; run it again"
 _NO_LINKS: Final = "run it with --out, or with --links all"

@@ -34,6 +34,7 @@ class ProductBatch:
 
     ops: Sequence[PlannedOp]
     finish: Callable[[PlannedOp, Callable[[], Array]], None]
+    multiply: functions.Multiply
     _uses: Counter[tuple[int, bool]] = field(factory=Counter, init=False)
     _held: dict[tuple[int, bool], Array] = field(factory=dict, init=False)
 
@@ -84,7 +85,7 @@ class ProductBatch:
         self._drop(first.inputs[1], _kind(first).floats)
 
     def _run_chunk(self, ops: list[PlannedOp], rows: int, b: Array) -> None:
-        acc = functions.product(self._left(ops, rows, b.shape[0]), b)
+        acc = functions.product(self._left(ops, rows, b.shape[0]), b, self.multiply)
         start = 0
         for op in ops:
             stop = start + _rows(op)
@@ -116,9 +117,11 @@ class ProductBatch:
             pairs = [[self._operand(op, which, _kind(op).floats) for op in chunk] for which in (0, 1)]
             stacks = [p[0] if len(p) == 1 else np.stack(p) for p in pairs]
             if len(chunk) == 1:
-                acc = functions.accumulate(params, stacks[0], stacks[1])[None]
+                acc = functions.accumulate(params, stacks[0], stacks[1], self.multiply)[None]
             else:
-                acc = functions.product(*(_stacked(params, w, s) for w, s in zip("ab", stacks, strict=True)))
+                acc = functions.product(
+                    _stacked(params, "a", stacks[0]), _stacked(params, "b", stacks[1]), self.multiply
+                )
             for op, tile in zip(chunk, acc, strict=True):
                 self.finish(op, partial(self._finished, op, tile))
 

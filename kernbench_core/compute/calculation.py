@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from kernbench_core.compute import functions
+from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.batches import ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
@@ -29,17 +30,23 @@ _HELD_BYTES: Final = 8 << 20
 class Calculation:
     """Fill in results of ops whose operands are there.
 
-    `record` gives the record of an op, `function` by what it is computed; `computed` is called with 1 after each op.
+    `record` gives the record of an op, `function` by what it is computed, other than floats that the `backend` has;
+    `computed` is called with 1 after each op.
     """
 
     def __init__(
-        self, record: Callable[[PlannedOp], OpRecord], function: Getting, computed: Callable[[int], object]
+        self,
+        backend: Backend,
+        record: Callable[[PlannedOp], OpRecord],
+        function: Getting,
+        computed: Callable[[int], object],
     ) -> None:
+        self._backend = backend
         self._record = record
         self._function = function
         self._computed = computed
-        #: How many ops were computed.
-        self.count = 0
+        #: How many ops were computed, and how many of them by the backend.
+        self.count = self.own = 0
         self._kinds: dict[int, Kind] = {}
         self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
         self._held_bytes = 0
@@ -53,7 +60,7 @@ class Calculation:
             kind = self._kinds.get(op.number)
             if kind is None:
                 record = self._record(op)
-                kind = Kind(record, *self._function(record), op.inputs, op.number >= 0)
+                kind = Kind(record, *self._function(record), op.inputs, op.number >= 0, self._backend)
                 if op.number >= 0:
                     self._kinds[op.number] = kind
             op.kind = kind
@@ -65,7 +72,9 @@ class Calculation:
         try:
             arrays = [self._data(value) for value in op.inputs]
             if kind.alike:
-                out = kind.compute(arrays)
+                computing = kind.computing(arrays)
+                out = computing(arrays)
+                self.own += computing.own
             else:
                 with np.errstate(**self._errors):
                     out = np.asarray(kind.function(kind.params, arrays))
@@ -77,7 +86,8 @@ class Calculation:
         """Compute GEMMs that do not depend on each other."""
         for op in ops:
             self._check_inputs(op)
-        ProductBatch(ops, self._finished).run()
+        ProductBatch(ops, self._finished, self._backend.product).run()
+        self.own += sum(op.kind is not None and op.kind.floats for op in ops)
 
     def _finished(self, op: PlannedOp, finish: Callable[[], Array]) -> None:
         """Fill in the result of a product from its accumulator."""

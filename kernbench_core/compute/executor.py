@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from kernbench_core.compute.backends import Backend, ComputedBy, backend_of
 from kernbench_core.compute.calculation import Calculation
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
-from kernbench_core.compute.functions import CORE_NAMES, PluginFunction, function_of
 from kernbench_core.compute.kinds import KindNumbers
 from kernbench_core.compute.lifetimes import Lifetimes
+from kernbench_core.compute.named_functions import NamedFunctions
 from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
-from kernbench_core.moved import current, hint
-from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.values.arrays import Array
@@ -49,8 +47,9 @@ class DataExecutor:
     is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
     `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
     on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
-    computed stays. `on_computed(number)` is called when so many ops more are computed. ExecutionError where an op
-    cannot be computed, NoDataError after a run that kept shapes only.
+    computed stays. `backend` names what computes floats: "numpy", "torch", "torch:cuda". `on_computed(number)` is
+    called when so many ops more are computed. ExecutionError where an op cannot be computed, NoDataError after a run
+    that kept shapes only.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64, "block": 16})
     >>> executor = kb.DataExecutor(result.op_log, result.store)
@@ -64,6 +63,7 @@ class DataExecutor:
     functions: Mapping[str, str] | None = None
     keep_all: bool = False
     inputs: Mapping[ArrayValue, Array] | None = None
+    backend: Backend = field(factory=Backend, converter=backend_of)
     on_computed: Callable[[int], object] = field(default=lambda number: None, init=False)
     _other: Substitution | None = field(default=None, init=False)
     _ops: dict[OpId, PlannedOp] = field(factory=dict, init=False)
@@ -72,17 +72,25 @@ class DataExecutor:
     _kinds: KindNumbers = field(init=False)
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
-    _imported: dict[str | tuple[str, str], Any] = field(factory=dict, init=False)
+    _functions: NamedFunctions = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._functions = NamedFunctions(self.functions)
         self._lifetimes = Lifetimes(self._held, self.keep_all)
-        self._calculation = Calculation(self._record, self.function, lambda number: self.on_computed(number))
-        self._kinds = KindNumbers(self._is_core)
+        self._calculation = Calculation(
+            self.backend, self._record, self.function, lambda number: self.on_computed(number)
+        )
+        self._kinds = KindNumbers(self._functions.is_core)
 
     @property
     def computed(self) -> int:
         """How many ops were computed."""
         return self._calculation.count
+
+    @property
+    def computed_by(self) -> ComputedBy | None:
+        """What computed them; None where nothing was computed."""
+        return self.backend.computed_by(self.computed, self._calculation.own) if self.computed else None
 
     @property
     def store(self) -> MemoryStore:
@@ -196,23 +204,7 @@ class DataExecutor:
 
     def function(self, record: OpRecord) -> tuple[str, Any]:
         """Return the name and the function that computes a record."""
-        name = record.function or function_of(record.op_name, self.functions)
-        if name is None:
-            raise ExecutionError(
-                f"{record} must be computed by some function, and none is registered for {record.op_name!r}; "
-                "let the plug-in register one."
-            )
-        name = current(name)
-        known = name if name in CORE_NAMES else (record.op_name, name)
-        if known not in self._imported:
-            module, _, attribute = name.partition(":")
-            try:
-                made = getattr(import_module(module), attribute)
-                self._imported[known] = made if known is name else PluginFunction.of(record.op_name, name, made)
-            except (ImportError, AttributeError) as error:
-                why = f"{error}{hint(error)}"
-                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {why}.") from error
-        return name, self._imported[known]
+        return self._functions.of(record)
 
     def _need_data(self) -> None:
         if not self.memory.data:
@@ -388,10 +380,6 @@ class DataExecutor:
     def _is_product(self, op: PlannedOp) -> bool:
         """Whether an op is one of core's GEMMs and to be computed."""
         return op.result.pending and (op.kind or self._calculation.kind_of(op)).is_product
-
-    def _is_core(self, form: RecordForm) -> bool:
-        name = form.function or function_of(form.op_name, self.functions)
-        return name is not None and current(name) in CORE_NAMES
 
     def _held(self) -> Iterable[ResultValue]:
         self.memory.compact()

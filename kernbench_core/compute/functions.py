@@ -43,6 +43,10 @@ _EXACT_K_F32: Final = 1 << 10
 _EXACT_K_F64: Final = 1 << 37
 
 
+Multiply = Callable[[Array, Array], Array]
+"""Multiplies two matrices (or stacks) of one float dtype."""
+
+
 class Scope(StrEnum):
     """When an epilogue step of a composite GEMM runs."""
 
@@ -174,17 +178,17 @@ def epilogue_of(params: Params) -> tuple[EpilogueStep, ...]:
     )
 
 
-def accumulate(params: Params, a: Array, b: Array) -> Array:
-    """Multiply into the accumulator's dtype: f32 for floats, int32 for integers."""
-    return product(oriented(params, "a", a), oriented(params, "b", b))
+def accumulate(params: Params, a: Array, b: Array, multiply: Multiply = np.matmul) -> Array:
+    """Multiply into the accumulator's dtype: f32 for floats, int32 for integers; `multiply` does so on floats."""
+    return product(oriented(params, "a", a), oriented(params, "b", b), multiply)
 
 
-def product(a: Array, b: Array) -> Array:
+def product(a: Array, b: Array, multiply: Multiply = np.matmul) -> Array:
     """Multiply two matrices (or stacks) of any dtypes into f32, or int32 when both are integers."""
     if a.dtype.kind in "iub" and b.dtype.kind in "iub":
         return _integer_product(a, b)
     with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
-        return np.matmul(_f32(a), _f32(b))  # type: ignore[no-any-return]
+        return multiply(_f32(a), _f32(b))
 
 
 def oriented(params: Params, which: str, array: Array) -> Array:

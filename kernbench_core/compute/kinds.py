@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.compute import functions
+from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.prepared import Computing, prepared
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns
@@ -35,9 +36,12 @@ class Kind:
     With `alike` the parameters of one op do for all of them.
     """
 
-    __slots__ = ("_prepared", "alike", "floats", "function", "is_product", "layout", "name", "params")
+    __slots__ = ("_backend", "_prepared", "alike", "floats", "function", "is_product", "layout", "name", "params")
 
-    def __init__(self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], alike: bool) -> None:
+    def __init__(
+        self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], alike: bool, backend: Backend
+    ) -> None:
+        self._backend = backend
         self.name = name
         self.function = function
         #: Whether all ops of the kind are computed alike.
@@ -54,13 +58,13 @@ class Kind:
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
         self._prepared: dict[tuple[object, ...], Computing] = {}
 
-    def compute(self, arrays: Sequence[Array]) -> Array:
-        """Compute an op of a kind whose ops are `alike`, from its operands."""
+    def computing(self, arrays: Sequence[Array]) -> Computing:
+        """Return what computes an op of a kind whose ops are `alike` from operands like these."""
         key = tuple([(array.dtype, array.shape) for array in arrays])
         found = self._prepared.get(key)
         if found is None:
-            found = self._prepared[key] = prepared(self.name, self.function, self.params, arrays)
-        return found(arrays)
+            found = self._prepared[key] = prepared(self.name, self.function, self.params, arrays, self._backend)
+        return found
 
 
 class KindNumbers:

@@ -9,32 +9,44 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.compute import functions
+from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 
-Computing = Callable[[Sequence[Array]], Array]
-"""Computes an op of a kind from its operands."""
-
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def prepared(name: str, function: Any, params: Params, like: Sequence[Array]) -> Computing:
+class Computing:
+    """Computes an op of a kind from its operands; `own` says whether the backend does so."""
+
+    __slots__ = ("_function", "own")
+
+    def __init__(self, function: Callable[[Sequence[Array]], Array], own: bool = False) -> None:
+        self._function = function
+        self.own = own
+
+    def __call__(self, arrays: Sequence[Array]) -> Array:
+        """Compute an op."""
+        return self._function(arrays)
+
+
+def prepared(name: str, function: Any, params: Params, like: Sequence[Array], backend: Backend) -> Computing:
     """Return what computes ops of core's function `name` on operands like the given ones, bit for bit as it does.
 
-    What it raises, it raises for the first op.
+    What it raises, it raises for the first op. Floats are computed by the backend, as far as it has the op.
     """
     if name == functions.MATH:
         op = op_of(params["op"])
         floats = [array.dtype for array in (like[1:] if op.operands is Operands.CHOSEN else like)]
         if len(set(floats)) == 1 and dtypes.is_float(dtypes.dtype_name(floats[0])):
-            return _of_floats(op, params, like)
-    return partial(function, params)
+            return _of_floats(op, params, like, backend)
+    return Computing(partial(function, params))
 
 
-def _of_floats(op: MathOp, params: Params, like: Sequence[Array]) -> Computing:
+def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backend) -> Computing:
     """Return what computes a math op on floats of one dtype."""
     calculates = op.operands in (Operands.COMPUTED, Operands.CHOSEN)
     if calculates and len(like) > 1:
@@ -44,7 +56,8 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array]) -> Computing:
     target = dtypes.numpy_dtype(functions.out_dtype(op, params, like))
     name = dtypes.dtype_name(target)
     plainly = dtypes.is_float(name) and dtypes.info(name).greatest is None
-    function = op.function
+    own = backend.function(op) if calculates else None
+    function = own or op.function
 
     def compute(arrays: Sequence[Array]) -> Array:
         given = arrays
@@ -55,4 +68,4 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array]) -> Computing:
             return found
         return found.astype(target) if plainly else dtypes.cast(found, name)
 
-    return compute
+    return Computing(compute, own is not None)

@@ -36,7 +36,7 @@ def _figures(page: RunPage) -> Any:
         checked = f"{result['checked']} checked tensor{'' if result['checked'] == 1 else 's'}"
         wrong = f"{result['wrong']} of {checked} {'is' if result['wrong'] == 1 else 'are'} wrong"
         yield "data", "verified" if result["verified"] else "WRONG", (
-            f"{result['checked']} checked" if result["verified"] else wrong
+            f"{result['checked']} checked{_by(result.get('computed_by'))}" if result["verified"] else wrong
         )
     hazards = len(result.get("hazards", ()))
     yield "hazards", str(hazards), "uses of memory that nothing orders"
@@ -44,6 +44,11 @@ def _figures(page: RunPage) -> Any:
     if outside:
         yield "outside", f"{outside:,}", "elements outside of tensors: poison, or dropped"
     yield "ops", f"{result['ops']:,}", f"{result['events']:,} events in {result['wall_s']:.2f} s"
+
+
+def _by(found: Mapping[str, Any] | None) -> str:
+    """Say what computed the data where that is not numpy."""
+    return "" if found is None or found["backend"] == "numpy" else f", computed by {found['backend']}"
 
 
 def _intensity(point: Mapping[str, Any]) -> str:

@@ -86,7 +86,9 @@ def run(call: RunCall) -> RunResult:
     "tiny", "cube": {"pes": 2}}`), `components` a file merged over it, `set` holds `"key.path=value"` texts merged last,
     or maps keys to values (`{"cube.pes": 2}`). `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
-    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log, `bundle`
+    keeps shapes only. `backend` names what computes floats, "numpy" or "torch" (`"torch:cuda"` on a GPU); the result's
+    `computed_by` says what did. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log,
+    `bundle`
     one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
     `level` says how far down it goes. With `cached` the result is taken from the user's cache where all that it depends
     on is the same, else it is kept there: it is equal, its `from_cache` says so. `explain` has the result say why the
@@ -171,10 +173,12 @@ def tell_warnings(graph: Graph) -> None:
 
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
+    from kernbench_core.compute.backends import backend_of
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.runs.outputs import outputs_of
 
     began = time.perf_counter()
+    backend = backend_of(request.options.backend)
     pages = None if request.watcher is None else PartialPages(request.watcher, on_progress)
     progress = RunProgress(on_progress if pages is None else pages.progressed)
     recorder = _recorder() if request.options.explain or request.is_explained_on_a_page else None
@@ -186,7 +190,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         with request.bench.importable():
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
-            executor = DataExecutor(engine.op_log, engine.store, engine.functions)
+            executor = DataExecutor(engine.op_log, engine.store, engine.functions, backend=backend)
             with wall.spent_on("computing the data"):
                 verification, ops = verdicts(request.options, engine, executor, progress)
                 outputs = outputs_of(engine.shared, engine.store, executor)
@@ -199,7 +203,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made = _result(request, engine, recorder, verification, began)
-        result = attrs.evolve(made, op_verification=ops, outputs=outputs)
+        result = attrs.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
         if watcher is not None:
             seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
             result = attrs.evolve(result, timeline=seen)

@@ -45,7 +45,7 @@ _OPTIONS: Mapping[str, Any] = {
     if option.kept and name not in _LIMITS
 }
 #: Those that manifests of earlier versions do not have.
-_LATER = ("verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "grid", "changes")
+_LATER = ("verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "grid", "changes", "backend")
 _WORDS: Mapping[Any, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list",
                              dict | None: "an object or null"}  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.

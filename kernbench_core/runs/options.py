@@ -109,6 +109,10 @@ class RunOptions:
     verify_ops: Annotated[
         bool, Option("Compute every op anew, by itself, and compare; name the first wrong.", kept=True)
     ] = False
+    backend: Annotated[
+        str,
+        Option("What computes the data: numpy, torch, torch:cpu or torch:cuda.", "NAME[:DEVICE]", kept=True),
+    ] = "numpy"
     explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
     trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
     level: Annotated[
@@ -194,6 +198,10 @@ class RunOptions:
             choice, given = command_options(RunOptions)[name], getattr(self, name)
             if not isinstance(given, str) or given not in choice.choices:
                 raise UsageError(f"{name} must be {choice.choice}, not {brief(given)}.")
+        if self.backend != "numpy":
+            from kernbench_core.compute.backends import require_name
+
+            require_name(self.backend)
         for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
             if wanted and not self.data:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")

@@ -84,6 +84,10 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
 
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
+    if call.backend != "numpy":
+        from kernbench_core.compute.backends import backend_of
+
+        backend_of(call.backend)  # before anything else takes time
     with wall.spent_on("loading the exporter"):
         trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
     out = out_folder(call.out)

@@ -19,6 +19,7 @@ from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.backends import ComputedBy
     from kernbench_core.compute.verification import Verification
     from kernbench_core.explain.explanation import Explanation
     from kernbench_core.host.figures.kernels import KernelFigures
@@ -69,7 +70,8 @@ class RunResult:
     SHA-256 of the code of each implementation ("" where it has no file), `outputs` what kernels wrote. `explain` and
     `tcm_map` are None unless they were asked for. `hazards` are uses of memory that nothing orders, found with and
     without data; `outside` are accesses to elements outside of tensors, where these are no errors. `rows` are what the
-    bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
+    bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `computed_by` says what
+    computed data, None where nothing did. `timeline`
     says what happened when, where it was asked for, as with `timeline=True` or `out`. `unwritten` are the options of
     files, as "--out", that an interrupt left unwritten.
 
@@ -100,6 +102,7 @@ class RunResult:
     host_reads: HostReads = attrs.field(factory=HostReads)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
+    computed_by: ComputedBy | None = None
     timeline: Timeline | None = None
     launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
     kernels: KernelFigures | None = None
@@ -224,6 +227,7 @@ class RunResult:
             "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
             "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
             "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
+            "computed_by": None if self.computed_by is None else attrs.asdict(self.computed_by),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             "kernels": None if self.kernels is None else self.kernels.to_json(),
@@ -355,12 +359,17 @@ def _of_data(result: RunResult) -> Iterator[Styled]:
         tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
         yield ("data verified", _GOOD) if found.ok else ("DATA IS WRONG", _BAD)
         of = tensors if found.ok else f"{found.wrong} of {tensors}"
-        yield f": {of}, largest error {found.max_abs_error:.3g}", ""
+        yield f"{_by(result.computed_by)}: {of}, largest error {found.max_abs_error:.3g}", ""
     elif host.read:
         yield host.words, _GOOD if host.confirmed == host.read else _OPEN
         yield "; the run compares no tensor with a reference", ""
     else:
         yield "data not verified: nothing compares it with a reference (rt.check does)", _OPEN
+
+
+def _by(found: ComputedBy | None) -> str:
+    """Say what computed the data where that is not numpy: " by torch:cpu (...)"."""
+    return "" if found is None or found.backend == "numpy" else f" by {found.words}"
 
 
 def _unwritten(options: Sequence[str]) -> str:

@@ -141,7 +141,9 @@ class FakeRecorder:
 class FakeExecutor:
     """Finds what `verdict` says."""
 
-    def __init__(self, log: FakeLog, store: object, functions: object) -> None: ...
+    computed_by = None
+
+    def __init__(self, log: FakeLog, store: object, functions: object, backend: object) -> None: ...
 
     def pending_ops(self, values: object) -> int:
         return 0

@@ -85,6 +85,11 @@ def run_key(request: Request, manifest: Manifest, here: Path, cache: Cache) -> R
     parts["parameters"] = _text([told.pop("params"), types])
     parts["options"] = _text([told, {name: getattr(options, name) for name in OPTIONS}])
     parts["Python"] = python_digest()
+    if options.backend != "numpy":
+        from kernbench_core.compute.backends import backend_of
+
+        found = backend_of(options.backend)
+        parts["backend"] = _text([found.name, found.library, found.device])
     return RunKey(_text(sorted(parts.items())), parts)
 
 

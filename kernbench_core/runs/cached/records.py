@@ -14,6 +14,7 @@ from kernbench_core.cache import NotCacheable
 _MARK: Final = "@"
 #: The records of a result, by the module that each is in. Nothing else is ever made of what a file says.
 _RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kernbench_core.compute.backends.backend": ("ComputedBy",),
     "kernbench_core.compute.on_demand": ("BranchValues", "HostReads"),
     "kernbench_core.compute.verification": ("Failure", "Verification"),
     "kernbench_core.explain.critical_path": ("Segment",),

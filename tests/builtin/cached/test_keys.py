@@ -25,6 +25,8 @@ from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.cache import Cache, NotCacheable, trees
+from kernbench_core.compute.backends import Backend
+from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
@@ -77,8 +79,8 @@ TEXTS = {
 #: Each option of a run that its result depends on, with another value than the default.
 OPTIONS: dict[str, Any] = {
     "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
-    "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison", "pipeline_loops": True,
-    "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=3",),
+    "backend": "torch", "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison",
+    "pipeline_loops": True, "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=3",),
     "params": {"n": 5}, "topology": "tiny",
 }  # fmt: skip
 #: Those that it does not depend on.
@@ -88,6 +90,12 @@ OTHERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+class Other(Backend):
+    """Stands for PyTorch, which may not be installed."""
+
+    name = "torch:cpu"
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give the folder of all files; what is imported from there is forgotten in the end."""
@@ -95,6 +103,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for path in (tmp_path, tmp_path / "lib"):
         monkeypatch.syspath_prepend(str(path))
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(TorchBackend, "on", lambda device: Other())
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python takes a file of the same second for the same one
     monkeypatch.setattr(trees, "BEGAN_NS", 1 << 63)  # as if each key were made by a process of its own
     (tmp_path / "lib").mkdir()

@@ -204,7 +204,7 @@ def stack(record: Recorder) -> list[Any]:
 def off_by_one_in_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     product = functions.product
 
-    def wrong(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def wrong(a: np.ndarray, b: np.ndarray, *by: object) -> np.ndarray:
         found = product(a, b)
         if found.ndim == 3:
             found[1, 2, 3] += 1
@@ -289,7 +289,7 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
 
     line = scale.__code__.co_firstlineno + 1
     monkeypatch.setattr(acme_verify, "scale", scale)
-    executor._imported.clear()
+    executor._functions.forget()
     with pytest.raises(ExecutionError) as caught:
         executor.verify_ops()
     package = "acme_verify (source tree)"
@@ -355,6 +355,6 @@ def test_groups_are_really_used() -> None:
     seen: list[int] = []
     product = functions.product
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches.functions, "product", lambda a, b: seen.append(a.ndim) or product(a, b))
+        patch.setattr(batches.functions, "product", lambda a, b, *by: seen.append(a.ndim) or product(a, b))
         record.executor().run()
     assert 3 in seen

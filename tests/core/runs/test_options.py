@@ -30,6 +30,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "data": (("--no-data",), False),
     "verify_data": (("--verify-data",), True),
     "verify_ops": (("--verify-ops",), True),
+    "backend": (("--backend", "torch:cpu"), "torch:cpu"),
     "explain": (("--explain",), True),
     "trace": (("--trace", "t.txt"), "t.txt"),
     "level": (("--level", "unit"), "unit"),

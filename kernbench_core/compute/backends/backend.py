@@ -1,0 +1,81 @@
+"""The interface of what computes, which is numpy by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_core.compute.ops import MathOp
+from kernbench_core.compute.ops.record import MathFunction
+from kernbench_core.values.arrays import Array
+
+
+@frozen
+class ComputedBy:
+    """What computed the data: the backend, the library with its version, the device in words, and how many ops.
+
+    `ops` are all that were computed, `by_numpy` those of them that numpy computed, as other backends do not have all.
+    """
+
+    backend: str
+    library: str
+    device: str
+    ops: int
+    by_numpy: int
+
+    @property
+    def words(self) -> str:
+        """Say which backend it was, and on what."""
+        shared = f", {self.by_numpy:,} of {self.ops:,} ops by numpy" if self.by_numpy else ""
+        return f"{self.backend} ({self.library}, {self.device}{shared})"
+
+
+class Backend:
+    """Compute families of core's functions, on arrays of one float dtype, f32 or f64; every answer is a new array.
+
+    This is numpy; others override what they have. All must give what numpy gives within the tolerance of the dtype.
+    """
+
+    name = "numpy"
+
+    @property
+    def library(self) -> str:
+        """The library that computes, with its version."""
+        return f"numpy {np.__version__}"
+
+    @property
+    def device(self) -> str:
+        """What it computes on, in words."""
+        return "CPU"
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Multiply two matrices, or stacks of them."""
+        found: Array = np.matmul(a, b)
+        return found
+
+    def function(self, op: MathOp) -> MathFunction | None:
+        """Return what computes a math op on floats; None where numpy does."""
+        return None
+
+    def computed_by(self, ops: int, own: int) -> ComputedBy:
+        """Say what computed so many ops, of which so many are its `own`."""
+        return ComputedBy(self.name, self.library, self.device, ops, ops - own if self.name != "numpy" else ops)
+
+    def __repr__(self) -> str:
+        return f"<backend {self.name}: {self.library}, {self.device}>"
+
+
+def plainly(array: Array) -> Any:
+    """Return what has the same memory without saying that it may not be written to, which some libraries refuse."""
+    return _Open(array)
+
+
+class _Open:
+    """Show the memory of an array to a library that has no arrays which may not be written to; it must not write."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        about = array.__array_interface__
+        self.__array_interface__ = {**about, "data": (about["data"][0], False)}
