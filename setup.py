@@ -40,6 +40,8 @@ COMPILED = (
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.commands",
     "kernbench_core.kernel.serving",
+    "kernbench_core.kernel.tl.tensor",
+    "kernbench_core.kernel.tl.dispatch",
     "kernbench_builtin.components.pe_cpu",
     "kernbench_builtin.components.banks.queues",
     "kernbench_builtin.components.banks.waiting",

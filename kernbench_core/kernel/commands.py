@@ -7,6 +7,7 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,6 +37,16 @@ _GEMMS, _MATHS = Patterns(), Patterns()
 
 MemoryUse = tuple["TensorAllocation", tuple[Region, ...], tuple[Region, ...], bool]
 """A tensor, the bytes of it that a command uses, as virtual and as physical regions, and whether it writes them."""
+
+
+def called(op: str | MathOp) -> str:
+    """Return the call of the language that a math op is made by, the same text each time."""
+    return _call_of(op) if type(op) is str else f"tl.{op}"
+
+
+@cache
+def _call_of(op: str) -> str:
+    return f"tl.{op}"
 
 
 class KernelCommand(Command):
@@ -314,7 +325,7 @@ class MathCmd(ComputeCommand):
         extra: Mapping[str, object],
         reduce: bool,
     ) -> None:
-        super().__init__(op_id, f"tl.{op}", site, blocks, reads, value)
+        super().__init__(op_id, called(op), site, blocks, reads, value)
         self.op = op
         self.extra = extra
         self.reduce = reduce

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd, Results
+from kernbench_core.kernel.commands import (
+    AnyOf,
+    GemmCmd,
+    KernelCommand,
+    MathCmd,
+    Operand,
+    PluginMathCmd,
+    Results,
+    called,
+)
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.tensor import Handle, Tensor
+from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
+from kernbench_core.values.dtypes import cast, is_float, itemsize
 from kernbench_core.values.value import ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
@@ -32,12 +41,16 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.pe_state import PeState
 
 
+_LOGGED: Final = (Handle, IndexTensor)
+_OPERANDS: Final = (Tensor, IndexTensor, int, float, np.number, np.bool_)
 _PRUNE_AT = 64
 """How many commands may be in flight before complete ones are looked for."""
 
 
-class Dispatcher(Family):
+class Dispatcher:
     """Issue commands for one program and keep those that nobody has waited for: the part of `tl` under its families."""
+
+    __slots__ = ("_bridge", "_immediates", "_in_flight", "_prune_at", "_state")
 
     def __init__(self, state: PeState, bridge: Bridge) -> None:
         self._state = state
@@ -50,9 +63,10 @@ class Dispatcher(Family):
 
     def op_id(self) -> tuple[int, int]:
         """Give the identity of the next command: (PE index, issue number)."""
-        number = self._state.issued
-        self._state.issued = number + 1
-        return self._state.pe, number
+        state = self._state
+        number = state.issued
+        state.issued = number + 1
+        return state.pe, number
 
     def issue(self, command: Command, wait: bool = True) -> None:
         """Send a command to the unit that serves it; with `wait`, come back when it is complete.
@@ -60,6 +74,8 @@ class Dispatcher(Family):
         Plug-ins call this with commands of their own, which are given their number and the kernel's line here. What
         went wrong when the command landed is raised here, or where an un-waited command is waited on.
         """
+        if wait is not True and wait is not False:
+            refuse_flag("issue", "wait", wait)
         if not isinstance(command, KernelCommand):
             site = call_site()
             refuse_other_commands(command, site)
@@ -136,6 +152,10 @@ class Dispatcher(Family):
         made = [(states.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
         return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
 
+    def _determines(self, value: Value) -> bool:
+        """Tell whether integers that are computed from a value are known at once."""
+        return not is_float(value.dtype) and self.determined(value)
+
     def _is_over(self, pe: int, issue: int) -> bool:
         state = self._state
         if pe == state.pe:
@@ -167,14 +187,13 @@ class Dispatcher(Family):
 
     def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
-        kind = type(thing)
-        if kind is Tensor:
-            use = f"tl.{op}"
-            thing.check_own(self, use)
-            if thing.command is not None:
-                thing.settle()
-            thing.check_live(use)
-            return Operand(thing.value, thing.block.region)
+        if type(thing) is Tensor:
+            tile: Tile = thing
+            if tile.command is not None:
+                tile.check_own(self, f"tl.{op}")
+                tile.settle()
+            tile.check_use(self, op)
+            return Operand(tile.value, tile.block.region)
         if isinstance(thing, IndexTensor):
             return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)
         return Operand(self._immediate(thing, dtype), None)
@@ -189,7 +208,7 @@ class Dispatcher(Family):
 
     def check_operand(self, thing: Any, op: str | MathOp) -> None:
         """Raise a sentence when `thing` cannot be an operand of `op`."""
-        if isinstance(thing, Tensor | IndexTensor | int | float | np.number | np.bool_):
+        if type(thing) is Tensor or isinstance(thing, _OPERANDS):
             return
         if isinstance(thing, Pointer):
             hint = "a pointer; load it first"
@@ -222,13 +241,15 @@ class Dispatcher(Family):
         `operand_dtype` is what numbers among `things` become, the result's dtype by default.
         """
         dtype = str(dtype)  # of a tensor it is more than a text, which no log and no function of a plug-in asks for
-        reads = tuple(self.operand(thing, operand_dtype or dtype, op) for thing in things)
+        numbers = operand_dtype or dtype
+        reads = tuple([self.operand(thing, numbers, op) for thing in things])
         site = call_site()
-        block = self._allocate(op, shape, dtype, site)
+        call = called(op)
+        block = self._state.tcm.allocate(call, shape, dtype, _size(shape, dtype), site)
         op_id = self.op_id()
-        params = dict(extra or ())
+        params = dict(extra) if extra else {}
         for position, thing in enumerate(things):
-            if not isinstance(thing, Handle | IndexTensor):
+            if type(thing) is not Tensor and not isinstance(thing, _LOGGED):
                 params[f"immediate{position}"] = OF_READS
         value = self._result(op, reads, op_id, shape, dtype, params)
         blocks = _blocks(things, block)
@@ -236,7 +257,8 @@ class Dispatcher(Family):
             self.issue(MathCmd(op_id, op, site, blocks, reads, value, params, reduce))
         else:
             self.issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce))
-        return Tensor(self, value, block, f"tl.{op}", site)
+        own: Any = self  # what a tensor asks of it is in the families
+        return Tensor(own, value, block, call, site)
 
     def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str, wait: bool = True) -> Tensor:
         """Run one GEMM command on (a, b[, accumulator]); its result is pending, and on its way unless waited for.
@@ -244,14 +266,18 @@ class Dispatcher(Family):
         An accumulator that is the result of a product on its way is not waited for: the unit adds to it there.
         """
         dtype = str(dtype)
-        reads = (*[self.operand(thing, dtype, "dot") for thing in things[:2]], *map(self._accumulator, things[2:]))
+        reads = (
+            *[self.operand(thing, dtype, "dot") for thing in things[:2]],
+            *[self._accumulator(thing) for thing in things[2:]],
+        )
         site = call_site()
         block = self._allocate("dot", shape, dtype, site)
         op_id = self.op_id()
         value = ResultValue(op_id, shape, dtype)
         command = GemmCmd(op_id, site, _blocks(things, block), reads, value)
         self.issue(command, wait)
-        return Tensor(self, value, block, "tl.dot", site, None if wait else command)
+        own: Any = self
+        return Tensor(own, value, block, "tl.dot", site, None if wait else command)
 
     def _accumulator(self, thing: Tensor) -> Operand:
         """Make the third operand of a product, which may be on its way where another product makes it."""
@@ -263,10 +289,7 @@ class Dispatcher(Family):
         return Operand(thing.value, thing.block.region)
 
     def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
-        nbytes = numpy_dtype(dtype).itemsize
-        for extent in shape:
-            nbytes *= extent
-        return self._state.tcm.allocate(f"tl.{op}", shape, dtype, nbytes, site)
+        return self._state.tcm.allocate(called(op), shape, dtype, _size(shape, dtype), site)
 
     def _result(
         self,
@@ -281,7 +304,7 @@ class Dispatcher(Family):
 
         Those of integers that are known but not computed are computed when they are asked for.
         """
-        if is_float(dtype) or any(is_float(read.value.dtype) or not self.determined(read.value) for read in reads):
+        if is_float(dtype) or not all(self._determines(read.value) for read in reads):
             return ResultValue(op_id, shape, dtype)
         if any(read.value.pending for read in reads):
             return ResultValue(op_id, shape, dtype, on_demand=True)
@@ -289,6 +312,14 @@ class Dispatcher(Family):
             return AbstractValue(shape, dtype)
         known = {"shape_out": shape, "dtype": dtype, **params}
         return ArrayValue(functions.evaluate(op, known, [read.value.array() for read in reads]), writer=op_id)
+
+
+def _size(shape: tuple[int, ...], dtype: str) -> int:
+    """Give the bytes of a tensor."""
+    nbytes = itemsize(dtype)
+    for extent in shape:
+        nbytes *= extent
+    return nbytes
 
 
 def _blocks(things: Sequence[Any], out: TcmBlock) -> tuple[TcmBlock, ...]:

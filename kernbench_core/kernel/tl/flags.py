@@ -19,12 +19,15 @@ _ASKED: Final = {"bool": (), "bool | None": (None,)}
 
 _BY_NAME: Final = sys.maxsize
 
+#: Calls that look themselves, as they are made for each command.
+_OWN: Final = frozenset(("issue",))
+
 
 def check_flags(language: type, names: Iterable[str]) -> None:
     """Have the calls of the language by these names refuse what is no bool, by how their parameters are annotated."""
     for name in names:
         call = inspect.getattr_static(language, name, None)
-        if inspect.isfunction(call):
+        if hasattr(call, "__code__") and name not in _OWN:  # a function, of Python or compiled
             flags = _flags_of(call)
             if flags:
                 setattr(language, name, _checked(name, call, flags))
@@ -50,17 +53,17 @@ def _checked(name: str, call: Callable[..., Any], flags: dict[str, tuple[int, tu
             for flag in named:
                 value = kwargs.get(flag, True)
                 if value is not True and value is not False:
-                    _refuse(name, flag, value, flags[flag][1])
+                    refuse_flag(name, flag, value, flags[flag][1])
         if len(args) > first:
             for place, flag in placed:
                 if place < len(args) and args[place] is not True and args[place] is not False:
-                    _refuse(name, flag, args[place], flags[flag][1])
+                    refuse_flag(name, flag, args[place], flags[flag][1])
         return call(self, *args, **kwargs)
 
     return checked
 
 
-def _refuse(name: str, flag: str, value: object, others: tuple[Any, ...]) -> None:
+def refuse_flag(name: str, flag: str, value: object, others: tuple[Any, ...] = ()) -> None:
     """Raise KernelError with the user's line for what is neither True nor False."""
     if isinstance(value, bool | np.bool_) or any(value is other for other in others):
         return

@@ -42,7 +42,7 @@ class constexpr:  # noqa: N801 - Triton's spelling
 
 
 class TLContext(
-    MemoryLanguage, MathLanguage, ShapeLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage, Dispatcher
+    Dispatcher, MemoryLanguage, MathLanguage, ShapeLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage
 ):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
@@ -50,7 +50,7 @@ class TLContext(
     static_range = staticmethod(builtins.range)
 
     def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
-        super().__init__(state, bridge)
+        Dispatcher.__init__(self, state, bridge)
         self._launch = launch
         self._program = program
         self._grid = launch.grid

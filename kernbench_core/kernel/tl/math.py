@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator as py
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
@@ -60,17 +61,18 @@ class MathLanguage(Family):
 
     def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
         """Run an op of two operands that broadcast; dtypes meet as in Triton."""
-        self.check_operand(left, op)
-        self.check_operand(right, op)
-        if free_of_memory(left, right):
-            if isinstance(left, IndexTensor) or isinstance(right, IndexTensor):
-                return compute_now(op, (left, right), **extra)
-            on_numbers = _ON_NUMBERS.get(op)
-            return compute_now(op, (left, right)) if on_numbers is None else on_numbers(left, right)
-        a, b = shape_of(left), shape_of(right)
-        shape = a if a == b else broadcast_shapes(a, b, f"tl.{op}")
-        kinds = (kind_of(left), kind_of(right))
-        return self.math(op, (left, right), shape, type_of_result(op, kinds), operand_dtype=met(op, kinds), extra=extra)
+        a, b = _look(left), _look(right)
+        if a is None or b is None:
+            self.check_operand(left, op)
+            self.check_operand(right, op)
+            if free_of_memory(left, right):
+                if isinstance(left, IndexTensor) or isinstance(right, IndexTensor):
+                    return compute_now(op, (left, right), **extra)
+                on_numbers = _ON_NUMBERS.get(op)
+                return compute_now(op, (left, right)) if on_numbers is None else on_numbers(left, right)
+            a, b = (shape_of(left), kind_of(left)), (shape_of(right), kind_of(right))
+        shape, dtype, numbers = _meet(op, a, b)
+        return self.math(op, (left, right), shape, dtype, operand_dtype=numbers, extra=extra)
 
     def operator(self, op: str, left: Any, right: Any) -> Any:
         """Run a Python operator on a tensor; a pointer on the other side does its own arithmetic."""
@@ -292,6 +294,21 @@ class MathLanguage(Family):
             f"{here} must be given an accumulator of shape {(a.shape[0], b.shape[1])}, not {acc.shape}; make it that "
             "size."
         )
+
+
+def _look(thing: Any) -> tuple[tuple[int, ...], Any] | None:
+    """Give the shape and kind of a tensor; None for what else may be an operand, or may not."""
+    return (thing.value.shape, thing.value.dtype) if type(thing) is Tensor else None
+
+
+@lru_cache(maxsize=4096)
+def _meet(
+    op: str, left: tuple[tuple[int, ...], Any], right: tuple[tuple[int, ...], Any]
+) -> tuple[tuple[int, ...], str, str]:
+    """Give shape and dtype of the result of two operands, each a shape and a kind, and the dtype that they meet in."""
+    shape = broadcast_shapes(left[0], right[0], f"tl.{op}")
+    kinds = left[1], right[1]
+    return shape, type_of_result(op, kinds), met(op, kinds)
 
 
 def _nan(propagate: Any) -> dict[str, object]:

@@ -150,17 +150,10 @@ def _operator(op: str, swap: bool = False) -> Callable[[Tensor, Any], Any]:
     return lambda self, other: self._tl.operator(op, self, other)
 
 
-class Tensor(Handle):
-    """A tile in the PE's scratchpad.
-
-    Loaded data, and integers computed from it, are *ready*: elements (`x[i, j]`), `float()`, `int()`, `bool()`,
-    `item()` and `numpy()` give them, so a kernel may branch on them. Every other result is *pending*: reading it is
-    a PendingDataError. The space is given back when the last handle is gone and the last reader is complete.
-    """
+class Tile(Handle):
+    """A handle of what is in the PE's scratchpad, in `block`."""
 
     __slots__ = ("block",)
-    __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None
 
     def __init__(
         self,
@@ -171,8 +164,45 @@ class Tensor(Handle):
         site: CallSite,
         command: KernelCommand | None = None,
     ) -> None:
-        super().__init__(tl, value, op, site, command)
+        self._tl = tl  # inlined from Handle: each command makes one
+        self.value = value
+        self.op = op
+        self.site = site
+        self.command = command
         self.block = block
+
+    @property
+    def known(self) -> bool:
+        """Whether its data may be read, once its command is complete."""
+        return self._tl.known(self.value)
+
+    def check_live(self, use: str) -> None:
+        """Raise KernelError when the tensor was freed; `use` names the call that needs it.
+
+        A slot of a queue that was given back is a hazard instead.
+        """
+        if self.block.freed_at is not None:
+            self.block.refuse(use, call_site())
+
+    def check_use(self, tl: object, op: object) -> None:
+        """Raise KernelError where a program may not use it, as `check_own` and `check_live` say, for `tl.{op}`."""
+        if self._tl is not tl:
+            self.check_own(tl, f"tl.{op}")
+        if self.block.freed_at is not None:
+            self.check_live(f"tl.{op}")
+
+
+class Tensor(Tile):
+    """A tile in the PE's scratchpad.
+
+    Loaded data, and integers computed from it, are *ready*: elements (`x[i, j]`), `float()`, `int()`, `bool()`,
+    `item()` and `numpy()` give them, so a kernel may branch on them. Every other result is *pending*: reading it is
+    a PendingDataError. The space is given back when the last handle is gone and the last reader is complete.
+    """
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
 
     @property
     def dtype(self) -> ElementType:
@@ -188,19 +218,6 @@ class Tensor(Handle):
     def numel(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
-
-    @property
-    def known(self) -> bool:
-        """Whether its data may be read, once its command is complete."""
-        return self._tl.known(self.value)
-
-    def check_live(self, use: str) -> None:
-        """Raise KernelError when the tensor was freed; `use` names the call that needs it.
-
-        A slot of a queue that was given back is a hazard instead.
-        """
-        if self.block.freed_at is not None:
-            self.block.refuse(use, call_site())
 
     # Reading ----------------------------------------------------------------------------------------
 
