@@ -39,6 +39,7 @@ COMPILED = (
     "kernbench_core.fabric",
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.commands",
+    "kernbench_core.kernel.queue_commands",
     "kernbench_core.kernel.serving",
     "kernbench_core.kernel.tl.tensor",
     "kernbench_core.kernel.tl.dispatch",

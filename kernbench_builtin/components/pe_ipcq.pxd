@@ -2,6 +2,7 @@ cimport cython
 from kernbench_builtin.components.queues.ends cimport Incoming, Outgoing
 from kernbench_builtin.components.queues.messages cimport Arrived, Credit, Fetch, Push, TransferProgress
 from kernbench_core.component cimport ComponentBase
+from kernbench_core.kernel.queue_commands cimport QueueCommand, RecvCmd, SendCmd
 from kernbench_core.messages cimport MsgBase
 
 cdef class PeIpcq(ComponentBase):
@@ -16,25 +17,28 @@ cdef class PeIpcq(ComponentBase):
     cpdef double _look(self) except? -1
     @cython.locals(now=double)
     cpdef _emit(self, MsgBase msg, double out)
-    @cython.locals(command=MsgBase, start=double)
+    @cython.locals(command=QueueCommand, start=double)
     cpdef _begin(self, TransferProgress progress, double out)
-    @cython.locals(command=MsgBase)
+    @cython.locals(command=QueueCommand)
     cpdef _finish(self, TransferProgress progress, double out)
-    cpdef _send(self, command, double out)
+    @cython.locals(outgoing=Outgoing)
+    cpdef _send(self, SendCmd command, double out)
     @cython.locals(progress=TransferProgress, nbytes=cython.longlong, push=Push)
     cpdef _pump(self, Outgoing outgoing, double out)
     cpdef _pushed(self, Push push, double out)
     @cython.locals(outgoing=Outgoing)
     cpdef _credit(self, Credit credit, double out)
     @cython.locals(progress=TransferProgress)
-    cpdef _recv(self, command, double out)
+    cpdef _recv(self, RecvCmd command, double out)
     cpdef _give_turn(self, Incoming chosen, TransferProgress progress, double out)
     cpdef _incoming_of(self, queue)
     @cython.locals(push=Push, incoming=Incoming)
     cpdef _arrived(self, Arrived note, double out)
+    @cython.locals(progress=TransferProgress, command=RecvCmd)
     cpdef _offer(self, Incoming incoming, double out)
-    @cython.locals(progress=TransferProgress, push=Push, last=bint)
+    @cython.locals(progress=TransferProgress, push=Push, last=bint, command=RecvCmd)
     cpdef _match(self, Incoming incoming, double out)
+    @cython.locals(command=RecvCmd, sent=SendCmd)
     cpdef _take(self, Incoming incoming, TransferProgress progress, Push push, bint whole, double out)
     @cython.locals(push=Push, progress=TransferProgress, incoming=Incoming)
     cpdef _fetched(self, Fetch fetch, double out)

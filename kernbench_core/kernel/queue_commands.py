@@ -50,9 +50,7 @@ class QueueCommand(KernelCommand):
         """The side in this PE's scratchpad."""
         return () if self.local is None else (self.local,)
 
-    def _describe(
-        self, name: str, source: Access, to: Access | None, peer: int, *, copied: bool = True
-    ) -> OpDescription:
+    def _describe(self, name: str, source: Access, to: Access | None, peer: int, copied: bool) -> OpDescription:
         src = source.regions[0].base if source.regions else NO_ADDRESS
         dst = to.regions[0].base if to is not None and to.regions else NO_ADDRESS
         value, space = self.value, "" if to is None else to.space
@@ -94,14 +92,14 @@ class SendCmd(QueueCommand):
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Let the message carry what the kernel has waited for so far."""
-        super().at_issue(state, now)
+        KernelCommand.at_issue(self, state, now)
         if state.hazards is not None:
             state.hazards.publish(self.op_id)
 
     def describe(self) -> OpDescription:
         """Describe the message for the op log."""
         assert self.local is not None
-        return self._describe("ipcq_send", Access("tcm", (self.local,), self.value), None, self.to)
+        return self._describe("ipcq_send", Access("tcm", (self.local,), self.value), None, self.to, True)
 
 
 class RecvCmd(QueueCommand):
@@ -176,7 +174,7 @@ class RecvCmd(QueueCommand):
         """Describe the receipt for the op log."""
         assert self.source is not None and self.sent is not None
         to = None if self.local is None else Access("tcm", (self.local,), self.value)
-        return self._describe("ipcq_recv", self.source, to, self.sent.pe, copied=self.local is not None)
+        return self._describe("ipcq_recv", self.source, to, self.sent.pe, self.local is not None)
 
 
 def received(sent: Value, tile: Value) -> Value:

@@ -1,11 +1,12 @@
 cimport cython
+from kernbench_core.kernel.queue_commands cimport QueueCommand, SendCmd
 from kernbench_core.messages cimport MsgBase, Transaction
 
 cdef class QueueMsg(MsgBase):
     cpdef _begin(self, long long nbytes, tuple path)
 
 cdef class TransferProgress:
-    cdef public object command
+    cdef public QueueCommand command
     cdef public long long total, begun, moved
     cdef public double began
     cpdef bint done(self, long long nbytes) except? -1
@@ -17,7 +18,7 @@ cdef class DmaOrder(QueueMsg):
     cdef public long long total
 
 cdef class Push(DmaOrder):
-    cdef public object send
+    cdef public SendCmd send
     cdef public long long number, index, offset, metadata_bytes, sent, landed
     cdef public tuple route
     cdef public double came, ends

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from kernbench_core.kernel import Queue, QueueCommand, SendCmd
+from kernbench_core.kernel import Queue
+from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.oplog import OF_READS, Access, OpDescription, OpPattern, Patterns
 from kernbench_core.values import AbstractValue, AssemblyValue, Part, Region, Value
