@@ -91,11 +91,12 @@ class PeSite:
 
 @frozen(repr=False)
 class Graph(Pictured):
-    """Nodes by id and edges by (source, destination), both in sorted order."""
+    """Nodes by id and edges by (source, destination), both in sorted order; `kept` is found once for all runs."""
 
     nodes: Mapping[str, Node]
     edges: Mapping[tuple[str, str], Edge]
     warnings: tuple[str, ...] = ()
+    kept: dict[str, Any] = field(factory=dict, init=False, eq=False)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.nodes):,} nodes and {len(self.edges):,} edges>"

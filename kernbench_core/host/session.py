@@ -131,7 +131,7 @@ class GraphEngine:
         self.hardware = Hardware(
             env,
             machine,
-            routes=PathRouter(machine),
+            routes=PathRouter.of(machine),
             addresses=AddressResolver(machine),
             layout=machine.design,
             op_logger=OpLogger(self.op_log) if log else None,

@@ -60,6 +60,14 @@ class PathRouter:
     All of them raise RoutingError, naming both nodes, when there is no path or no such node.
     """
 
+    @staticmethod
+    def of(graph: Graph) -> PathRouter:
+        """Return the router of a graph: the same for all runs on it, so that each path is found once."""
+        router: PathRouter | None = graph.kept.get("routes")
+        if router is None:
+            router = graph.kept["routes"] = PathRouter(graph)
+        return router
+
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._wires = _Wires(graph)

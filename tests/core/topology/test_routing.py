@@ -30,6 +30,14 @@ def built(sips: int = 2, width: int = 2, height: int = 2, pes: int = 8) -> tuple
     return graph, PathRouter(graph)
 
 
+def test_paths_are_found_once_for_all_runs_on_a_graph() -> None:
+    """Each graph has a router of its own, equal ones too, and it goes with the graph."""
+    graph, other = machine(), machine()
+    router = PathRouter.of(graph)
+    assert PathRouter.of(graph) is router and PathRouter.of(other) is not router
+    assert graph == other
+
+
 def oracle(graph: Graph, src: str, dst: str, excluded: frozenset[EdgeKind]) -> float:
     """Return the wire latency of the best path by networkx, over whole numbers: borders first, then grid steps."""
     net: nx.DiGraph[str] = nx.DiGraph()
