@@ -5,7 +5,6 @@ Of each algorithm the largest number of ranks is proved first, so that no proces
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -27,13 +26,12 @@ from kernbench_ccl.prove.algorithm_check import (
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process.collection import few_collections
 
 _LOOK_S = 0.25
 _MUCH = 1000
 """Cases times ranks from which on it pays to start processes."""
 
-_ALLOCATIONS = 100_000
-"""Allocations between two looks for cyclic garbage, of which proofs leave little."""
 
 Tell = Callable[[str], None]
 """Is told in words what is proved, and how far that is."""
@@ -125,7 +123,7 @@ def _proved(algorithm: Algorithm, task: Task, count: _Count, prints: KernelPrint
         count.say(task.spelt(network))
         count.done += 1
 
-    with redirect_stdout(prints), _few_collections():
+    with redirect_stdout(prints), few_collections():
         found = prove_ranks(algorithm, task.wanted.networks or (), task.world, task.wanted, report)
     count.done = before + task.cases
     return found
@@ -207,16 +205,5 @@ def _prove_remotely(task: Task) -> tuple[Ranks, ...]:
     with redirect_stdout(_kernel_prints()):
         algorithm = _opened(task.algorithm, task.collective)
         wanted = evolve(task.wanted, registry=_plugins().networks)
-        with _few_collections():
+        with few_collections():
             return prove_ranks(algorithm, wanted.networks or (), task.world, wanted)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Look for cyclic garbage rarely, and then as often as before."""
-    before = gc.get_threshold()
-    gc.set_threshold(_ALLOCATIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

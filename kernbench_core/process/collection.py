@@ -23,6 +23,17 @@ def no_automatic_collection() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def few_collections(objects: int = 100_000) -> Iterator[None]:
+    """Look for cyclic garbage after so many new objects only, and then as often as before."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(objects, before[0]), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def end_without_collection() -> None:
     """Have the end of this process not take apart what is in reference cycles, which takes longer than a small run.
 

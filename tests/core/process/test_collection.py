@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.process.collection import no_automatic_collection
+from kernbench_core.process.collection import few_collections, no_automatic_collection
 
 _LEFT_OPEN = """
 import gc, sys
@@ -46,3 +46,14 @@ def test_files_that_are_left_open_at_the_end_are_whole(tmp_path: Path) -> None:
     )
     assert [file.read_text() for file in files] == ["in a cycle", "in a global"]
     assert done.stdout == "True\n"
+
+
+def test_fewer_collections_are_for_a_while_and_never_more() -> None:
+    """The threshold of the youngest objects is raised, never lowered, and is back whatever happens in between."""
+    before = gc.get_threshold()
+    with pytest.raises(KeyError), few_collections(before[0] + 5):
+        assert gc.get_threshold() == (before[0] + 5, *before[1:])
+        with few_collections(1):
+            assert gc.get_threshold()[0] == before[0] + 5
+        raise KeyError
+    assert gc.get_threshold() == before
