@@ -44,11 +44,13 @@ COMPILED = (
     "kernbench_core.kernel.tl.tensor",
     "kernbench_core.kernel.tl.dispatch",
     "kernbench_builtin.components.pe_cpu",
+    "kernbench_builtin.components.banks.mapping",
     "kernbench_builtin.components.banks.queues",
     "kernbench_builtin.components.banks.waiting",
     "kernbench_builtin.components.banks.pseudo_channel",
     "kernbench_builtin.components.banks.channel",
     "kernbench_builtin.components.banks.front_end",
+    "kernbench_builtin.probe.dram_asker",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.

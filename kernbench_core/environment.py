@@ -107,7 +107,7 @@ class Environment(simpy.Environment):
 
     def inject(self, msg: Delivery, arrive: Callable[[Any], None], at: float | None = None) -> None:
         """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""
-        time = self._now if at is None else max(self._now, grid_ceil(at))
+        time = self.clock.now if at is None else max(self.clock.now, grid_ceil(at))
         msg.head = msg.tail = msg.born = time
         self.call_at(time, msg, arrive)
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import attrs
 
 from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
-from kernbench_builtin.components.banks.atomic_queue import AtomicQueue, BurstTraffic
+from kernbench_builtin.components.banks.atomic_queue import AtomicQueue
 from kernbench_builtin.components.banks.channel import BankChannel
-from kernbench_builtin.components.banks.front_end import FrontEnd
+from kernbench_builtin.components.banks.front_end import BankedMemory, FrontEnd
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.banks.parameter_checks import check_parameters
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
@@ -20,11 +20,9 @@ from kernbench_builtin.components.banks.queues import BurstQueue
 from kernbench_builtin.components.banks.standards import DEFAULT, STANDARDS, figures, unverified
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicMemory
-from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.reporting import Stat
 
@@ -59,7 +57,7 @@ _TIMES: tuple[tuple[str, str], ...] = (
 )
 
 
-class HbmCtrlBank(AtomicMemory, ComponentBase):
+class HbmCtrlBank(AtomicMemory, BankedMemory):
     """Serve reads and writes of one HBM slice burst by burst, by the timing rules of its banks.
 
     Models: a controller latency per request; an in-order front end; pseudo-channels that interleave by address, some \
@@ -130,12 +128,17 @@ figure), builtin.hbm_ctrl (atomic_step).
         super().__init__(node, fabric)
         p = self.params
         check_parameters(node)
-        self._overhead: float = p["overhead"]
+        self._overhead = p["overhead"]
         self._burst_bytes: int = p["burst_bytes"]
-        shape = {field.name: p[field.name] for field in attrs.fields(BankMapping) if field.name in p and field.init}
-        self.mapping = BankMapping(**shape, group_interleave=p["bank_group_interleave"])
+        self.mapping = BankMapping(
+            group_interleave=p["bank_group_interleave"],
+            **{name: p[name] for name in (
+                "channels", "interleave_bytes", "burst_bytes", "banks", "bank_groups", "row_bytes", "mapping",
+                "bank_hash", "channel_hash",
+            )},
+        )  # fmt: skip
         self.timing = BankTiming.of(p)
-        self._front = FrontEnd(self, p["front_end"], self.mapping, self._burst_bytes)
+        self.front = FrontEnd(self, p["front_end"], self.mapping, self._burst_bytes)
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
         self._sizes = QueueSizes(
             p["read_queue"],
@@ -144,7 +147,7 @@ figure), builtin.hbm_ctrl (atomic_step).
             math.floor(p["drain_to"] * p["write_queue"]),
         )
         units = AtomicUnits(self, self._burst_bytes, lambda address: self.mapping.split(address)[0])
-        self._atomics = AtomicQueue(self, units, lambda msg, at: self._front.admit(msg, at, at), self._respond)
+        self.atomics = AtomicQueue(self, units, lambda msg, at: self.front.admit(msg, at, at), self.respond)
         together = p["pseudo_channels"]
         for first in range(0, p["channels"], together):
             self._join(self.banked[first : first + together])
@@ -154,22 +157,14 @@ figure), builtin.hbm_ctrl (atomic_step).
         wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
         return PseudoChannel(
             wire, self.timing, p["banks"], p["bank_groups"], self._burst_bytes, p["refresh"] == "per_bank",
-            self._front,
+            self.front,
         )  # fmt: skip
 
     def _join(self, places: list[PseudoChannel]) -> None:
         """Have some pseudo-channels share command buses, and queues if they shall."""
         sharers = [places] if self.params["queues"] == "shared" else [[place] for place in places]
-        queues = [BurstQueue(self._sizes, self.timing.tCK, sharing, self._front) for sharing in sharers]
-        self._front.join(BankChannel(self.env, places, queues), places)
-
-    def overhead(self, msg: MsgBase) -> float:
-        """Return the controller latency in ns."""
-        return self._overhead
-
-    def acts_on_head(self, msg: Any) -> bool:
-        """Say that the data of a write is taken as it comes."""
-        return bool(msg.op == "write" and not msg.reply)
+        queues = [BurstQueue(self._sizes, self.timing.tCK, sharing, self.front) for sharing in sharers]
+        self.front.join(BankChannel(self.env, places, queues), places)
 
     def channels(self, msg: Any) -> Iterable[tuple[int, float, float]]:
         """Return what each channel at least carries of a read; a write only has to reach the queues."""
@@ -226,34 +221,3 @@ figure), builtin.hbm_ctrl (atomic_step).
 
     def _outcomes(self) -> tuple[int, int, int]:
         return self.row_hits, self.row_misses, self.row_conflicts
-
-    # Requests -------------------------------------------------------------------------------------
-
-    def emit(self, msg: Any, head: float, tail: float) -> None:
-        """Hand a request, there from (`head`, `tail`) ns, to the channels, or to the atomic units."""
-        if msg.op == "atomic":
-            self._atomics.take(msg, tail)
-        else:
-            self._front.admit(msg, head, tail)
-
-    def taken_in(self, msg: MsgBase, tail: float, now: float) -> None:
-        """Acknowledge a write that came whole at `tail` ns, when the last of its bursts is in its queue."""
-        if now > tail and type(msg) is not BurstTraffic:  # nobody waits for what is written back
-            msg.queueing += now - tail
-            self.note_wait(now - tail)
-        msg.head = msg.tail = now
-        self.on_internal(msg)
-
-    def on_internal(self, msg: Any) -> None:
-        """Respond: a read's data as it comes, a write's acknowledgement."""
-        if type(msg) is BurstTraffic:
-            self._atomics.moved(msg)
-            return
-        tail, now = msg.tail, self._time.now
-        head = tail if msg.op == "write" else msg.head if msg.head > now else now
-        msg.turn_around()
-        super().emit(msg, head, tail)
-
-    def _respond(self, msg: MsgBase, now: float) -> None:
-        msg.turn_around()
-        super().emit(msg, now, now)

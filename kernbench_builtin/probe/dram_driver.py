@@ -6,13 +6,14 @@ wide to matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry
+from kernbench_builtin.probe.dram_asker import Asker
 from kernbench_builtin.probe.dram_forms import ClosedForm, closed_form
 from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_workload import PATTERNS, DramCase, Timed, chain, check, workload
@@ -21,9 +22,11 @@ from kernbench_core.engine import ComponentClasses, Hardware, Limits, Watchdog
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.messages import Transaction
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
+from kernbench_core.values.region import total_bytes
 
 _DRIVER, _CHAIN = "driver", "chain"
 _WIDER = 64
@@ -106,6 +109,10 @@ class DramProbe:
 
     def _measure(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
         self.check(case)
+        with no_automatic_collection():  # what is made is kept
+            return self._measured(case, outstanding, offered)
+
+    def _measured(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
         times: list[float] = []
@@ -182,57 +189,7 @@ class DramProbe:
         return hardware, hardware.components[here]
 
     def _transaction(self, driver: Any, op: str, regions: tuple[Region, ...]) -> Transaction:
-        return Transaction(op, regions, _size(regions), (driver.id, self._node.id), driver.next)
-
-
-def _size(regions: tuple[Region, ...]) -> int:
-    return sum([region.nbytes for region in regions])
-
-
-class _Driver(ComponentBase):
-    """Send requests to the controller, a new one for each answer or each at its time."""
-
-    def __init__(self, node: Node, hardware: Hardware) -> None:
-        super().__init__(node, hardware)
-        self._left: Iterator[Transaction] = iter(())
-        self._make: Callable[[], Transaction] | None = None
-        self._beside: Any = None
-        #: How many of its requests have no answer yet; counted for a chain beside them.
-        self.unanswered = 0
-        #: The answered requests of its chain.
-        self.chained: list[Transaction] = []
-
-    def keep(self, sent: list[Transaction], outstanding: int) -> None:
-        """Keep `outstanding` requests under way."""
-        self._left = iter(sent[outstanding:])
-        for each in sent[:outstanding]:
-            self.env.inject(each, self._go)
-
-    def schedule(self, sent: list[Transaction], times: list[float]) -> None:
-        """Send each request at its own time (ns)."""
-        for each, time in zip(sent, times, strict=True):
-            self.env.inject(each, self._go, time)
-
-    def follow(self, beside: Any, make: Callable[[], Transaction]) -> None:
-        """Send a request of a chain whenever the one before is answered, while any of another driver is out."""
-        self._make, self._beside = make, beside
-        self.env.inject(make(), self._go)
-
-    def next(self, answered: Transaction) -> None:
-        """Take an answer, and send the next request at its time."""
-        self.unanswered -= 1
-        if self._make is not None:
-            self.chained.append(answered)
-            following = self._make() if self._beside.unanswered > 0 else None
-        else:
-            following = next(self._left, None)
-        if following is not None:
-            self.env.inject(following, self._go)
-
-    def _go(self, msg: MsgBase) -> None:
-        msg.born = now = self.env.now
-        msg.hop = 1
-        self.out_ports[msg.path[1]].send(msg, now, now)
+        return Transaction(op, regions, total_bytes(regions), (driver.id, self._node.id), driver.go_on)
 
 
 @frozen
@@ -242,7 +199,7 @@ class _WithDriver:
     _classes: ComponentClasses = field()
 
     def load(self, name: str) -> Any:
-        return _Driver if name == _DRIVER else self._classes.load(name)
+        return Asker if name == _DRIVER else self._classes.load(name)
 
 
 __all__ = ["PATTERNS", "ClosedForm", "DramCase", "DramPoint", "DramProbe"]

@@ -9,26 +9,27 @@ from functools import partial
 from kernbench_builtin.components.atomic_units import AtomicUnits, AtomicWork
 from kernbench_core.component import ComponentBase
 from kernbench_core.memory import AtomicTransaction
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.values import Region
 
 
-class BurstTraffic(MsgBase):
+class BurstTraffic(Transaction):
     """Move bursts between the banks and the atomic units for a request: a "read", or the "write" back after it."""
 
-    __slots__ = ("op", "regions", "shares", "work")
+    __slots__ = ("work",)
 
     def __init__(self, op: str, regions: tuple[Region, ...], work: AtomicWork) -> None:
-        super().__init__()
-        self.op = op
-        self.regions = regions
+        super().__init__(op, regions, 0, (), _nothing)
         self.work = work
-        self.shares: tuple[tuple[int, int], ...] = ()
 
     @property
     def origin(self) -> MsgBase:
         """The request."""
         return self.work.msg
+
+
+def _nothing(_: Transaction) -> None:
+    """Nobody waits for an answer."""
 
 
 class AtomicQueue:

@@ -1,32 +1,48 @@
 cimport cython
 from kernbench_builtin.components.banks.channel cimport BankChannel
+from kernbench_builtin.components.banks.mapping cimport BankMapping
 from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
 from kernbench_builtin.components.banks.queues cimport Burst, BurstPlace, BurstQueue, Line, RequestProgress, Requests
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.events.queue cimport EventQueue
-from kernbench_core.messages cimport MsgBase
+from kernbench_core.messages cimport MsgBase, Transaction
 from kernbench_core.wire cimport Wire
 
 cdef int READ, WRITE
 
+cdef class FrontEnd
+
+cdef class BankedMemory(ComponentBase):
+    cdef public double _overhead
+    cdef public FrontEnd front
+    cdef public object atomics
+    cpdef overhead(self, MsgBase msg)
+    @cython.locals(request=Transaction)
+    cpdef emit(self, MsgBase msg, double head, double tail)
+    cpdef taken_in(self, Transaction msg, double tail, double now)
+    @cython.locals(request=Transaction, head=double, tail=double, now=double)
+    cpdef on_internal(self, MsgBase msg)
+    cpdef respond(self, MsgBase msg, double now)
+
 cdef class FrontEnd(Requests):
-    cdef ComponentBase _memory
+    cdef BankedMemory _memory
     cdef EventQueue _time
-    cdef object _mapping, _waiting
+    cdef BankMapping _mapping
+    cdef object _waiting
     cdef long long _burst_bytes, _seq, _room
     cdef double _clock, _to_data, _burst_takes
     cdef list _places, _channels, _channel_of
     cpdef join(self, BankChannel channel, list places)
     @cython.locals(runs=list, job=RequestProgress, channel=BankChannel)
-    cpdef admit(self, MsgBase msg, double head, double tail)
-    @cython.locals(kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=Line, burst=Burst, queue=BurstQueue, stuck=bint)
+    cpdef admit(self, Transaction msg, double head, double tail)
+    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=Line, burst=Burst, queue=BurstQueue, stuck=bint)
     cdef _dispatch(self, RequestProgress job, double now)
     @cython.locals(head=double, tail=double, pace=double, at=double, seq=cython.longlong, number=cython.longlong, lines=list, place=PseudoChannel)
     cdef dict _by_place(self, RequestProgress job, int kind, double now)
     @cython.locals(now=double)
     cdef _wake(self, BankChannel channel, BurstQueue queue, double at)
     cpdef settled(self, BurstPlace place, RequestProgress job, long long number, double start, double end, double opening)
-    @cython.locals(msg=MsgBase, last=PseudoChannel, own=double, rest=double, opening=double, wire=Wire, now=double)
+    @cython.locals(msg=Transaction, shares=tuple, last=PseudoChannel, own=double, rest=double, opening=double, wire=Wire, now=double)
     cdef _answer_read(self, RequestProgress job)
     @cython.locals(job=RequestProgress, channel=BankChannel)
     cpdef taken(self, Burst burst, double now)

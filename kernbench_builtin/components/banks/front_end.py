@@ -6,6 +6,7 @@ from collections import deque
 from operator import attrgetter
 from typing import Any
 
+from kernbench_builtin.components.banks.atomic_queue import AtomicQueue, BurstTraffic
 from kernbench_builtin.components.banks.channel import BankChannel
 from kernbench_builtin.components.banks.mapping import BankMapping
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
@@ -20,8 +21,66 @@ from kernbench_builtin.components.banks.queues import (
     Requests,
 )
 from kernbench_core.component import ComponentBase
-from kernbench_core.messages import MsgBase
+from kernbench_core.fabric import Fabric
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.units import grid_ceil
+
+
+class BankedMemory(ComponentBase):
+    """Take requests in, and answer them: overhead, the front end, response.
+
+    A subclass sets `front`, and `atomics`, which its atomic ops go through.
+    """
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
+        self._overhead = 0.0
+        self.front: FrontEnd
+        self.atomics: AtomicQueue
+
+    def overhead(self, msg: MsgBase) -> float:
+        """Return the controller latency in ns."""
+        return self._overhead
+
+    def acts_on_head(self, msg: Any) -> bool:
+        """Say that the data of a write is taken as it comes."""
+        return bool(msg.op == "write" and not msg.reply)
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        """Hand a request, there from (`head`, `tail`) ns, to the channels, or to the atomic units."""
+        request: Transaction = msg
+        if request.op == "atomic":
+            self.atomics.take(msg, tail)
+        else:
+            self.front.admit(request, head, tail)
+
+    def taken_in(self, msg: Transaction, tail: float, now: float) -> None:
+        """Acknowledge a write that came whole at `tail` ns, when the last of its bursts is in its queue."""
+        if now > tail and type(msg) is not BurstTraffic:  # nobody waits for what is written back
+            msg.queueing += now - tail
+            self.note_wait(now - tail)
+        msg.head = msg.tail = now
+        self.on_internal(msg)
+
+    def on_internal(self, msg: Any) -> None:
+        """Respond: a read's data as it comes, a write's acknowledgement."""
+        if type(msg) is BurstTraffic:
+            self.atomics.moved(msg)
+            return
+        request: Transaction = msg
+        head, tail, now = request.head, request.tail, self._time.now
+        if request.op == "write":
+            head = tail
+        elif head < now:
+            head = now
+        request.turn_around()
+        ComponentBase.emit(self, request, head, tail)
+
+    def respond(self, msg: MsgBase, now: float) -> None:
+        """Answer an atomic op."""
+        msg.turn_around()
+        ComponentBase.emit(self, msg, now, now)
 
 
 class FrontEnd(Requests):
@@ -31,7 +90,7 @@ class FrontEnd(Requests):
     comes by the wire of its last pseudo-channel.
     """
 
-    def __init__(self, memory: ComponentBase, room: int, mapping: BankMapping, burst_bytes: int) -> None:
+    def __init__(self, memory: BankedMemory, room: int, mapping: BankMapping, burst_bytes: int) -> None:
         self._memory = memory
         self._time = memory.env.clock
         self._mapping = mapping
@@ -53,7 +112,7 @@ class FrontEnd(Requests):
 
     # Requests to bursts ---------------------------------------------------------------------------
 
-    def admit(self, msg: Any, head: float, tail: float) -> None:
+    def admit(self, msg: Transaction, head: float, tail: float) -> None:
         """Hand the bursts of a request, there from (`head`, `tail`) ns, to their channels."""
         runs = self._mapping.runs(msg.regions)
         if not runs:
@@ -147,9 +206,8 @@ class FrontEnd(Requests):
 
     def _answer_read(self, job: RequestProgress) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
-        msg: MsgBase = job.msg
+        msg, shares = job.msg, job.msg.shares
         last: PseudoChannel = job.last
-        shares = job.msg.shares
         nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self._places.index(last)]
         own = nbytes // self._burst_bytes * self._burst_takes
         rest = job.end - job.tail - self._to_data - own
@@ -172,7 +230,7 @@ class FrontEnd(Requests):
         if job.entering:
             return
         if burst.line.kind == WRITE:
-            self._memory.taken_in(job.msg, job.tail, now)  # type: ignore[attr-defined]
+            self._memory.taken_in(job.msg, job.tail, now)
         if self._waiting:
             self._dispatch(self._waiting.popleft(), now + self._clock)
             if not self._waiting:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-import attrs
-
 from kernbench_builtin.components.channelled_memory import hashed
 from kernbench_builtin.components.dram import DramPlace
-from kernbench_core.values import Region
+from kernbench_core.values.region import Region
 
 #: Orders of the fields, the highest first; what is lowest changes first as addresses rise.
 MAPPINGS = ("RoBaCo", "RoCoBa")
@@ -20,9 +18,8 @@ BlockRun = tuple[int, tuple[tuple[int, int], ...]]
 _MOST_KNOWN = 1 << 14
 
 
-@attrs.frozen
 class BankMapping:
-    """Translate byte addresses into bursts of channels, banks, rows and columns, and back.
+    """Translate byte addresses into bursts of channels, banks, rows and columns, and back. It never changes.
 
     `channels` take turns every `interleave_bytes`; with `channel_hash` the turn is XORed with the bits above.
     Inside a channel the bursts count up through the fields of `mapping` (RoBaCo: a row to its end, then the next bank;
@@ -30,32 +27,19 @@ class BankMapping:
     below both. With `bank_hash` the bank is XORed with the low bits of the row.
     """
 
-    channels: int
-    interleave_bytes: int
-    burst_bytes: int
-    banks: int
-    bank_groups: int
-    row_bytes: int
-    mapping: str
-    group_interleave: bool
-    bank_hash: bool
-    channel_hash: bool
-    #: How many bursts a row holds.
-    columns: int = attrs.field(init=False, eq=False, repr=False)
-    _per_group: int = attrs.field(init=False, eq=False, repr=False)
-    _blocks: Callable[[int], BlockRun] = attrs.field(init=False, eq=False, repr=False)
-
-    @columns.default
-    def _of_a_row(self) -> int:
-        return self.row_bytes // self.burst_bytes
-
-    @_per_group.default
-    def _banks_of_a_group(self) -> int:
-        return self.banks // self.bank_groups
-
-    @_blocks.default
-    def _remembered(self) -> Callable[[int], BlockRun]:
-        return lru_cache(_MOST_KNOWN)(self._block)
+    def __init__(
+        self, *, channels: int, interleave_bytes: int, burst_bytes: int, banks: int, bank_groups: int, row_bytes: int,
+        mapping: str, group_interleave: bool, bank_hash: bool, channel_hash: bool,
+    ) -> None:  # fmt: skip
+        self.channels, self.interleave_bytes, self.burst_bytes = channels, interleave_bytes, burst_bytes
+        self.banks, self.bank_groups, self.row_bytes = banks, bank_groups, row_bytes
+        self.group_interleave, self.bank_hash, self.channel_hash = group_interleave, bank_hash, channel_hash
+        #: Whether a row counts up before the bank: RoBaCo.
+        self.row_first = mapping == "RoBaCo"
+        #: How many bursts a row holds.
+        self.columns = row_bytes // burst_bytes
+        self._per_group = banks // bank_groups
+        self._blocks: Callable[[int], BlockRun] = lru_cache(_MOST_KNOWN)(self._block)
 
     def runs(self, regions: tuple[Region, ...]) -> list[BlockRun]:
         """Return what `split` says of the bursts that hold bytes of `regions`: a channel, and several (flat bank, row).
@@ -64,10 +48,15 @@ class BankMapping:
         """
         found: list[BlockRun] = []
         block, burst, known = self.interleave_bytes, self.burst_bytes, self._blocks
+        if len(regions) == 1:
+            region = regions[0]
+            if region.rows == 1 and 0 < region.row_bytes <= burst - region.base % burst:
+                channel, bank, row = self.split(region.base)  # random traffic is made of these
+                return [(channel, ((bank, row),))]
         for region in regions:
             moved_to = 0
-            for row in range(region.rows):
-                first = region.base + row * region.pitch
+            for number in range(region.rows):
+                first = region.base + number * region.pitch
                 at = first // burst * burst
                 end = -(-(first + region.row_bytes) // burst) * burst
                 if region.pitch > 0 and at < moved_to:
@@ -93,32 +82,33 @@ class BankMapping:
         """Return the channel and the places of the bursts of one interleaved block."""
         channel, line = self._channel_line(number * self.interleave_bytes)
         lines, groups = self.interleave_bytes // self.burst_bytes, self.bank_groups
-        if self.group_interleave and self.mapping == "RoBaCo" and not (lines % groups or self.columns * groups % lines):
+        if self.group_interleave and self.row_first and not (lines % groups or self.columns * groups % lines):
             per_group = self.banks // groups  # the block lies in one row of each group
             row, inner = divmod(line // groups // self.columns, per_group)
             flip = row & (self.banks - 1) if self.bank_hash else 0
-            once = tuple((group * per_group + inner ^ flip, row) for group in range(groups))
+            once = tuple([(group * per_group + inner ^ flip, row) for group in range(groups)])
             return channel, once * (lines // groups)
         first, burst = number * self.interleave_bytes, self.burst_bytes
-        return channel, tuple(self.split(at)[1:] for at in range(first, first + self.interleave_bytes, burst))
+        return channel, tuple([self.split(at)[1:] for at in range(first, first + self.interleave_bytes, burst)])
 
     def split(self, address: int) -> tuple[int, int, int]:
         """Return (channel, flat bank, row) of the burst at `address`; banks of a group follow each other."""
-        channel, line = self._channel_line(address)
-        per_group = self._per_group
+        block = address // self.interleave_bytes
+        stripe = block // self.channels
+        channel = block - stripe * self.channels
+        line = (address - (block - stripe) * self.interleave_bytes) // self.burst_bytes
+        if self.channel_hash:
+            channel = hashed(channel, stripe, self.channels)
+        group, of_group = 0, self.banks
         if self.group_interleave:
-            line, group = divmod(line, self.bank_groups)
-            if self.mapping == "RoBaCo":
-                row, inner = divmod(line // self.columns, per_group)
-            else:
-                line, inner = divmod(line, per_group)
-                row = line // self.columns
-            bank = group * per_group + inner
-        elif self.mapping == "RoBaCo":
-            row, bank = divmod(line // self.columns, self.banks)
+            group, line = line % self.bank_groups, line // self.bank_groups
+            of_group = self._per_group
+        if self.row_first:
+            line //= self.columns
+            bank, row = line % of_group, line // of_group
         else:
-            line, bank = divmod(line, self.banks)
-            row = line // self.columns
+            bank, row = line % of_group, line // of_group // self.columns
+        bank += group * of_group
         if self.bank_hash:
             bank ^= row & (self.banks - 1)
         return channel, bank, row
@@ -127,7 +117,7 @@ class BankMapping:
         """Return the place of the burst that holds the byte at `address`."""
         channel, bank, row = self.split(address)
         _, line = self._channel_line(address)
-        if self.mapping == "RoBaCo":
+        if self.row_first:
             column = (line // self.bank_groups if self.group_interleave else line) % self.columns
         else:
             column = line // self.banks % self.columns
@@ -138,7 +128,7 @@ class BankMapping:
         bank = place.bank ^ (place.row & (self.banks - 1)) if self.bank_hash else place.bank
         per_group = self.banks // self.bank_groups
         group, inner = divmod(bank, per_group)
-        if self.mapping == "RoCoBa":
+        if not self.row_first:
             bits = inner * self.bank_groups + group if self.group_interleave else bank
             line = (place.row * self.columns + place.column) * self.banks + bits
         elif self.group_interleave:

@@ -1,5 +1,5 @@
 cimport cython
-from kernbench_core.messages cimport MsgBase
+from kernbench_core.messages cimport Transaction
 
 cdef class BurstPlace
 cdef class BurstQueue
@@ -29,7 +29,7 @@ cdef class Line:
 
 @cython.freelist(256)
 cdef class RequestProgress:
-    cdef public MsgBase msg
+    cdef public Transaction msg
     cdef public list runs
     cdef public double first, tail, head, end, opening
     cdef public long long entering, waiting

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernbench_builtin.components.banks.mapping import BlockRun
 from kernbench_builtin.components.banks.timing import QueueSizes
+from kernbench_core.messages import Transaction
 
 READ, WRITE = 0, 1
 #: The row of a bank that has none open.
@@ -78,7 +79,7 @@ class RequestProgress:
 
     __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
 
-    def __init__(self, msg: Any, runs: list[BlockRun], first: float, tail: float) -> None:
+    def __init__(self, msg: Transaction, runs: list[BlockRun], first: float, tail: float) -> None:
         self.msg = msg
         self.runs = runs
         self.first = first
