@@ -24,8 +24,10 @@ _LOOK_S = 0.2
 _FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
 #: No limit is as high: a float holds all below it.
 _ENDLESS: Final = 1e300
-#: Events between two collections of cyclic garbage.
-_COLLECT_EVERY = 1 << 20
+#: Events between two collections of cyclic garbage, and between two that go through all objects there are.
+_COLLECT_EVERY, _COLLECT_ALL = 1 << 20, 1 << 24
+#: The generations that the others go through: what was made since the last one, and not the machine.
+_YOUNG: Final = 1
 #: What people read of a phase.
 _WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -187,7 +189,7 @@ class Watchdog:
         """Return how many events to process: up to a limit, or to where garbage is collected, if they are nearer."""
         to_collection = _COLLECT_EVERY - self._env.events % _COLLECT_EVERY
         if to_collection == _COLLECT_EVERY and self._env.events:
-            gc.collect()
+            gc.collect(_YOUNG if self._env.events % _COLLECT_ALL else 2)
         most = min(most, to_collection)
         if self._limits.max_events is None:
             return most
