@@ -5,17 +5,22 @@ from kernbench_core.wire cimport Wire
 from kernbench_core.events.queue cimport EventQueue
 
 cdef class ComponentBase(Reported):
+    # what a hop goes through comes first, so that it lies together in memory
+    cdef public EventQueue _time
+    cdef public object _op_logger
+    cdef public double _raw, _rounded
+    cdef public tuple _near
     cdef public bint _computes, _splits
     cdef public list _idle, internal_wires, processes
-    cdef public object _op_logger, _service, arrive, fabric, node, params, rates
-    cdef public double _raw, _rounded
+    cdef public object _service, arrive, fabric, node, params, rates
     cdef public str id
     cdef public dict in_ports, out_ports
-    cdef public EventQueue _time
     cpdef overhead(self, MsgBase msg)
     cpdef interval(self, MsgBase msg)
     @cython.locals(path=tuple, hop=Py_ssize_t, wire=Wire)
     cpdef emit(self, MsgBase msg, double head, double tail)
+    @cython.locals(near=tuple, at=Py_ssize_t)
+    cdef Wire _way_to(self, node)
     cpdef take_answer(self, MsgBase msg)
     cpdef serve(self, MsgBase msg)
     cpdef begin(self, MsgBase msg)

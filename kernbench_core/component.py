@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
+from kernbench_core.events.queue import COMPILED
 from kernbench_core.messages import MsgBase
-from kernbench_core.reporting import Rates, Reported, Stat, Waiting, checked_ns
+from kernbench_core.reporting import Rates, Reported, Stat, checked_ns
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Port, Wire
 
@@ -66,16 +67,15 @@ class ComponentBase(Reported):
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
     __slots__ = (
-        "_computes", "_idle", "_op_logger", "_raw", "_rounded", "_service", "_splits", "_time", "arrive", "fabric",
-        "id", "in_ports", "internal_wires", "node", "out_ports", "params", "processes", "rates",
+        "_computes", "_idle", "_near", "_op_logger", "_raw", "_rounded", "_service", "_splits", "_time", "arrive",
+        "fabric", "id", "in_ports", "internal_wires", "node", "out_ports", "params", "processes", "rates",
     )  # fmt: skip
     _begun: dict[MsgBase, float]
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__()
         self.node, self.id = node, node.id
-        self.fabric = fabric
-        self.env = fabric.env
+        self.fabric, self.env = fabric, fabric.env
         self._time = self.env.clock
         self.params: Mapping[str, Any] = node.params
         self.in_ports: dict[str, Port] = {}
@@ -84,9 +84,9 @@ class ComponentBase(Reported):
         servers = int(node.params.get("servers", type(self).servers))
         if servers != type(self).servers:
             self.servers = servers
+        self._near: tuple[Any, ...] = ()
         self._op_logger = fabric.op_logger
-        self._raw = math.nan
-        self._rounded = 0.0
+        self._raw, self._rounded = math.nan, 0.0
         self._idle: list[Signal] = []
         self.processes: list[Process] = []
         cls = type(self)
@@ -156,7 +156,7 @@ class ComponentBase(Reported):
         hop = msg.hop + 1
         if hop < len(path):
             msg.hop = hop
-            wire = self.out_ports[path[hop]]
+            wire = self._way_to(path[hop]) if COMPILED else self.out_ports[path[hop]]
             wire.send(msg, head, tail)
         else:
             msg.head, msg.tail = head, tail
@@ -164,6 +164,17 @@ class ComponentBase(Reported):
                 self.take_answer(msg)
             else:
                 msg.at_end(self, head, tail)
+
+    def _way_to(self, node: str) -> Wire:
+        """Return the wire to a neighbour; names are mostly the same objects, and then nothing is hashed."""
+        near = self._near
+        for at in range(0, len(near), 2):
+            if near[at] is node:
+                return near[at + 1]  # type: ignore[no-any-return]
+        wire = self.out_ports[node]
+        if len(near) < 12:
+            self._near = (*near, node, wire)
+        return wire
 
     def min_service_ns(self, msg: MsgBase) -> float:
         """Return a time in ns that service of `msg` never undercuts; feeds the lower bound."""
@@ -196,18 +207,6 @@ class ComponentBase(Reported):
     def taking_ns(self, nbytes: int, source: str) -> float:
         """Return the least time in ns between messages from a neighbour, where its wire is faster than what is here."""
         return 0.0
-
-    def awaiting(self) -> Iterable[MsgBase]:
-        """Return the messages sent from here whose answers are still out; for the deadlock report."""
-        return ()
-
-    def waits_in_words(self) -> Waiting | None:
-        """Say what a program that runs here waits for; for the deadlock report, asked at its time."""
-        return None
-
-    def open_waits(self) -> Iterable[Waiting]:
-        """Say what the commands that are served here wait for, each with its line; for the deadlock report."""
-        return ()
 
     def take_answer(self, msg: MsgBase) -> None:
         """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""

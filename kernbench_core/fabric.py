@@ -142,8 +142,7 @@ class Fabric:
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         #: (source, destination, bytes) -> the quickest one-way message, for the bound check.
         self.one_ways: dict[tuple[object, ...], OneWay] = {}
-        self.issued = 0
-        self.completed = 0
+        self.issued = self.completed = 0
         #: Payload bytes of messages between PEs that were sent, and those that have got to where they are received.
         self.pushed_bytes = self.landed_bytes = 0
         #: Messages that nobody waits for: payload until it is in its slot, credits until they are noted.
@@ -155,6 +154,8 @@ class Fabric:
         self._routes = routes
         self._addresses = addresses
         self._layout = layout
+        #: The id of each component by itself: of equal texts the one that the component has.
+        self.own_names: dict[str, str] = {}
         self._next_edge = 1
         self._chunks = lru_cache(MOST_CUT)(self._cut)
 
@@ -223,11 +224,16 @@ class Fabric:
 
     def command_path(self, source: str, destination: str) -> tuple[str, ...]:
         """Return the node ids from `source` to `destination`, both included, as launches and answers go."""
-        return self.routes.find_node_path(source, destination)
+        return self._own(self.routes.find_node_path(source, destination))
 
     def memory_path(self, source: str, memory: str) -> tuple[str, ...]:
         """Return the node ids from `source` to a memory node, by the paths that memory traffic may take."""
-        return self.routes.find_memory_path(source, memory)
+        return self._own(self.routes.find_memory_path(source, memory))
+
+    def _own(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Spell a path by the names that components have: the same objects are found without comparing letters."""
+        own = self.own_names
+        return tuple([own.get(node, node) for node in path])
 
     def cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
         """Return the chunks of a transfer of physical `regions`; tiles are read again and again, so it remembers."""

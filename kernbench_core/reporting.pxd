@@ -3,12 +3,12 @@ from kernbench_core.wire cimport Waits
 from kernbench_core.messages cimport MsgBase
 
 cdef class Reported(Waits):
-    cdef public object _begun
-    cdef public tuple _observers
-    cdef public bint _paced, run_style
     cdef public double _previous_out, busy_ns
+    cdef public long long served
+    cdef public bint _paced, run_style
+    cdef public tuple _observers
+    cdef public object _begun
     cdef public list _serving
     cdef public object env, queue
-    cdef public long long served
     cpdef note_busy(self, double took, double until)
     cpdef note_wait(self, double waited, until=*)

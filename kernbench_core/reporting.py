@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -221,6 +221,18 @@ class Reported(Waits):
         Waits.note_wait(self, waited)
         for observer in self._observers:
             observer.waited(self, waited, self.env.now if until is None else until)
+
+    def awaiting(self) -> Iterable[MsgBase]:
+        """Return the messages sent from here whose answers are still out; for the deadlock report."""
+        return ()
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say what a program that runs here waits for; for the deadlock report, asked at its time."""
+        return None
+
+    def open_waits(self) -> Iterable[Waiting]:
+        """Say what the commands that are served here wait for, each with its line; for the deadlock report."""
+        return ()
 
     @property
     def keeps_busy(self) -> bool:

@@ -8,22 +8,27 @@ cdef class Waits:
     cpdef note_wait(self, double waited, until=*)
 
 cdef class Wire(Waits):
-    cdef public EventQueue _queue
-    cdef public long long _key
-    cdef public tuple _arrive
-    cdef public object _on_head
-    cdef public dict _duration
+    # what `send` goes through comes first, so that it lies together in memory
     cdef long long _last_nbytes
     cdef double _last_took
-    cdef public str name
-    cdef public long long number, payload_bytes, header_bytes, bytes_carried
-    cdef public double bandwidth, latency, available_at, busy_ns
+    cdef public double available_at, busy_ns, latency
+    cdef public long long bytes_carried, _key
+    cdef public object _on_head
+    cdef public tuple _arrive
+    cdef public EventQueue _queue
     cdef public bint fresh
+    cdef long long _other_nbytes
+    cdef double _other_took
+    cdef public dict _duration
+    cdef public str name
+    cdef public long long number, payload_bytes, header_bytes
+    cdef public double bandwidth
     cdef public list _used
     @cython.locals(took=double, start=double, end=double, own=double, waited=double, latency=double, nbytes=cython.longlong)
     cpdef send(self, MsgBase msg, double head, double tail)
     @cython.locals(start=double, end=double, took=double, latency=double)
     cpdef book(self, long long nbytes, double head, double tail, msg=*)
+    @cython.locals(took=double)
     cpdef double duration(self, long long nbytes) except? -1
     cpdef deliver(self, MsgBase msg, double time)
     cpdef note_use(self)

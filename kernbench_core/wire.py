@@ -51,9 +51,9 @@ class Wire(Waits):
     """
 
     __slots__ = (
-        "_arrive", "_duration", "_key", "_last_nbytes", "_last_took", "_on_head", "_queue", "_used", "available_at",
-        "bandwidth", "busy_ns", "bytes_carried", "fresh", "header_bytes", "latency", "name", "number",
-        "payload_bytes",
+        "_arrive", "_duration", "_key", "_last_nbytes", "_last_took", "_on_head", "_other_nbytes", "_other_took",
+        "_queue", "_used", "available_at", "bandwidth", "busy_ns", "bytes_carried", "fresh", "header_bytes",
+        "latency", "name", "number", "payload_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +77,7 @@ class Wire(Waits):
         self._on_head = on_head
         self._duration: dict[int, float] = {}
         self._last_nbytes, self._last_took = -1, 0.0
+        self._other_nbytes, self._other_took = -1, 0.0
         self.name = name
         self.number = edge_id
         self.bandwidth = bandwidth
@@ -106,11 +107,16 @@ class Wire(Waits):
 
     def duration(self, nbytes: int) -> float:
         """Return how long `nbytes` of payload with their headers occupy the wire, in ns."""
-        known = self._duration.get(nbytes)
-        if known is None:
-            known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
-        self._last_nbytes, self._last_took = nbytes, known
-        return known
+        took = self._other_took
+        if nbytes != self._other_nbytes:
+            known = self._duration.get(nbytes)
+            if known is None:
+                known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
+            took = known
+        # most wires carry two sizes by turns: requests, and chunks or acknowledgements
+        self._other_nbytes, self._other_took = self._last_nbytes, self._last_took
+        self._last_nbytes, self._last_took = nbytes, took
+        return took
 
     def busy_by(self, time: float) -> float:
         """Return for how long, in ns, the wire was busy until `time`: what is booked after it does not count yet.

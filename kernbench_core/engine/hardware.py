@@ -61,6 +61,7 @@ class Hardware(Fabric):
                 made = self.components[node_id] = cls(node, self)
                 if getattr(made, "arrive", None) is None:
                     raise TypeError("super().__init__(node, fabric) must be called by its __init__, and was not")
+        self.own_names = {component.id: component.id for component in self.components.values()}
         for edge_id, key in enumerate(edges, 1):
             self._join(edge_id, *key)
         for component in self.components.values():
@@ -102,7 +103,7 @@ class Hardware(Fabric):
     def _join(self, edge_id: int, source: str, destination: str) -> None:
         edge = self.graph.edges[source, destination]
         sender, receiver = self.components[source], self.components[destination]
-        sender.out_ports[destination] = self.new_wire(
+        sender.out_ports[receiver.id] = self.new_wire(
             f"{source}->{destination}",
             edge.bandwidth,
             edge.latency,
