@@ -8,6 +8,8 @@ cdef class Region:
     cpdef Region shifted(self, long long offset)
     cpdef Region row(self, long long index)
 
+cdef double _FAR
+cdef long long _MANY_BYTES
 @cython.locals(span=cython.longlong)
 cdef long long _end(Region region) except? -1
 cpdef Region normal(Region region)

@@ -9,26 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
+from kernbench_core.values.limits import HALF_OF_LIMIT, LIMIT_AS_FLOAT, require_addresses, too_many_bytes
+
 Pair = tuple["Region", "Region"]
 #: How many holes are taken out one after the other; more are sorted.
 _FEW_HOLES = 4
+_FAR, _MANY_BYTES = LIMIT_AS_FLOAT, HALF_OF_LIMIT
 
 
 class Region:
     """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` apart. It never changes.
 
-    Each number fits 64 bits with a sign, as addresses do.
+    It lies below byte 2**63, as addresses do, and not below -2**62: an OutOfBoundsError says so of others.
     """
 
     # no frozen attrs class, for speed (tools/compare_trees.py): a run makes hundreds of thousands
     __slots__ = ("_hash", "base", "pitch", "row_bytes", "rows")
 
     def __init__(self, base: int, row_bytes: int, rows: int = 1, pitch: int = 0) -> None:
-        self.base = base
-        self.row_bytes = row_bytes
-        self.rows = rows
-        self.pitch = pitch
+        try:
+            self.base = base
+            self.row_bytes = row_bytes
+            self.rows = rows
+            self.pitch = pitch
+        except OverflowError:  # compiled
+            require_addresses(base, row_bytes, rows, pitch)
         self._hash = -1
+        # no less than the last byte; in floats, as what is too large must not become small
+        reach = 1.0 * self.base + 1.0 * self.rows * (self.row_bytes | self.pitch)
+        if reach >= _FAR or self.pitch < 0 or self.base < 0:
+            require_addresses(base, row_bytes, rows, pitch)
 
     def __hash__(self) -> int:
         found = self._hash
@@ -119,6 +129,8 @@ def total_bytes(regions: Iterable[Region]) -> int:
     found = 0
     for region in regions:
         found += region.rows * region.row_bytes
+        if found >= _MANY_BYTES:
+            raise too_many_bytes()
     return found
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.values.region import Region, compose, covers, intersect, normal, overlaps, subtract
+from kernbench_core.errors import OutOfBoundsError
+from kernbench_core.values.region import Region, compose, covers, intersect, normal, overlaps, subtract, total_bytes
 from tests.conftest import examples
 
 
@@ -78,6 +80,42 @@ def test_start_and_end_are_the_outermost_bytes(base, row, rows, pitch) -> None:
     """Whichever way the rows go, and whether or not they overlap."""
     region = Region(base, row, rows, pitch)
     assert (region.start, region.end) == (min(addresses(region)), max(addresses(region)) + 1)
+
+
+BIG = st.one_of(
+    st.integers(0, 9), st.sampled_from([at << bits for bits in (20, 31, 32, 61, 62, 63, 64) for at in (1, 3)])
+)
+BASES = BIG.flatmap(lambda at: st.sampled_from([at, at - 1, -at]))
+
+
+@examples(500)
+@given(BASES, BIG, BIG.map(lambda rows: rows + 1), BIG, st.booleans())
+def test_a_region_is_right_or_refused(base, row, rows, pitch, down) -> None:
+    """However large its numbers are: bytes never wrap around to a wrong answer, compiled or not."""
+    pitch = -pitch if down else pitch
+    span = (rows - 1) * pitch
+    try:
+        region = Region(base, row, rows, pitch)
+    except OutOfBoundsError as error:
+        assert str(error) == (
+            f"a region of {rows} rows of {row} B, {pitch} B apart, from {base:#x} on must end below byte 2**63; "
+            "give addresses and sizes that a machine has."
+        )
+        reach = rows * max(row, abs(pitch))
+        assert max(base, 0) + reach >= 2**63 or base < -(2**62) or (pitch < 0 and base - reach < -(2**62))
+        return
+    assert (region.base, region.row_bytes, region.rows, region.pitch) == (base, row, rows, pitch)
+    assert (region.nbytes, region.start, region.end) == (rows * row, base + min(span, 0), base + row + max(span, 0))
+    assert normal(region).nbytes == rows * row
+
+
+def test_too_many_bytes_together_are_refused() -> None:
+    """A sum that would not fit 64 bits."""
+    most = Region(0, 1 << 61)
+    assert total_bytes([most]) == 1 << 61
+    with pytest.raises(OutOfBoundsError) as caught:
+        total_bytes([most] * 9)
+    assert str(caught.value) == "regions must hold fewer than 2**62 bytes together; give less to move."
 
 
 def test_one_normal_form() -> None:
