@@ -27,6 +27,7 @@ COMPILED = (
     "kernbench_core.memory.page_table",
     "kernbench_core.oplog.description",
     "kernbench_core.oplog.writing",
+    "kernbench_core.oplog.logger",
     "kernbench_builtin.components.forwarding",
     "kernbench_builtin.components.channelled_memory",
     "kernbench_builtin.components.hbm_ctrl",

@@ -17,7 +17,7 @@ from kernbench_core.wire import Wire
 if TYPE_CHECKING:
     from kernbench_core.graph import Node
     from kernbench_core.messages import MsgBase, Transaction
-    from kernbench_core.oplog.log import OpLogger
+    from kernbench_core.oplog.logger import OpLogger
     from kernbench_core.reporting import PeCounter
     from kernbench_core.values.chunking import Chunk
     from kernbench_core.values.region import Region

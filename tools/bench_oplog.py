@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench_engine import Result, command
 
 from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, ResultValue

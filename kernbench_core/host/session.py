@@ -38,7 +38,8 @@ from kernbench_core.host.sanity import check, findings
 from kernbench_core.host.timing import NotModelled, TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
-from kernbench_core.oplog.log import LineUse, OpLog, OpLogger
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.logger import LineUse, OpLogger
 from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.topology.design import machine_of

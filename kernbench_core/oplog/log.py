@@ -8,11 +8,10 @@ name addresses only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
-from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns, Ints
 from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
@@ -46,13 +45,6 @@ class OpRecord:
     def __str__(self) -> str:
         op = "" if self.op_id is None or self.op_id[0] < 0 else f"op {self.op_id[1]} of PE {self.op_id[0]}, "
         return f"{self.op_name} ({op}{self.component_id}, {self.t_start:.3f} ns)"
-
-
-class Describable(Protocol):
-    """What the logger needs of a message."""
-
-    def describe(self) -> OpDescription | None:
-        """Called once per service by the logger; None means that the message describes nothing."""
 
 
 class OpLog(Sequence[OpRecord]):
@@ -149,63 +141,6 @@ class OpLog(Sequence[OpRecord]):
         if dependencies and made and stage_of is None:
             record.dependency_ids.extend(self.dependencies(record))
         return record
-
-
-@define(eq=False)
-class LineUse:
-    """Say how many ops a call of a kernel gave so far, and for how long they were served, in ns together."""
-
-    site: CallSite
-    ops: int = 0
-    ns: float = 0.0
-
-
-@define(eq=False)
-class OpLogger:
-    """Turn the two hooks of a component into log records. Single-threaded, as the simulation is.
-
-    A message with a true attribute `captured_at_start` is asked for its description when its service starts, others
-    when it ends. One that describes nothing is logged as `unknown`. Where `sites` is a dict, it gets the kernel line (a
-    `callsite.CallSite`) of every op that has one. `lines` sums up the ops of each line, stages left out.
-    """
-
-    log: OpLog
-    sites: dict[OpId, CallSite | None] | None = None
-    #: By code object, as it is slow to hash, and offset.
-    lines: dict[tuple[int, int], LineUse] = field(factory=dict)
-    _open: dict[tuple[int, str], tuple[float, int, Describable, OpDescription | None]] = field(factory=dict)
-    _sequences: dict[str, int] = field(factory=dict)
-
-    def record_start(self, t: float, component_id: str, msg: Describable) -> None:
-        """Note that a component begins to serve a message at `t` ns."""
-        sequence = self._sequences.get(component_id, 0)
-        self._sequences[component_id] = sequence + 1
-        early = msg.describe() if getattr(msg, "captured_at_start", False) else None
-        self._open[id(msg), component_id] = (t, sequence, msg, early)
-
-    def record_end(self, t: float, component_id: str, msg: Describable) -> None:
-        """Note that the service ends at `t` ns, and log it."""
-        t_start, sequence, _, description = self._open.pop((id(msg), component_id))
-        if description is None:
-            op_id = getattr(msg, "op_id", None)
-            description = msg.describe() or OpDescription("unknown", type(msg).__name__, {}, op_id=op_id)
-        if description.op_id is not None:
-            site: CallSite | None = getattr(msg, "site", None)
-            if self.sites is not None:
-                self.sites.setdefault(description.op_id, site)
-            if site is not None and description.stage_of is None:
-                key = id(site[0]), site[1]
-                line = self.lines.get(key)
-                if line is None:
-                    line = self.lines[key] = LineUse(site)
-                line.ops += 1
-                line.ns += t - t_start
-        self.log.columns.append(t_start, t, component_id, description, sequence)
-
-    @property
-    def unfinished(self) -> int:
-        """How many services have started and not ended; they are not in the log."""
-        return len(self._open)
 
 
 def op_log_of(records: Iterable[OpRecord]) -> OpLog:

@@ -14,7 +14,8 @@ from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_core.component import ComponentBase
 from kernbench_core.messages import Command
 from kernbench_core.oplog.description import OpDescription
-from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.params import Param
 from kernbench_core.testing import Harness, Placed, Probe, edge, place
 from kernbench_core.values.region import Region

@@ -18,7 +18,8 @@ from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.messages import Command, Launch
-from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.topology.address import AddressMap
 from kernbench_core.topology.design import Design
 from kernbench_core.values.dtypes import dtype_name

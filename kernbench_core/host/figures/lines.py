@@ -17,7 +17,7 @@ from kernbench_core.callsite import line_number
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
 
 if TYPE_CHECKING:
-    from kernbench_core.oplog.log import LineUse
+    from kernbench_core.oplog.logger import LineUse
 
 _MOST: Final = 100
 

@@ -17,9 +17,11 @@ from kernbench_core.callsite import CallSite, line_number
 from kernbench_core.comparison import RunFigures, compare, figures_of
 from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.graph import Node
+from kernbench_core.host import session
 from kernbench_core.host.figures.components import components
 from kernbench_core.host.figures.op_kinds import op_kinds
-from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.value import OpId
 
@@ -31,15 +33,16 @@ SIZE = {"M": 64, "N": 64, "K": 64, "pin_a": True}
 def noted(plugins: Plugins) -> Noted:
     """Give a run of a composite with stages, queues and plain ops, and where each op was asked for."""
     made: list[OpLogger] = []
-    init = OpLogger.__init__
 
-    def noting(self: OpLogger, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        self.sites = {}
-        made.append(self)
+    class Noting(OpLogger):
+        """Note the kernel lines of ops."""
+
+        def __init__(self, log: OpLog) -> None:
+            super().__init__(log, {})
+            made.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OpLogger, "__init__", noting)
+        patch.setattr(session, "OpLogger", Noting)
         result = kb.run("gemm-composite", "tiny", SIZE, explain=True, plugins=plugins)
     sites = made[-1].sites
     assert sites

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern
-from kernbench_core.oplog.log import OpLog, OpLogger, OpRecord, op_log_of
+from kernbench_core.oplog.log import OpLog, OpRecord, op_log_of
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, ResultValue

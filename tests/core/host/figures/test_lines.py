@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.host.figures.lines import kernel_functions, kernel_lines, short_names
-from kernbench_core.oplog.log import LineUse
+from kernbench_core.oplog.logger import LineUse
 
 
 @pytest.mark.parametrize(
