@@ -244,7 +244,7 @@ class _Stripper(ast.NodeTransformer):
 
 
 def other_tools(quick: bool) -> Iterable[Result]:
-    """Run the tools that measure in processes of their own: memory of the op log, the main job with both phases."""
+    """Run the tools that measure in processes of their own: memory of the op log, the main job, what an op costs."""
     for name in OTHER_TOOLS:
         tool = str(Path(__file__).with_name(name))
         options = ["--json", *(["--quick"] if quick else [])]
@@ -282,7 +282,7 @@ LARGE_BUT_QUICK: dict[str, dict[str, Any]] = {"attention": {"tokens": 128}, "gem
 #: Limits of a large job.
 MOST_SECONDS, MOST_MIB = 120.0, 2048.0
 #: Tools beside this one whose results belong here.
-OTHER_TOOLS = ("bench_oplog.py", "bench_gemm.py")
+OTHER_TOOLS = ("bench_oplog.py", "bench_gemm.py", "bench_ops.py")
 #: Every measurement: a function of `quick` that yields results.
 MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (
     settled(hop_costs), settled(hook_costs), other_tools,
