@@ -7,8 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph, PeSite
@@ -79,7 +78,7 @@ class Addresses(Protocol):
         """Return the id of the m_cpu of a cube."""
 
 
-@attrs.frozen
+@records.frozen
 class RoundTrip:
     """Keep what the lower bound of a transaction needs, and the time in ns that it really took."""
 
@@ -90,7 +89,7 @@ class RoundTrip:
     total: int
 
 
-@attrs.frozen
+@records.frozen
 class OneWay:
     """Keep the path and the bytes of a message that nothing answers, and the time in ns that it really took."""
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import attrs
-
-from kernbench_core import registry
+from kernbench_core import records, registry
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.package import GROUP
 from kernbench_core.params import did_you_mean
@@ -35,7 +33,7 @@ _REGISTRIES: dict[str, type[Registry[Any]]] = {
 }  # fmt: skip
 
 
-@attrs.frozen(order=True)
+@records.frozen(order=True)
 class PluginSource:
     """One plug-in to load: its distribution, its entry-point name and the module that holds its hooks.
 
@@ -58,7 +56,7 @@ class PluginSource:
         return import_file(self.file) if self.file else import_named(self.module)
 
 
-@attrs.frozen
+@records.frozen
 class Plugins:
     """Everything that the loaded plug-ins offer, in frozen registries.
 
@@ -138,7 +136,7 @@ def load_plugins(
     fatal = [each for each in plugins.failures if chosen.strict or (each.provider in tried and each not in apart)]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
-    return attrs.evolve(plugins, strict=chosen.strict)
+    return records.evolve(plugins, strict=chosen.strict)
 
 
 def _installed() -> Iterable[PluginSource]:

@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
 
 
-@attrs.frozen
+@records.frozen
 class Provider:
     """Say where an entry comes from: the plug-in's entry-point name, and its distribution with version."""
 
@@ -33,7 +32,7 @@ class Provider:
         return f"{self.distribution} {self.version}".strip()
 
 
-@attrs.frozen
+@records.frozen
 class Entry:
     """Name one thing and say, as `"module:attr"`, where it is imported from on first use."""
 
@@ -49,12 +48,12 @@ class Entry:
             )
 
 
-@attrs.frozen
+@records.frozen
 class _Described(Entry):
     sentence: str
 
 
-@attrs.frozen
+@records.frozen
 class ComponentEntry(Entry):
     """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
     Several kinds are separated by commas; an empty text stands for any.
@@ -73,7 +72,7 @@ class ComponentEntry(Entry):
         return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
 
 
-@attrs.frozen
+@records.frozen
 class BenchEntry(Entry):
     """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
 
@@ -81,7 +80,7 @@ class BenchEntry(Entry):
     """
 
 
-@attrs.frozen
+@records.frozen
 class TopologyEntry(_Described):
     """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
 
@@ -90,7 +89,7 @@ class TopologyEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
@@ -100,7 +99,7 @@ class NetworkEntry(_Described):
     NOUN = "network"
 
 
-@attrs.frozen
+@records.frozen
 class MachineEntry(_Described):
     """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
 
@@ -108,7 +107,7 @@ class MachineEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
     With `takes` "timeline" it is given a `Timeline` of `kernbench_core.timeline` instead of the op log.
@@ -122,7 +121,7 @@ class ExporterEntry(Entry):
     takes: str = "op_log"
 
 
-@attrs.frozen
+@records.frozen
 class OpEntry(Entry):
     """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
 
@@ -132,7 +131,7 @@ class OpEntry(Entry):
     """
 
 
-@attrs.frozen
+@records.frozen
 class AlgorithmEntry(_Described):
     """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
 
@@ -144,7 +143,7 @@ class AlgorithmEntry(_Described):
     NOUN = "algorithm"
 
 
-@attrs.frozen
+@records.frozen
 class CollectiveEntry(_Described):
     """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
 
@@ -153,7 +152,7 @@ class CollectiveEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class CommandEntry(_Described):
     """A sub-command of `kernbench`: `target` is a click command.
 
@@ -161,7 +160,7 @@ class CommandEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class CalibratorEntry(_Described):
     """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
 
@@ -169,7 +168,7 @@ class CalibratorEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class ReportSectionEntry(_Described):
     """A section of the HTML report: `target` is a `Section` of `kernbench_core.report`.
 
@@ -177,7 +176,7 @@ class ReportSectionEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class KitEntry(_Described):
     """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
 
@@ -185,7 +184,7 @@ class KitEntry(_Described):
     """
 
 
-@attrs.frozen
+@records.frozen
 class PluginFailure:
     """A plug-in that could not be used, or one `entry` of it, as "algorithm 'ring'", and why in one line."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
-import attrs
+from kernbench_core import records
 
 _STDIN, _STDOUT, _STDERR = range(3)
 _NAMES = {_STDOUT: ("standard output", ">/dev/null"), _STDERR: ("standard error", "2>/dev/null")}
@@ -43,7 +43,7 @@ class _Lasting(io.TextIOWrapper):
         self.flush()
 
 
-@attrs.define
+@records.define
 class Streams:
     """What became of the streams of a command."""
 

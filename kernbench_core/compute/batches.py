@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from attrs import define, field
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.kinds import Kind
 from kernbench_core.compute.planned_op import PlannedOp
+from kernbench_core.records import define, field
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.value import AssemblyValue, Value

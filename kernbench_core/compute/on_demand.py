@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.callsite import CallSite, describe_site, site_of_frame
 from kernbench_core.errors import SanityError
 from kernbench_core.values.arrays import Array
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _KEPT_BYTES: Final = 1 << 30
 
 
-@attrs.frozen(eq=False)
+@records.frozen(eq=False)
 class Read:
     """What was read while a run went on: its data then, the call that read it, and the user's line."""
 
@@ -35,7 +34,7 @@ class Read:
     site: CallSite | None
 
 
-@attrs.frozen
+@records.frozen
 class BranchValues:
     """Values that kernels `read` although only phase 2 knows them, and how many of them it `confirmed`, if asked."""
 
@@ -51,7 +50,7 @@ class BranchValues:
         return f"{self.kind}: {self.confirmed} of {self.read} confirmed"
 
 
-@attrs.frozen
+@records.frozen
 class HostReads(BranchValues):
     """Values that the host `read` while the run went on, and how many of them phase 2 `confirmed`, if asked."""
 

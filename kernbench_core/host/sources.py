@@ -22,8 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -46,7 +45,7 @@ def file_and_function(text: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2] or BENCH_FUNCTION)
 
 
-@attrs.frozen
+@records.frozen
 class _Own:
     """A module of the bench's folder: its file, relative to that; None for a folder without `__init__.py`."""
 
@@ -55,7 +54,7 @@ class _Own:
     """The folder of its sub-modules, where it is a package."""
 
 
-@attrs.frozen(eq=False)
+@records.frozen(eq=False)
 class Sources:
     """A bench's file and its own modules: `given` is the path as it was given, `folder` the absolute one of its folder.
 
@@ -65,11 +64,11 @@ class Sources:
     given: Path
     folder: Path
     files: Mapping[str, bytes]
-    modules: Mapping[str, _Own] = attrs.field(factory=dict, repr=False)
+    modules: Mapping[str, _Own] = records.field(factory=dict, repr=False)
     function: str = BENCH_FUNCTION
     imported: frozenset[str] = frozenset()
     """The first names of what these files import."""
-    _loaded: dict[str, ModuleType] = attrs.field(factory=dict, init=False, repr=False)
+    _loaded: dict[str, ModuleType] = records.field(factory=dict, init=False, repr=False)
 
     @property
     def title(self) -> str:

@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.host.statistics import Statistic, statistics
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
@@ -27,7 +26,7 @@ _SECTION = re.compile(r"^(\w+):", re.MULTILINE)
 Interval = tuple[float, float]
 
 
-@attrs.frozen(repr=False)
+@records.frozen(repr=False)
 class ResourceUse:
     """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes.
 
@@ -46,7 +45,7 @@ class ResourceUse:
         return f"<ResourceUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
 
 
-@attrs.frozen(repr=False)
+@records.frozen(repr=False)
 class NotModelled:
     """Quote one thing that a model of this run ignores, with how many messages crossed that model."""
 
@@ -58,7 +57,7 @@ class NotModelled:
         return f"<NotModelled by {self.component}: {textwrap.shorten(self.sentence, 30, placeholder='…')}>"
 
 
-@attrs.frozen
+@records.frozen
 class LateStart:
     """Say how many ns after the common start stamp a PE began."""
 
@@ -66,7 +65,7 @@ class LateStart:
     late_ns: float
 
 
-@attrs.frozen(repr=False)
+@records.frozen(repr=False)
 class TimingResult:
     """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
 
@@ -173,7 +172,7 @@ def busiest(uses: Iterable[ResourceUse]) -> tuple[ResourceUse, ...]:
     for use in uses:
         kinds.setdefault(use.kind, []).append(use)
     return tuple(
-        attrs.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
+        records.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
         for group in sorted((sorted(group, key=_busiest_first) for group in kinds.values()), key=_group_order)
     )
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from math import prod
 from typing import ClassVar
 
-from attrs import evolve
-
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse, Operand
@@ -18,6 +16,7 @@ from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
+from kernbench_core.records import evolve
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import MemoryStore, WriteTicket

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from attrs import define
 
+from kernbench_core.records import define
 from kernbench_core.values.value import OpId
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.callsite import describe_site
 from kernbench_core.memory.scratchpad import Birth, TcmBlock, TcmTable
 from kernbench_core.units import format_bytes, format_time
@@ -19,7 +18,7 @@ _MOST_ROWS = 12
 _MOST_PES = 8
 
 
-@attrs.frozen
+@records.frozen
 class Held:
     """One block of a scratchpad: what it is for, the kernel line it was born at, where it lies, from when to when.
 
@@ -37,7 +36,7 @@ class Held:
     to_ns: float | None
 
 
-@attrs.frozen
+@records.frozen
 class TcmUse:
     """What one PE's scratchpad of `size` bytes held: the peak in bytes, when it was first reached (ns), and of what.
 
@@ -52,7 +51,7 @@ class TcmUse:
     steps: tuple[tuple[float, int], ...]
 
 
-@attrs.frozen(repr=False)
+@records.frozen(repr=False)
 class TcmMap:
     """What the scratchpads held, the PE with the highest peak first; `total_ns` is how long the run took."""
 
@@ -71,13 +70,13 @@ class TcmMap:
                 "size": use.size,
                 "peak_bytes": use.peak_bytes,
                 "peak_ns": use.peak_ns,
-                **({"at_peak": [attrs.asdict(held) for held in use.at_peak], "steps": use.steps} if not rank else {}),
+                **({"at_peak": [records.asdict(held) for held in use.at_peak], "steps": use.steps} if not rank else {}),
             }
             for rank, use in enumerate(self.uses)
         ]
 
 
-@attrs.define(eq=False)
+@records.define(eq=False)
 class _Open:
     """A block that was handed out; it does not refer to the block, which lives as long as it is referred to."""
 
@@ -93,11 +92,11 @@ class _Open:
         return Held(birth.op, birth.shape, birth.dtype, line, self.offset, self.nbytes, self.from_ns, self.to_ns)
 
 
-@attrs.define(eq=False)
+@records.define(eq=False)
 class _Log:
     table: TcmTable
-    live: dict[int, _Open] = attrs.field(factory=dict)
-    steps: list[tuple[float, int]] = attrs.field(factory=list)
+    live: dict[int, _Open] = records.field(factory=dict)
+    steps: list[tuple[float, int]] = records.field(factory=list)
     used: int = 0
     peak: int = 0
     peak_ns: float = 0.0

@@ -21,8 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.errors import KernbenchError, KernelError, LimitError
 from kernbench_core.process.lifeline import adopt_orphans, end_with
 from kernbench_core.process.quiet_exit import QuietExit
@@ -209,7 +208,7 @@ def _as_child(body: Callable[[], int], report: int, deadline: _Deadline) -> int:
     return code
 
 
-@attrs.frozen
+@records.frozen
 class _End:
     """How a child ended: its report, its exit status, and where it was if it was killed for being late."""
 

@@ -6,9 +6,7 @@ import keyword
 import re
 from typing import Final
 
-import attrs
-
-from kernbench_core import hookspecs, registry
+from kernbench_core import hookspecs, records, registry
 from kernbench_core.errors import PluginError
 from kernbench_core.registration.own_ops import is_own
 from kernbench_core.registry import Entry, Provider
@@ -48,7 +46,7 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
         raise PluginError(
             f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."
         )
-    for field in attrs.fields(type(entry)):
+    for field in records.fields(type(entry)):
         value = getattr(entry, field.name)
         texts = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):

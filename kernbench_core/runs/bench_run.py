@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
@@ -199,14 +198,14 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                     outputs.compute()
     except KeyboardInterrupt:
         partial = _result(request, engine, recorder, None, began, interrupted=True)
-        raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
+        raise RunInterrupted(records.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made = _result(request, engine, recorder, verification, began)
-        result = attrs.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
+        result = records.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
         if watcher is not None:
             seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-            result = attrs.evolve(result, timeline=seen)
+            result = records.evolve(result, timeline=seen)
             for note in seen.notes:
                 warnings.warn(note, KernbenchWarning, stacklevel=3)
     if request.options.strict_races and result.hazards:
@@ -236,8 +235,8 @@ def _page_so_far(
     result = _result(request, engine, recorder, None, began, interrupted=True)
     if watcher is not None:
         seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-        result = attrs.evolve(result, timeline=seen)
-    return attrs.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
+        result = records.evolve(result, timeline=seen)
+    return records.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
 
 
 def _recorder() -> Recorder:

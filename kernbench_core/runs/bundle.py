@@ -14,8 +14,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.process.whole_files import check_file, files_below, whole_file, write_text
 from kernbench_core.runs.manifest import MANIFEST
@@ -34,7 +33,7 @@ _MOST_FILES, _MOST_BYTES = 10_000, 64 << 30
 _BLOCK = 1 << 20
 
 
-@attrs.frozen
+@records.frozen
 class Bundle:
     """A bundle to write: `texts` are the configuration files that the run was given, by name."""
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.errors import NoDataError, UninitializedReadError
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.kernel.pointers import PerPe, Pointer
@@ -28,7 +27,7 @@ _MOST_LETTERS = 200
 _SHOWN = 12
 
 
-@attrs.define(eq=False)
+@records.define(eq=False)
 class _Kept:
     """Hold the memory of a run that is over, for its tensors: nothing of its machine."""
 

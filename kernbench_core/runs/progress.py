@@ -15,8 +15,7 @@ from contextlib import suppress
 from types import FrameType, MappingProxyType, TracebackType
 from typing import Any, TextIO
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.process.terminal import shown
 from kernbench_core.units import format_count, format_time
@@ -98,7 +97,7 @@ class ProgressDisplay:
         )
         if same and latest.fraction is not None:
             fraction = latest.fraction if fraction is None else max(latest.fraction, fraction)
-        self.latest = attrs.evolve(
+        self.latest = records.evolve(
             progress,
             sim_ns=max(latest.sim_ns, progress.sim_ns),
             events=max(latest.events, progress.events),
@@ -111,7 +110,7 @@ class ProgressDisplay:
         """Return what stands behind the title, the longest form first; a sub-class may say something else."""
         now = self._clock()
         waited = now - self._updated
-        return describe(attrs.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
+        return describe(records.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
 
     def stop(self) -> None:
         """Take the line away; `update` stays harmless."""

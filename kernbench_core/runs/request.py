@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import Bench
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config
 
 
-@attrs.frozen
+@records.frozen
 class Request:
     """One run: its options, and what they stand for.
 
@@ -132,9 +131,9 @@ def for_bench(call: RunCall, bench: Bench) -> RunCall:
         return call
     bench.program(call.launch_grid, None)  # which says what is missing
     kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}
-    fields = attrs.fields_dict(RunOptions)
+    fields = {field.name: field for field in records.fields(RunOptions)}
     unsaid = {name: value for name, value in bench.defaults.items() if getattr(call, name) == fields[name].default}
-    return attrs.evolve(call, **kept, **unsaid)
+    return records.evolve(call, **kept, **unsaid)
 
 
 def _check_timeline(request: Request) -> None:
@@ -142,7 +141,7 @@ def _check_timeline(request: Request) -> None:
     if request.wants_timeline:
         return
     for name in ("window", "level"):
-        if getattr(request.options, name) != getattr(attrs.fields(RunOptions), name).default:
+        if getattr(request.options, name) != getattr(records.fields(RunOptions), name).default:
             raise UsageError(
                 f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, --report or "
                 f"--web (in Python also timeline=True), not alone; leave out --{name}, or give one of them."

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
+from kernbench_core.records import frozen
 from kernbench_core.topology.naming import SIDES
 from kernbench_core.topology.specification import CubeSpec
 

@@ -18,6 +18,7 @@ from cattrs.errors import (
 )
 from cattrs.gen import make_dict_structure_fn
 
+from kernbench_core import records
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology.configuration import Config, KeyPath
@@ -95,10 +96,10 @@ def _file_of(name: str, kind: type[Any]) -> type[Any]:
     return attrs.make_class(
         f"FileOf_{name}",
         {
-            name: attrs.field(type=kind),
-            "components": attrs.field(type=Mapping[str, ComponentSpec]),
-            "overrides": attrs.field(type=list[OverrideSpec], factory=list),
-            "title": attrs.field(type=Text, default=""),
+            name: records.field(type=kind),
+            "components": records.field(type=Mapping[str, ComponentSpec]),
+            "overrides": records.field(type=list[OverrideSpec], factory=list),
+            "title": records.field(type=Text, default=""),
         },
         frozen=True,
     )
@@ -155,7 +156,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook_factory(_is_quantity, _quantity_hook)
     converter.register_structure_hook_func(_is_params, lambda value, _: dict(_mapping(value)))
     for applies, factory in (
-        (attrs.has, _section_hook),
+        (records.has, _section_hook),
         (_is_mapping_of_sections, mapping_structure_factory),
         (_is_list, list_structure_factory),
     ):
@@ -191,7 +192,7 @@ def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read
                 figure = form.derive(*(getattr(read, key) for key in form.others))
             except ValueError as fault:
                 raise _KeyFault(str(fault)) from None
-            read = attrs.evolve(read, **{form.key: figure})
+            read = records.evolve(read, **{form.key: figure})
     return read
 
 
@@ -213,7 +214,7 @@ def _is_list(kind: object) -> bool:
 
 def _is_mapping_of_sections(kind: object) -> bool:
     arguments = get_args(kind)
-    return get_origin(kind) is collections.abc.Mapping and attrs.has(arguments[1])
+    return get_origin(kind) is collections.abc.Mapping and records.has(arguments[1])
 
 
 def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, str, tuple[str, Sequence[str]] | None]]:
@@ -232,7 +233,7 @@ def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, st
         for fault in without:
             yield from _flatten(fault, path)
     elif isinstance(faults, ForbiddenExtraKeysError):
-        known = [a.name for a in attrs.fields(faults.cl)] + ["base"] * (not path)
+        known = [a.name for a in records.fields(faults.cl)] + ["base"] * (not path)
         for key in sorted(faults.extra_fields):
             yield (*path, key), "must be a known key.", (key, known)
     elif isinstance(faults, _KeyFault):

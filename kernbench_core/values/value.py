@@ -11,9 +11,9 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
 
 from kernbench_core.errors import PendingDataError, ShapeError, StoreError
+from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.region import Region, intersect, linked

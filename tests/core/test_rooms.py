@@ -17,11 +17,12 @@ ROOMS = (
     "cache", "calibration", "comparison", "compiled", "compute", "drawing", "engine", "host", "kernel", "memory",
     "oplog", "process", "report", "runs", "sweeps", "timeline", "topology", "values", "web", "wording",
 )  # fmt: skip
-#: Files that are rooms of their own: vocabularies, and the records of ops.
+#: Files that are rooms of their own: vocabularies, the records of ops, and what makes records.
 OPEN = {
     "kernbench_core.compute.ops",
     "kernbench_core.compute.ops.shape_rules",
     "kernbench_core.compute.ops.type_rules",
+    "kernbench_core.records",
     "kernbench_core.topology.naming",
     "kernbench_core.values.dtypes",
 }

@@ -18,10 +18,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from attrs import frozen
-
 from kernbench_core.compute import Scope
 from kernbench_core.errors import ShapeError
+from kernbench_core.records import frozen
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import is_float, itemsize
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-import attrs
 import numpy as np
 import numpy.typing as npt
+
+from kernbench_core import records
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -25,7 +26,7 @@ _NUMBER, _BUSY, _TAKEN, _CARRIED = map(attrgetter, ("number", "busy_ns", "availa
 _MOST = 1 << 17
 
 
-@attrs.frozen(eq=False)
+@records.frozen(eq=False)
 class BusyInterval:
     """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they took.
 
@@ -40,7 +41,7 @@ class BusyInterval:
     units_busy: FloatArray
 
 
-@attrs.frozen(eq=False)
+@records.frozen(eq=False)
 class _Reading:
     """Keep what was read at a time: of wires by number, of each unit; `kept` says that the time before it counts."""
 

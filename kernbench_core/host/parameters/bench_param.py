@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import attrs
-
+from kernbench_core import records
 from kernbench_core.process.whole_files import is_file
 from kernbench_core.units import finite
 
@@ -18,7 +17,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-@attrs.frozen
+@records.frozen
 class BenchParam:
     """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
 
