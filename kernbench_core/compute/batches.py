@@ -7,8 +7,9 @@ rows are stacked up to `_SCRATCH` bytes, and an operand shared by several ops is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,38 +23,47 @@ from kernbench_core.values.arrays import Array
 from kernbench_core.values.value import AssemblyValue, Value
 
 _SCRATCH = 8 << 20
-_SMALL = 1 << 16
+# Pairs of so many elements and less are stacked; the product of larger ones takes longer than Python around it.
+_SMALL = 1 << 12
 # Left operands from this many elements on are multiplied where they are: stacking them costs more than it gains.
 _LARGE = 1 << 18
+Answer = tuple[PlannedOp, Array | BaseException]
+"""The result of an op, or what computing it raised."""
+Part = Callable[[], list[Answer]]
 _F32 = np.dtype(np.float32)
 
 
 @define(eq=False)
 class ProductBatch:
-    """Products that do not depend on each other; `finish(op, function)` is called with what ends each of them."""
+    """Products that do not depend on each other, in parts that may be computed at the same time."""
 
     ops: Sequence[PlannedOp]
-    finish: Callable[[PlannedOp, Callable[[], Array]], None]
     multiply: functions.Multiply
+    _lock: Lock = field(factory=Lock, init=False)
     _uses: Counter[tuple[int, bool]] = field(factory=Counter, init=False)
     _held: dict[tuple[int, bool], Array] = field(factory=dict, init=False)
 
-    def run(self) -> None:
-        """Compute every product."""
+    def parts(self) -> list[Part]:
+        """Return what computes the products."""
         shared: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for op in self.ops:
             floats = _kind(op).floats
             for number, value in enumerate(op.inputs):
                 self._uses[id(value.content()), number < 2 and floats] += 1
             shared.setdefault(self._group(op), []).append(op)
+        parts: list[Part] = []
         alike: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for ops in shared.values():
             if len(ops) > 1:
-                self._run_shared(ops)
+                parts.append(partial(self._shared, ops))
             else:
                 alike.setdefault(self._shape(ops[0]), []).append(ops[0])
         for key, ops in alike.items():
-            self._run_alike(ops, small=sum(map(_size, key[:2])) <= _SMALL)
+            small = sum(map(_size, key[:2])) <= _SMALL
+            step = max(1, _SCRATCH // max(1, 4 * sum(map(_size, key[:2]))))
+            each = self._stack if small else self._singly
+            parts += [partial(each, ops[start : start + step]) for start in range(0, len(ops), step)]
+        return parts
 
     def _group(self, op: PlannedOp) -> tuple[Any, ...]:
         """Ops with one key multiply by the same right operand in the same way."""
@@ -64,11 +74,13 @@ class ProductBatch:
         a, b = op.inputs[:2]
         return (a.shape, b.shape, a.dtype, b.dtype, *_kind(op).layout)
 
-    def _run_shared(self, ops: list[PlannedOp]) -> None:
+    def _shared(self, ops: list[PlannedOp]) -> list[Answer]:
         """Multiply the stacked rows of several left operands by one right operand."""
         first = ops[0]
         b = functions.oriented(_kind(first).params, "b", self._operand(first, 1, _kind(first).floats))
-        self._uses[id(first.inputs[1].content()), _kind(first).floats] -= len(ops) - 1
+        with self._lock:
+            self._uses[id(first.inputs[1].content()), _kind(first).floats] -= len(ops) - 1
+        answers: list[Answer] = []
         k, n = b.shape
         at = 0
         while at < len(ops):
@@ -81,16 +93,16 @@ class ProductBatch:
                 rows += _rows(ops[at + len(chunk)])
                 chunk.append(ops[at + len(chunk)])
             at += len(chunk)
-            self._run_chunk(chunk, rows, b)
+            answers += self._chunk(chunk, rows, b)
         self._drop(first.inputs[1], _kind(first).floats)
+        return answers
 
-    def _run_chunk(self, ops: list[PlannedOp], rows: int, b: Array) -> None:
+    def _chunk(self, ops: list[PlannedOp], rows: int, b: Array) -> Iterator[Answer]:
         acc = functions.product(self._left(ops, rows, b.shape[0]), b, self.multiply)
         start = 0
         for op in ops:
             stop = start + _rows(op)
-            tile = acc[start:stop]
-            self.finish(op, partial(self._finished, op, tile))
+            yield op, self._finished(op, acc[start:stop])
             start = stop
 
     def _left(self, ops: list[PlannedOp], rows: int, k: int) -> Array:
@@ -106,48 +118,53 @@ class ProductBatch:
             start = stop
         return a
 
-    def _run_alike(self, ops: list[PlannedOp], small: bool) -> None:
-        """Multiply alike pairs: small ones as one stack, large ones singly."""
+    def _stack(self, ops: list[PlannedOp]) -> list[Answer]:
+        """Multiply small alike pairs as one stack."""
+        if len(ops) == 1:
+            return self._singly(ops)
         params = _kind(ops[0]).params
-        a, b = ops[0].inputs[:2]
-        each = 4 * (_size(a.shape) + _size(b.shape))
-        step = max(1, _SCRATCH // max(1, each)) if small else 1
-        for start in range(0, len(ops), step):
-            chunk = ops[start : start + step]
-            pairs = [[self._operand(op, which, _kind(op).floats) for op in chunk] for which in (0, 1)]
-            stacks = [p[0] if len(p) == 1 else np.stack(p) for p in pairs]
-            if len(chunk) == 1:
-                acc = functions.accumulate(params, stacks[0], stacks[1], self.multiply)[None]
-            else:
-                acc = functions.product(
-                    _stacked(params, "a", stacks[0]), _stacked(params, "b", stacks[1]), self.multiply
-                )
-            for op, tile in zip(chunk, acc, strict=True):
-                self.finish(op, partial(self._finished, op, tile))
+        a, b = (np.stack([self._operand(op, which, _kind(op).floats) for op in ops]) for which in (0, 1))
+        acc = functions.product(_stacked(params, "a", a), _stacked(params, "b", b), self.multiply)
+        return [(op, self._finished(op, tile)) for op, tile in zip(ops, acc, strict=True)]
 
-    def _finished(self, op: PlannedOp, acc: Array) -> Array:
-        others = [self._operand(op, i, False) for i in range(2, len(op.inputs))]
-        return functions.finish_gemm(_kind(op).params, acc, [acc, acc, *others])
+    def _singly(self, ops: list[PlannedOp]) -> list[Answer]:
+        """Multiply pairs one after another."""
+        answers = []
+        for op in ops:
+            a, b = (self._operand(op, which, _kind(op).floats) for which in (0, 1))
+            answers.append((op, self._finished(op, functions.accumulate(_kind(op).params, a, b, self.multiply))))
+        return answers
+
+    def _finished(self, op: PlannedOp, acc: Array) -> Array | BaseException:
+        """Return the result of an op, or what its last steps raised."""
+        try:
+            others = [self._operand(op, i, False) for i in range(2, len(op.inputs))]
+            return functions.finish_gemm(_kind(op).params, acc, [acc, acc, *others])
+        except BaseException as error:
+            return error
 
     def _operand(self, op: PlannedOp, number: int, widen: bool, counted_wide: bool | None = None) -> Array:
         """Return one input's data, in f32 with `widen`; kept while more ops of the batch want it in that form."""
         value = op.inputs[number]
         content = value.content()
         key = (id(content), widen if counted_wide is None else counted_wide)
-        self._uses[key] -= 1
-        held = self._held.get((key[0], widen))
+        with self._lock:
+            self._uses[key] -= 1
+            last = self._uses[key] <= 0
+            held = self._held.pop((key[0], widen), None) if last else self._held.get((key[0], widen))
         if held is None:
             held = _data(content, widen)
-            if self._uses[key] > 0:
-                self._held[key[0], widen] = held
-        elif self._uses[key] <= 0:
-            del self._held[key[0], widen]
+            if not last:
+                with self._lock:
+                    if self._uses[key] > 0:
+                        self._held[key[0], widen] = held
         return held
 
     def _drop(self, value: Value, widen: bool) -> None:
         key = (id(value.content()), widen)
-        if self._uses[key] <= 0:
-            self._held.pop(key, None)
+        with self._lock:
+            if self._uses[key] <= 0:
+                self._held.pop(key, None)
 
 
 def _data(content: Value, widen: bool) -> Array:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from threading import Lock
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.batches import ProductBatch
+from kernbench_core.compute.batches import Answer, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
+from kernbench_core.compute.threads import in_threads
 from kernbench_core.errors import ExecutionError, PendingDataError, blamed, in_words
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -25,6 +28,8 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
 
 #: So many bytes of operands that were put together stay at hand for who reads them next.
 _HELD_BYTES: Final = 8 << 20
+#: Results of fewer bytes together are computed sooner than threads are there.
+_WORTH_BYTES: Final = 1 << 18
 
 
 class Calculation:
@@ -50,6 +55,7 @@ class Calculation:
         self._kinds: dict[int, Kind] = {}
         self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
         self._held_bytes = 0
+        self._lock = Lock()
         #: How plug-ins' functions are told of overflow and the like: as their caller set it.
         self._errors: Any = np.geterr()
 
@@ -68,33 +74,40 @@ class Calculation:
 
     def one(self, op: PlannedOp) -> None:
         """Compute an op by itself."""
+        self._take(op, self._answer(op))
+
+    def many(self, ops: Sequence[PlannedOp]) -> None:
+        """Compute ops that do not depend on each other: products together, others at the same time."""
+        products = [op for op in ops if self.kind_of(op).is_product]
+        for op in products:
+            self._check_inputs(op)
+        parts = ProductBatch(products, self._backend.product).parts()
+        parts += [partial(self._answers, op) for op in ops if not self.kind_of(op).is_product]
+        worth = self._backend.in_threads and sum(op.result.nbytes for op in ops) >= _WORTH_BYTES
+        for answers in in_threads(parts) if worth else (part() for part in parts):
+            for op, out in answers:
+                self._take(op, out)
+
+    def _answers(self, op: PlannedOp) -> list[Answer]:
+        with np.errstate(all="ignore"):
+            return [(op, self._answer(op))]
+
+    def _answer(self, op: PlannedOp) -> Array | BaseException:
+        """Return the result of an op, or what computing it raised."""
         kind = self.kind_of(op)
         try:
             arrays = [self._data(value) for value in op.inputs]
             if kind.alike:
-                computing = kind.computing(arrays)
-                out = computing(arrays)
-                self.own += computing.own
-            else:
-                with np.errstate(**self._errors):
-                    out = np.asarray(kind.function(kind.params, arrays))
+                return kind.computing(arrays)(arrays)
+            with np.errstate(**self._errors):
+                return np.asarray(kind.function(kind.params, arrays))
         except BaseException as error:
-            self._failed(op, error)
-        self._fill(op, out)
+            return error
 
-    def products(self, ops: Sequence[PlannedOp]) -> None:
-        """Compute GEMMs that do not depend on each other."""
-        for op in ops:
-            self._check_inputs(op)
-        ProductBatch(ops, self._finished, self._backend.product).run()
-        self.own += sum(op.kind is not None and op.kind.floats for op in ops)
-
-    def _finished(self, op: PlannedOp, finish: Callable[[], Array]) -> None:
-        """Fill in the result of a product from its accumulator."""
-        try:
-            out = finish()
-        except BaseException as error:
-            self._failed(op, error)
+    def _take(self, op: PlannedOp, out: Array | BaseException) -> None:
+        """Fill in the result of an op, or raise what says why there is none."""
+        if isinstance(out, BaseException):
+            self._failed(op, out)
         self._fill(op, out)
 
     def _fill(self, op: PlannedOp, out: Array) -> None:
@@ -103,6 +116,7 @@ class Calculation:
             self._misshapen(op, out)
         result.fill(dtypes.cast(out, result.dtype).view())
         self.count += 1
+        self.own += self.kind_of(op).own
         self._computed(1)
 
     def _data(self, value: Value) -> Array:
@@ -113,10 +127,11 @@ class Calculation:
         if held is None:
             held = content.gather()
             held.flags.writeable = False
-            self._held[content] = held
-            self._held_bytes += held.nbytes
-            while self._held_bytes > _HELD_BYTES:
-                self._held_bytes -= self._held.popitem(last=False)[1].nbytes
+            with self._lock:
+                if self._held.setdefault(content, held) is held:
+                    self._held_bytes += held.nbytes
+                while self._held_bytes > _HELD_BYTES:
+                    self._held_bytes -= self._held.popitem(last=False)[1].nbytes
         return held
 
     def _failed(self, op: PlannedOp, error: BaseException) -> NoReturn:

@@ -35,6 +35,8 @@ __all__ = ["DataExecutor", "Expected", "Verification"]
 
 _WINDOW_OPS = 1024
 _WINDOW_BYTES = 64 << 20
+#: Results of so many bytes are computed in threads; the data of smaller ones is better left in a core's cache.
+_LARGE_BYTES = 1 << 20
 #: The PE that is written for what moves data and makes none.
 _COPIED = -2
 
@@ -335,7 +337,7 @@ class DataExecutor:
                         waits[later] -= 1
                         if waits[later]:
                             continue
-                        if room > 0 and not self._is_product(later):
+                        if room > 0 and not self._is_grouped(later):
                             room -= later.result.nbytes
                             stack.append(later)
                         else:
@@ -370,16 +372,19 @@ class DataExecutor:
         return window
 
     def _begun(self, window: Sequence[PlannedOp]) -> tuple[list[PlannedOp], set[PlannedOp]]:
-        """Compute the products of a window; return its ops, the products on top, and these by themselves."""
-        products = [op for op in window if self._is_product(op)]
-        self._calculation.products(products)
-        fresh = set(products)
+        """Compute the products and large ops of a window; return its ops, these on top, and these by themselves."""
+        grouped = [op for op in window if self._is_grouped(op)]
+        self._calculation.many(grouped)
+        fresh = set(grouped)
         stack = [op for op in reversed(window) if op not in fresh] if fresh else list(reversed(window))
-        return stack + products[::-1], fresh
+        return stack + grouped[::-1], fresh
 
-    def _is_product(self, op: PlannedOp) -> bool:
-        """Whether an op is one of core's GEMMs and to be computed."""
-        return op.result.pending and (op.kind or self._calculation.kind_of(op)).is_product
+    def _is_grouped(self, op: PlannedOp) -> bool:
+        """Whether an op is to be computed, and not by itself: one of core's GEMMs, or a large one of core's."""
+        if not op.result.pending:
+            return False
+        kind = op.kind or self._calculation.kind_of(op)
+        return kind.is_product or (kind.alike and op.result.nbytes >= _LARGE_BYTES)
 
     def _held(self) -> Iterable[ResultValue]:
         self.memory.compact()

@@ -36,7 +36,9 @@ class Kind:
     With `alike` the parameters of one op do for all of them.
     """
 
-    __slots__ = ("_backend", "_prepared", "alike", "floats", "function", "is_product", "layout", "name", "params")
+    __slots__ = (
+        "_backend", "_prepared", "alike", "floats", "function", "is_product", "layout", "name", "own", "params",
+    )  # fmt: skip
 
     def __init__(
         self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], alike: bool, backend: Backend
@@ -54,6 +56,8 @@ class Kind:
         )
         #: Whether they are products of floats.
         self.floats = any(dtypes.is_float(value.dtype) for value in inputs[:2])
+        #: Whether the backend computes them.
+        self.own = self.is_product and self.floats
         #: How the operands of a product lie.
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
         self._prepared: dict[tuple[object, ...], Computing] = {}
@@ -64,6 +68,7 @@ class Kind:
         found = self._prepared.get(key)
         if found is None:
             found = self._prepared[key] = prepared(self.name, self.function, self.params, arrays, self._backend)
+            self.own = found.own
         return found
 
 

@@ -39,6 +39,8 @@ class Backend:
     """
 
     name = "numpy"
+    #: Whether it is to be called in several threads at a time.
+    in_threads = True
 
     @property
     def library(self) -> str:

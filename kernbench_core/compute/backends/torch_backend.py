@@ -28,7 +28,9 @@ _SAME: Final = (
 
 
 class TorchBackend(Backend):
-    """PyTorch on one of its devices."""
+    """PyTorch on one of its devices; it has threads of its own."""
+
+    in_threads = False
 
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch

@@ -80,7 +80,8 @@ TEXTS = {
 OPTIONS: dict[str, Any] = {
     "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
     "backend": "torch", "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison",
-    "pipeline_loops": True, "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=3",),
+    "pipeline_loops": True, "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0,
+    "set": ("cube.pes=3",),
     "params": {"n": 5}, "topology": "tiny",
 }  # fmt: skip
 #: Those that it does not depend on.
