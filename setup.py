@@ -23,6 +23,8 @@ COMPILED = (
     "kernbench_core.values.region_pages",
     "kernbench_core.values.store_index",
     "kernbench_core.memory.memory_uses",
+    "kernbench_core.memory.clocks",
+    "kernbench_core.memory.hazards",
     "kernbench_core.values.chunking",
     "kernbench_core.memory.page_table",
     "kernbench_core.oplog.description",

@@ -26,29 +26,35 @@ Clock = np.ndarray[Any, np.dtype[np.int64]]
 _MOST_OVER: Final = 256
 
 
-@define(eq=False)
 class Thread:
     """Its place in clocks, what it knows, and the epoch that it is in."""
 
-    index: int
-    clock: Clock
-    epoch: int = 1
+    __slots__ = ("clock", "epoch", "index")
+
+    def __init__(self, index: int, clock: Clock) -> None:
+        self.index = index
+        self.clock = clock
+        self.epoch = 1
 
 
-@define(eq=False)
 class _Launched:
     """What the host knew when it submitted a launch, and what the launch's PEs know at their ends."""
 
-    given: Clock
-    learnt: Clock
+    __slots__ = ("given", "learnt")
+
+    def __init__(self, given: Clock, learnt: Clock) -> None:
+        self.given = given
+        self.learnt = learnt
 
 
-@define(eq=False)
 class _Turns:
     """The threads of a PE by their place, and what each of them knows when it begins its part of a launch."""
 
-    threads: list[Thread]
-    known: Clock
+    __slots__ = ("known", "threads")
+
+    def __init__(self, threads: list[Thread], known: Clock) -> None:
+        self.threads = threads
+        self.known = known
 
 
 class Clocks:

@@ -30,19 +30,24 @@ if TYPE_CHECKING:
 _TIDY_AT: Final = 1 << 13
 
 
-@define(eq=False)
 class _Use:
     """One side of a hazard. `tensor` is None for a range of the PE's scratchpad."""
 
-    op_id: OpId
-    call: str
-    site: CallSite
-    tensor: TensorAllocation | None
-    virtual: tuple[Region, ...]
-    physical: tuple[Region, ...]
-    writes: bool | None
-    issued: float
-    landed: float | None = None
+    __slots__ = ("call", "issued", "landed", "op_id", "physical", "site", "tensor", "virtual", "writes")
+
+    def __init__(
+        self, op_id: OpId, call: str, site: CallSite, tensor: TensorAllocation | None, virtual: tuple[Region, ...],
+        physical: tuple[Region, ...], writes: bool | None, issued: float, landed: float | None = None,
+    ) -> None:  # fmt: skip
+        self.op_id = op_id
+        self.call = call
+        self.site = site
+        self.tensor = tensor
+        self.virtual = virtual
+        self.physical = physical
+        self.writes = writes
+        self.issued = issued
+        self.landed = landed
 
 
 HeldUse: TypeAlias = LastUse | _Use

@@ -10,7 +10,6 @@ cdef class Write:
     cdef readonly object value
     cdef readonly WriteTicket ticket
 
-@cython.freelist(256)
 cdef class WrittenRegion(Filed):
     cdef readonly Write write
     cdef readonly long long offset, sequence
