@@ -96,10 +96,10 @@ def _file_of(name: str, kind: type[Any]) -> type[Any]:
     return attrs.make_class(
         f"FileOf_{name}",
         {
-            name: records.field(type=kind),
-            "components": records.field(type=Mapping[str, ComponentSpec]),
-            "overrides": records.field(type=list[OverrideSpec], factory=list),
-            "title": records.field(type=Text, default=""),
+            name: attrs.field(type=kind),
+            "components": attrs.field(type=Mapping[str, ComponentSpec]),
+            "overrides": attrs.field(type=list[OverrideSpec], factory=list),
+            "title": attrs.field(type=Text, default=""),
         },
         frozen=True,
     )
