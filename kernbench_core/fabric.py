@@ -78,7 +78,7 @@ class Addresses(Protocol):
         """Return the id of the m_cpu of a cube."""
 
 
-@records.frozen
+@records.define  # frozen ones are made four times as slowly, and each way through a machine makes some
 class RoundTrip:
     """Keep what the lower bound of a transaction needs, and the time in ns that it really took."""
 
@@ -266,19 +266,19 @@ class Fabric:
         """Count an answered transaction and keep the quickest of its like, for comparison with its lower bound."""
         self.completed += 1
         elapsed = transaction.tail - transaction.born
-        path = transaction.path
-        memory = path[0]
-        self.moved_bytes[memory] = self.moved_bytes.get(memory, 0) + transaction.moved_bytes
-        counter = self.counters.get(path[-1])
+        path, nbytes = transaction.path, transaction.moved_bytes
+        memory, asker = path[0], path[-1]
+        self.moved_bytes[memory] = self.moved_bytes.get(memory, 0) + nbytes
+        counter = self.counters.get(asker)
         if counter is not None and counter.work is not None:
             moved = counter.work.memories
             moved[memory] = moved.get(memory, 0) + transaction.total
         # of the shares only the largest: gathers spread over channels in ever new ways, and entries must not pile up
         most = 0
-        for _, nbytes in transaction.shares:
-            if nbytes > most:
-                most = nbytes
-        key = (path[-1], memory, transaction.op, transaction.moved_bytes, most)
+        for _, share in transaction.shares:
+            if share > most:
+                most = share
+        key = (asker, memory, transaction.op, nbytes, most)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:
             out, op = path[::-1], transaction.op

@@ -1,5 +1,6 @@
 cimport cython
 from kernbench_core.component cimport ComponentBase
+from kernbench_core.fabric cimport Fabric
 from kernbench_core.messages cimport MsgBase, Transaction
 from kernbench_core.wire cimport Wire
 
@@ -44,10 +45,10 @@ cdef class PeDma(ComponentBase):
     cpdef _fetch(self, _ChunkMsg chunk_msg)
     cpdef _fetched(self, _ChunkMsg chunk_msg)
     cpdef double _write_tcm(self, nbytes, double head, double tail) except? -1
-    @cython.locals(job=_Job, path=tuple, sent=Transaction)
+    @cython.locals(job=_Job, path=tuple, sent=Transaction, fabric=Fabric)
     cpdef _send(self, _ChunkMsg chunk_msg, double head, double tail)
     cpdef _atomic(self, msg, tuple path, _ChunkMsg chunk_msg)
-    @cython.locals(end=double)
+    @cython.locals(end=double, fabric=Fabric)
     cpdef answered(self, _ChunkMsg chunk_msg, Transaction sent)
     cpdef _empty(self, _ChunkMsg chunk_msg)
     @cython.locals(job=_Job, channel=_Channel)

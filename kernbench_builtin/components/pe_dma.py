@@ -187,9 +187,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             self._push(chunk_msg, job.msg, head, tail)
             return
         assert chunk is not None
+        fabric = self.fabric
         path = self._paths.get(chunk.node)
         if path is None:
-            path = self._paths[chunk.node] = self.fabric.memory_path(self.id, chunk.node)
+            path = self._paths[chunk.node] = fabric.memory_path(self.id, chunk.node)
         if job.op == "atomic":
             sent = self._atomic(job.msg, path, chunk_msg)
         else:
@@ -197,7 +198,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         chunk_msg.sent = sent
         sent.born = head
         sent.serialisation = tail - head
-        self.fabric.issued += 1
+        fabric.issued += 1
         self.emit(sent, head, tail)
 
     def _atomic(self, msg: Any, path: tuple[str, ...], chunk_msg: _ChunkMsg) -> Transaction:
@@ -274,8 +275,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
-        self.fabric.note_round_trip(sent)
-        end = self._time.now
+        fabric, end = self.fabric, self._time.now
+        fabric.note_round_trip(sent)
         if isinstance(sent, AtomicTransaction):
             sent.check_changed()
         if self._tcm is not None and sent.nbytes:

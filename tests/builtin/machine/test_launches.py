@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.fabric import Fabric
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.plugins import Plugins
 from kernbench_core.wire import Wire
 
@@ -59,7 +59,7 @@ def test_what_was_busy_is_what_wires_were_given_meanwhile(plugins: Plugins, monk
             booked.append((self.name, head, self.busy_ns - before))
             return answer
 
-    monkeypatch.setattr(Fabric, "wire_type", NotingWire)
+    monkeypatch.setattr(Hardware, "wire_type", NotingWire)
 
     def kernel(x_ptr: Any, n: int, tl: Any) -> None:
         at = x_ptr + tl.program_id(0) * n + tl.arange(0, n)

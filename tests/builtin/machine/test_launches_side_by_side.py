@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from kernbench_core.fabric import Fabric
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.plugins import load_plugins
 from kernbench_core.wire import Wire
 from tests.conftest import examples
@@ -113,7 +113,7 @@ def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -
             return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Fabric, "wire_type", NotingWire)
+        patch.setattr(Hardware, "wire_type", NotingWire)
         result = run(launches)
     for launch, (_, pes) in zip(result.launches, launches, strict=True):
         found = set(launch.links["name"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kernbench_core import run
 from kernbench_core.compute.verification import Verification
-from kernbench_core.fabric import Fabric
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.golden_check import checked_golden, updated_golden
 from kernbench_core.testing.budgets.records import ABSENT, DAMAGED, DIFFERS, NEW, REWRITTEN, SAME, GoldenRecord
@@ -113,7 +113,7 @@ def test_a_model_that_makes_one_wire_longer_is_told_with_its_name(
             if self.name == wire:
                 self.latency += 1
 
-    monkeypatch.setattr(Fabric, "wire_type", LongerWire)
+    monkeypatch.setattr(Hardware, "wire_type", LongerWire)
     for wire in ("sip0.io0.pcie_ep->host", "sip0.cube0.pe1.pe_dma->sip0.cube0.pe1.pe_tcm"):
         failure = checked(ran(), file)[1]
         nothing, *_ = told(failure)
