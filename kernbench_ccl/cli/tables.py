@@ -142,7 +142,8 @@ class Table:
             told.append(f"root {question.root}")
         sizes = [self._size(count) for count in self.counts]
         span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
-        checked = "data checked" if self.options["check"] else "data not checked"
+        by = "" if self.options["backend"] == "numpy" else f" by {self.options['backend']}"
+        checked = f"data checked{by}" if self.options["check"] else "data not checked"
         return [
             f"# {question.collective}: {self.vectors} ranks, {who}{ideal}",
             *([links] if machine.world > 1 else []),
@@ -211,6 +212,7 @@ class Table:
                 "bandwidth": bandwidth, "latency_ns": latency,
             },
             "checked": self.options["check"],
+            "backend": self.options["backend"] if self.options["check"] else None,
             "rows": [row.to_json() for row in self.rows],
             "wrong": sum(row.wrong for row in self.rows),
             "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),

@@ -22,7 +22,7 @@ __tracebackhide__ = True
 class Setup:
     """The machine and the way of running, as texts that can be sent to another process.
 
-    `sets` are merged last over topology, components and the overlay of `idealised`.
+    `sets` are merged last over topology, components and the overlay of `idealised`. `backend` computes the data.
     """
 
     topology: str = "default"
@@ -30,6 +30,7 @@ class Setup:
     sets: tuple[str, ...] = ()
     idealised: bool = False
     checked: bool = True
+    backend: str = "numpy"
 
 
 @frozen

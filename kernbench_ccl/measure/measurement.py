@@ -91,7 +91,7 @@ def _prepared(setup: Setup) -> tuple[Plugins, TimedMachine]:
 def measure_remotely(setup: Setup, case: TimedCase, limits: Limits | None = None) -> Measured:
     """Measure in another process, which has the installed plug-ins."""
     plugins, machine = _prepared(setup)
-    return measure(case, machine, plugins, checked=setup.checked, limits=limits)
+    return measure(case, machine, plugins, checked=setup.checked, backend=setup.backend, limits=limits)
 
 
 def measure(
@@ -100,10 +100,11 @@ def measure(
     plugins: Plugins,
     *,
     checked: bool = True,
+    backend: str = "numpy",
     limits: Limits | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Measured:
-    """Run a case and check it; without `checked` only shapes are kept, and nothing is checked.
+    """Run a case and check its data, which `backend` computes; without `checked` only shapes are kept.
 
     Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
     """
@@ -113,7 +114,7 @@ def measure(
         assert ran.handle is not None
         ns = elapsed_ns(ran.handle)
         _check_bound(case, machine, ran.algorithm, ns)
-        verdict = ran.check(engine) if checked else None
+        verdict = ran.check(engine, backend) if checked else None
     if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
         verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
     binds, link = _busiest(engine, ns)

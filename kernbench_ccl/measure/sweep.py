@@ -22,6 +22,7 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.prove.processes import process_pool
+from kernbench_core.compute.backends import backend_of
 from kernbench_core.engine import Limits, Progress
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
@@ -166,8 +167,8 @@ class Sweep:
         made: End
         try:
             made = measure(
-                case, self.machine, self.plugins, checked=self.setup.checked, limits=self.limits,
-                on_progress=progress.running,
+                case, self.machine, self.plugins, checked=self.setup.checked, backend=self.setup.backend,
+                limits=self.limits, on_progress=progress.running,
             )  # fmt: skip
         except KernbenchError as error:
             if not keep:
@@ -265,6 +266,7 @@ def time_collective(
     pes: int | None = None,
     contributors: str = "sip",
     check: bool = True,
+    backend: str = "numpy",
     trials: bool = True,
     jobs: int = 1,
     limits: Limits | None = None,
@@ -284,7 +286,8 @@ def time_collective(
         raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
     dtype = dtype_of(dtype)
     sips = () if ranks is None else (f"system.sips={ranks}",)
-    setup = Setup(topology, components, (*sips, *set), idealised, check)
+    backend_of(backend)
+    setup = Setup(topology, components, (*sips, *set), idealised, check, backend)
     machine = machine_of(setup, found)
     tell_warnings(machine.graph)
     question = Question(kind, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)

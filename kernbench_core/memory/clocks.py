@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kernbench_core.records import define
 from kernbench_core.values.value import OpId
 
 if TYPE_CHECKING:

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure import time_collective
+from kernbench_ccl.measure import time_collective, timed_run
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.tuning import shipped
+from kernbench_core.compute.backends import Backend
+from kernbench_core.compute.backends.torch_backend import TorchBackend
+from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.topology.network_shapes import NETWORKS
@@ -141,6 +144,20 @@ def test_a_dtype_may_be_spelled_as_on_the_command_line(plugins):
     """i8 is int8, as for -d."""
     (row,) = time_collective("all_reduce", [64], "tiny", ranks=2, dtype="i8", check=False, plugins=plugins)
     assert (row.dtype, row.count) == ("int8", 64)
+
+
+def test_the_data_is_computed_by_the_backend_that_is_asked_for(plugins, monkeypatch):
+    """Each check has it, and its name; one that is none is refused before anything runs."""
+    asked = []
+    monkeypatch.setattr(timed_run, "DataExecutor", lambda *args, backend, **more: asked.append(backend) or
+                        DataExecutor(*args, **more))  # fmt: skip
+    monkeypatch.setattr(TorchBackend, "on", lambda device: Backend())
+    options = {"algo": "ring", "ranks": 2, "dtype": "f32", "plugins": plugins}
+    (row,) = time_collective("all_reduce", [64], "tiny", backend="torch", **options)
+    assert row.wrong == 0
+    assert set(asked) == {"torch"}
+    with pytest.raises(UsageError, match=r"^a backend must be numpy, torch, .*, not 'jax'; give one of these\.$"):
+        time_collective("all_reduce", [64], "tiny", backend="jax", **options)
 
 
 @pytest.mark.slow
