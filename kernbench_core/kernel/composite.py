@@ -18,8 +18,9 @@ from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.records import field, frozen
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.memory_store import MemoryStore, WriteTicket
+from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
+from kernbench_core.values.store_index import WriteTicket
 from kernbench_core.values.value import LoadedValue, ResultValue, Value
 
 _COMMAND_BYTES = 128

@@ -19,8 +19,9 @@ from kernbench_core.oplog.description import Access, OpDescription, OpPattern, P
 from kernbench_core.records import evolve
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
-from kernbench_core.values.memory_store import MemoryStore, WriteTicket
+from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
+from kernbench_core.values.store_index import WriteTicket
 from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import FillValue, ground, poison
 

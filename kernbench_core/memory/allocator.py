@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from kernbench_core.records import frozen
+from attrs import frozen
 
 
 @frozen
@@ -43,6 +43,8 @@ class FirstFit:
 
     def alloc(self, nbytes: int, owner: object) -> int | None:
         """Reserve `nbytes` (at least one alignment unit); gives the address, or None when no hole fits."""
+        if nbytes > self.size:
+            return None
         need = -(-nbytes // self.alignment) * self.alignment or self.alignment
         starts, ends = self._hole_starts, self._hole_ends
         for index, start in enumerate(starts):

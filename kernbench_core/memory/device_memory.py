@@ -11,13 +11,14 @@ import sys
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from attrs import field, frozen
+
 from kernbench_core.callsite import call_site, describe_site, site_of_frame
 from kernbench_core.errors import KernelError
 from kernbench_core.graph import PeSite
 from kernbench_core.memory.allocator import FirstFit
 from kernbench_core.memory.page_table import Mapping, PageTable
 from kernbench_core.memory.placement import MESH_DIMS, Layout, Placements, dealt_rows, resolve
-from kernbench_core.records import field, frozen
 from kernbench_core.topology.address import OFFSET_BITS
 from kernbench_core.topology.design import Design
 from kernbench_core.units import format_bytes
@@ -145,11 +146,11 @@ class DeviceMemory:
             raise KernelError(f"tensor {name!r} must have extents of at least 0, not {dims}; correct the shape.")
         item = itemsize(dtype)
         nbytes = math.prod(dims) * item
+        va = self._virtual(nbytes, name)
         if placement is None or not nbytes:
             layout = dealt_rows(dims, nbytes, len(pes))
         else:
             layout = resolve(name, dims, item, placement, self._mesh(pes), MESH_DIMS)
-        va = self._virtual(nbytes, name)
         segments = self._place(va, layout, name, pes)
         found = TensorAllocation(name, va, dims, dtype, nbytes, segments, layout)
         self._next_va = self._after(va, nbytes)

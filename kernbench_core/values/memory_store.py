@@ -21,8 +21,6 @@ from kernbench_core.values.store_index import SpaceIndex, Write, WriteTicket, Wr
 from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value, sub_parts
 from kernbench_core.values.views import AbstractValue, view_of
 
-__all__ = ["MemoryStore", "Write", "WriteTicket", "WrittenRegion"]
-
 _Where = int | Region | tuple[Region, ...]
 
 _MANY = 16
@@ -60,9 +58,10 @@ class MemoryStore:
         if not self.data:
             return ticket
         value = data if isinstance(data, Value) else ArrayValue(np.asarray(data))
-        regions = as_regions(where, value.nbytes)
+        nbytes = value.nbytes
+        regions = as_regions(where, nbytes)
         _check_place(space, regions, value.shape, value.dtype, "write")
-        if value.nbytes:
+        if nbytes:
             index = self._spaces.get(space)
             if index is None:
                 index = self._spaces[space] = SpaceIndex()
@@ -245,8 +244,8 @@ class MemoryStore:
                 offset += piece.nbytes
         value = _as_value(parts, shape, dtype)
         shown = {id(part.source) for part in parts}
-        known = (e.write.ticket.writer for e in used if id(e.write.value) in shown)
-        writers = tuple(dict.fromkeys(writer for writer in known if writer is not None))
+        known = dict.fromkeys([e.write.ticket.writer for e in used if id(e.write.value) in shown])
+        writers = tuple([writer for writer in known if writer is not None])
         if index is not None:
             index.remember(regions, shape, dtype, value, writers, used)
         return value, writers
@@ -257,7 +256,7 @@ def as_regions(where: _Where, nbytes: int) -> tuple[Region, ...]:
     if type(where) is tuple:
         for region in where:
             if region.pitch and (region.rows == 1 or region.pitch == region.row_bytes):
-                return tuple(normal(r) for r in where)
+                return tuple([normal(r) for r in where])
         return where
     if isinstance(where, Region):
         return (normal(where),)
@@ -278,13 +277,13 @@ def _unwritten(
 
 
 def _check_place(space: str, regions: tuple[Region, ...], shape: Shape, dtype: str, verb: str) -> None:
-    need, have = prod(shape) * dtypes.itemsize(dtype), total_bytes(regions)
+    item = dtypes.itemsize(dtype)
+    need, have = prod(shape) * item, total_bytes(regions)
     if need != have:
         raise StoreError(
             f"A {verb} of {dtype}{list(shape)} at {space} {_show(regions)} must cover {need} bytes, not {have}; "
             "give regions of the tensor's size."
         )
-    item = dtypes.itemsize(dtype)
     for region in regions:
         if (region.base | region.pitch | region.row_bytes) % item:
             raise StoreError(
@@ -362,6 +361,6 @@ def _continued(first: Region, then: Region) -> Region | None:
     pitch = first.pitch or then.pitch or then.base - first.base
     if first.row_bytes != then.row_bytes or then.base != first.base + first.rows * pitch or pitch < first.row_bytes:
         return None
-    if any(r.rows > 1 and r.pitch != pitch for r in (first, then)):
+    if (first.rows > 1 and first.pitch != pitch) or (then.rows > 1 and then.pitch != pitch):
         return None
     return Region(first.base, first.row_bytes, first.rows + then.rows, pitch)

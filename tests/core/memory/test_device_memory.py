@@ -141,6 +141,14 @@ def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert memory.free_bytes(sites[0]) == 1 << 20
 
 
+@pytest.mark.parametrize("shape", [(1 << 62,), (1 << 40, 1 << 40)])
+def test_a_tensor_beyond_all_addresses_is_one_sentence(shape: tuple[int, ...]) -> None:
+    """Though its bytes fit no integer of 64 bits."""
+    memory = Rig(pes=1).memory
+    with pytest.raises(KernelError, match=r"^tensor 'x' of [0-9.e+]+ TiB must fit in what is left of the virtual addr"):
+        memory.allocate(shape, "f32", "x", design(1).pes)
+
+
 def test_pes_are_found_by_their_pe_cpu() -> None:
     """All of them are indexed once."""
     rig = Rig(pes=3)

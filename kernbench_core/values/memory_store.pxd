@@ -1,0 +1,26 @@
+cimport cython
+from kernbench_core.values.region cimport Region, ascending_pieces, normal, total_bytes
+from kernbench_core.values.store_index cimport SpaceIndex, Write, WriteTicket, WrittenRegion
+
+cdef class MemoryStore:
+    cdef public bint data
+    cdef public dict _spaces, _abstract, _in_flight
+    @cython.locals(ticket=WriteTicket, index=SpaceIndex, regions=tuple, entry=Write)
+    cpdef write(self, space, where, data, writer=*, lands_at=*)
+    cpdef sample(self, space, where, shape, dtype)
+    @cython.locals(regions=tuple, hit=Write)
+    cdef tuple _sample(self, SpaceIndex index, space, where, shape, dtype)
+    cpdef _abstract_value(self, shape, dtype)
+    @cython.locals(parts=list, used=list, offset=cython.longlong, found=cython.longlong, region=Region, piece=Region)
+    cdef tuple _assembled(self, SpaceIndex index, space, regions, shape, dtype)
+
+@cython.locals(region=Region)
+cpdef tuple as_regions(where, nbytes)
+@cython.locals(region=Region, item=cython.longlong, have=cython.longlong)
+cdef _check_place(space, tuple regions, shape, dtype, verb)
+@cython.locals(out=list)
+cdef list _merged(list parts)
+@cython.locals(src=Region, dst=Region)
+cdef _append(list parts, part)
+@cython.locals(pitch=cython.longlong)
+cpdef _continued(Region first, Region then)
