@@ -222,8 +222,8 @@ class Registry(Generic[E], Mapping[str, E]):
         self.noun = noun or self.NOUN
         self.failures = failures
         own = ((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN)
-        self._given = (*own, *entries)
-        unique, taken = _unique(self.noun, self._given)
+        self.given = (*own, *entries)
+        unique, taken = _unique(self.noun, self.given)
         self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(unique)
         self.taken: Mapping[str, PluginFailure] = MappingProxyType(taken)
 
@@ -281,7 +281,7 @@ class Registry(Generic[E], Mapping[str, E]):
     def _picked(self, name: str) -> tuple[E, Provider] | None:
         """Return what `VENDOR:name` is; None for what is nothing of the kind."""
         vendor, _, bare = name.partition(":")
-        of_vendor = [pair for pair in self._given if vendor in (pair[1].plugin, pair[1].distribution)]
+        of_vendor = [pair for pair in self.given if vendor in (pair[1].plugin, pair[1].distribution)]
         found = [pair for pair in of_vendor if pair[0].name in (bare, f"{vendor}.{bare}")]
         return found[0] if len(found) == 1 else None
 

@@ -26,6 +26,7 @@ from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
 from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone
+from kernbench_core.topology.reuse.kept import compiled_once
 from kernbench_core.topology.specification import Choices
 from kernbench_core.topology.specification_reader import read_choices
 from kernbench_core.wording import brief
@@ -38,6 +39,8 @@ def compile_topology(
     machines: MachineRegistry | None = None,
 ) -> Graph:
     """Compile a configuration to a `Machine`, or to `BareHardware` without PEs; the same input gives the same.
+
+    Of the machines that this process compiled last, the very same is given again.
 
     Args:
         config: what `config.load_config` read; plain data is taken too, without places in messages.
@@ -64,7 +67,8 @@ def compile_topology(
         )
     loaded = config if isinstance(config, Config) else Config(config, {})
     with no_automatic_collection(), redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
-        return _compiled(loaded, components, networks or NetworkRegistry(), machines or MachineRegistry())
+        registries = (components, networks or NetworkRegistry(), machines or MachineRegistry())
+        return compiled_once(loaded, registries, lambda: _compiled(loaded, *registries))
 
 
 def _compiled(

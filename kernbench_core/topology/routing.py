@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from threading import RLock
 from types import MappingProxyType
 
 from kernbench_core.errors import RoutingError
@@ -70,6 +71,7 @@ class PathRouter:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._lock = RLock()
         self._wires = _Wires(graph)
         self._views: dict[str, _View] = {}
         self._paths: dict[tuple[str, str, str], Path] = {}
@@ -115,7 +117,8 @@ class PathRouter:
     def _find(self, view: str, src: str, dst: str) -> Path:
         path = self._paths.get((view, src, dst))
         if path is None:
-            path = self._paths[view, src, dst] = self._search(view, src, dst)
+            with self._lock:  # runs in several threads have one router, whose searches go on where they stopped
+                path = self._paths[view, src, dst] = self._search(view, src, dst)
         return path
 
     def _search(self, view: str, src: str, dst: str) -> Path:

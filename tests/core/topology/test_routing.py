@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import threading
+import time
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -269,3 +271,33 @@ def test_processors_are_no_way_through() -> None:
     with pytest.raises(RoutingError):
         router.find_memory_path("host", "sip0.cube0.pe0.pe_gemm")
     assert router.find_memory_path("sip0.cube0.m_cpu", "sip0.cube0.hbm_ctrl5")[1] == "sip0.cube0.r1c0"
+
+
+def test_threads_search_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search goes on where another one stopped, so that two at a time would take nodes from each other."""
+    graph = machine()
+    router = PathRouter(graph)
+    (one, other, *_), memory = ([node.id for node in graph.nodes.values() if node.kind == kind] for kind in KINDS)
+    usual, entered = router._search, threading.Event()
+    inside: list[str] = []
+    most: list[int] = []
+
+    def watched(view: str, src: str, dst: str) -> tuple[str, ...]:
+        inside.append(src)
+        most.append(len(inside))
+        entered.set()
+        time.sleep(0.05)
+        inside.remove(src)
+        return usual(view, src, dst)
+
+    monkeypatch.setattr(router, "_search", watched)
+    first = threading.Thread(target=router.find_memory_path, args=(one, memory[0]))
+    first.start()
+    assert entered.wait(10)
+    second = router.find_memory_path(other, memory[0])
+    first.join()
+    assert max(most) == 1
+    assert second == PathRouter(graph).find_memory_path(other, memory[0])
+
+
+KINDS = ("pe_dma", "hbm_ctrl")
