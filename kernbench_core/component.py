@@ -336,12 +336,14 @@ class ComponentBase(Reported):
     def _arrive_run(self, msg: MsgBase) -> None:
         if msg.reply and msg.hop == len(msg.path) - 1:
             self.take_answer(msg)
-            return
-        for piece in self.split(msg) if self._splits else (msg,):
-            if self._idle:
-                self._idle.pop().fire(piece)
-            else:
-                self.queue.append(piece)
+        elif self._idle and not self._splits:
+            self._idle.pop().fire(msg)
+        else:
+            for piece in self.split(msg):
+                if self._idle:
+                    self._idle.pop().fire(piece)
+                else:
+                    self.queue.append(piece)
 
     def _work(self, index: int, mailbox: Signal) -> ProcessGenerator:
         env, queue, idle, serving = self.env, self.queue, self._idle, self._serving
@@ -369,13 +371,11 @@ class ComponentBase(Reported):
             msg.service += service
             if self._computes:
                 self.rates.note(self, msg, service)
-            if tail > start:
-                # it acted on the head: the last byte is still to come
+            if tail > start:  # it acted on the head: the last byte is still to come
                 self.emit(msg, end, tail + service)
             else:
                 if start != tail:
-                    # inlined from note_wait for speed (tools/bench_engine.py: a run() hop -2 %)
-                    waited = start - tail
+                    waited = start - tail  # inlined from note_wait for speed (tools/bench_engine.py: a run() hop -2 %)
                     msg.queueing += waited
                     self.waits += 1
                     self.waited_ns += waited

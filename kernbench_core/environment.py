@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from heapq import heappush
 from itertools import count
 from types import MethodType
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from simpy.events import NORMAL, Process, Timeout
 
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.faults import SchedulingFault
-from kernbench_core.events.queue import EventQueue
+from kernbench_core.events.queue import COMPILED, EventQueue
 from kernbench_core.units import GRID_NS, grid_ceil
 
 #: What a `run` generator may yield, and what it is.
@@ -60,7 +61,11 @@ class GridTimeout(Timeout):
         self._ok = True
         # inlined from Environment.schedule for speed (tools/bench_engine.py)
         queue = env.clock
-        queue.push(queue.now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS, NORMAL, next(env._eid), self)
+        time = queue.now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS
+        if COMPILED:
+            queue.push(time, NORMAL, next(env._eid), self)
+        else:
+            heappush(queue, (time, NORMAL, next(env._eid), self))
 
 
 class Environment(simpy.Environment):

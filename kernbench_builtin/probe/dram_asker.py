@@ -7,6 +7,7 @@ from typing import Any
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import Hardware
+from kernbench_core.environment import DELIVERY
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 
@@ -19,6 +20,7 @@ class Asker(ComponentBase):
         self._left: Iterator[Transaction] = iter(())
         self._make: Callable[[], Transaction] | None = None
         self._beside: Any = None
+        self._gone = (self._go,)
         #: How many of its requests have no answer yet; counted for a chain beside them.
         self.unanswered = 0
         #: The answered requests of its chain.
@@ -49,7 +51,12 @@ class Asker(ComponentBase):
         else:
             following = next(self._left, None)
         if following is not None:
-            self.env.inject(following, self._go)
+            # inlined from inject for speed (tools/bench_hbm.py: random reads -3 %)
+            queue = self._time
+            following.head = following.tail = following.born = queue.now
+            following.callbacks = self._gone
+            queue.injected += 1
+            queue.push(queue.now, DELIVERY, queue.injected, following)
 
     def _go(self, msg: MsgBase) -> None:
         msg.born = now = self._time.now

@@ -23,10 +23,9 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.messages import Transaction
-from kernbench_core.process.collection import no_automatic_collection
+from kernbench_core.process import no_automatic_collection
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
-from kernbench_core.values.region import total_bytes
 
 _DRIVER, _CHAIN = "driver", "chain"
 _WIDER = 64
@@ -189,7 +188,8 @@ class DramProbe:
         return hardware, hardware.components[here]
 
     def _transaction(self, driver: Any, op: str, regions: tuple[Region, ...]) -> Transaction:
-        return Transaction(op, regions, total_bytes(regions), (driver.id, self._node.id), driver.go_on)
+        total = sum([region.nbytes for region in regions])
+        return Transaction(op, regions, total, (driver.id, self._node.id), driver.go_on)
 
 
 @frozen

@@ -59,18 +59,24 @@ class EventQueue(list[_Entry]):
         """
         done = 0
         callbacks: Any = ()
+        now = self.now
         try:
             while done < most and self:
                 entry = heappop(self)
                 time, _, _, event = entry
-                if not self.now <= time <= until:
+                if not now <= time <= until:
                     heappush(self, entry)
                     if time > until:
                         break
                     raise IntoThePast(event, time)
-                self.now = time
+                self.now = now = time
                 done += 1
-                callbacks, event.callbacks = event.callbacks, None
+                callbacks = event.callbacks
+                event.callbacks = None
+                if type(callbacks) is tuple:  # of a message, which does not fail
+                    for callback in callbacks:
+                        callback(event)
+                    continue
                 for callback in callbacks:
                     callback(event)
                 if not event._ok and not hasattr(event, "_defused"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.process.collection import no_automatic_collection as no_automatic_collection
     from kernbench_core.process.interrupt import INTERRUPTS as INTERRUPTS
     from kernbench_core.process.interrupt import Alarm as Alarm
     from kernbench_core.process.interrupt import WallTime as WallTime
@@ -46,6 +47,7 @@ __getattr__ = door(
         "idle_place": "supervision",
         "is_file": "whole_files",
         "limit_error": "supervision",
+        "no_automatic_collection": "collection",
         "report_to": "supervision",
         "shown": "terminal",
         "whole_file": "whole_files",

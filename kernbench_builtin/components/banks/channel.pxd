@@ -5,6 +5,7 @@ from kernbench_core.events.queue cimport EventQueue, Scheduled
 
 cdef int ALL, READ, WRITE, DELIVERY
 cdef bint COMPILED
+cdef double NEVER
 
 cdef class _Wake(Scheduled):
     cdef public double time
@@ -12,9 +13,8 @@ cdef class _Wake(Scheduled):
 cdef class BankChannel:
     cdef public bint hurried
     cdef EventQueue _time
-    cdef list _places, _queues
+    cdef list _places, _queues, _pending, _spare
     cdef double _clock, _beat, _row_free, _wake_at, _due, _pre_takes
-    cdef set _pending
     cdef tuple _woken
     cpdef wake(self, double time, BurstQueue queue)
     @cython.locals(queue=BurstQueue)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from heapq import heappush
 
 from kernbench_builtin.components.banks.pseudo_channel import ALL, PseudoChannel
-from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstQueue, whole_clocks
+from kernbench_builtin.components.banks.queues import Burst, BurstQueue, whole_clocks
+from kernbench_builtin.components.banks.timing import NEVER, READ, WRITE
 from kernbench_core.environment import DELIVERY, Environment
 from kernbench_core.events.queue import COMPILED, Scheduled
 
@@ -19,8 +19,8 @@ class _Wake(Scheduled):
     _ok = True
     _value = None
 
-    def __init__(self, time: float) -> None:
-        self.time = time
+    def __init__(self) -> None:
+        self.time = 0.0
 
 
 class BankChannel:
@@ -40,8 +40,10 @@ class BankChannel:
         timing = places[0].timing
         self._clock, self._beat, self._pre_takes = timing.tCK, timing.tCCD_S, timing.tPRE
         self._row_free = 0.0
-        self._wake_at = math.inf
-        self._pending: set[float] = set()
+        self._wake_at = NEVER
+        #: Those that are to happen, and those that have and may be taken again.
+        self._pending: list[_Wake] = []
+        self._spare: list[_Wake] = []
         self._woken = (self._on_wake,)
         self._due = 0.0
         self._note_due()
@@ -72,23 +74,27 @@ class BankChannel:
     def _schedule(self, time: float) -> None:
         """Wake at a time (ns) before which nothing else does."""
         self._wake_at = time
-        if time not in self._pending:
-            self._pending.add(time)
-            event = _Wake(time)
-            event.callbacks = self._woken
-            queue = self._time
-            queue.injected += 1
-            if COMPILED:
-                queue.push(time, DELIVERY, queue.injected, event)
-            else:
-                heappush(queue, (time, DELIVERY, queue.injected, event))
+        for event in self._pending:
+            if event.time == time:
+                return
+        event = self._spare.pop() if self._spare else _Wake()
+        event.time = time
+        event.callbacks = self._woken
+        self._pending.append(event)
+        queue = self._time
+        queue.injected += 1
+        if COMPILED:
+            queue.push(time, DELIVERY, queue.injected, event)
+        else:
+            heappush(queue, (time, DELIVERY, queue.injected, event))
 
     def _on_wake(self, event: _Wake) -> None:
         now = event.time
-        self._pending.remove(now)
+        self._pending.remove(event)
+        self._spare.append(event)
         if now != self._wake_at:
             return
-        self._wake_at = math.inf
+        self._wake_at = NEVER
         if self._due < now:
             self._catch_up(now)
         for queue in self._queues:
@@ -106,7 +112,7 @@ class BankChannel:
 
     def _next(self, now: float) -> float:
         """Return when to wake: at the next command, or before it where what arrives may change something."""
-        following = math.inf
+        following = NEVER
         for queue in self._queues:
             time = queue.next
             if time <= now:
@@ -121,7 +127,7 @@ class BankChannel:
 
     def _next_command(self, queue: BurstQueue, now: float) -> float:
         """Return before when (ns), after `now`, no command of the bursts of a queue can come."""
-        found, row_free = math.inf, self._row_free
+        found, row_free = NEVER, self._row_free
         place: PseudoChannel
         for place in queue.places:  # type: ignore[assignment]
             if place.next_ref <= now and place.blocked() == ALL:
@@ -137,7 +143,7 @@ class BankChannel:
 
     def _next_maintenance(self, now: float) -> float:
         """Return when the next command of a refresh may come; before one is due, when it is."""
-        first, found = max(self._row_free, now + self._clock), math.inf
+        first, found = max(self._row_free, now + self._clock), NEVER
         for place in self._places:
             time = place.next_ref if place.next_ref > now else max(place.maintenance_at(now), first)
             found = min(found, time)

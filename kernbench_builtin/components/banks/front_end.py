@@ -11,8 +11,6 @@ from kernbench_builtin.components.banks.channel import BankChannel
 from kernbench_builtin.components.banks.mapping import BankMapping
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import (
-    READ,
-    WRITE,
     Burst,
     BurstPlace,
     BurstQueue,
@@ -20,6 +18,7 @@ from kernbench_builtin.components.banks.queues import (
     RequestProgress,
     Requests,
 )
+from kernbench_builtin.components.banks.timing import READ, WRITE
 from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node

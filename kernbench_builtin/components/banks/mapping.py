@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from kernbench_builtin.components.channelled_memory import hashed
 from kernbench_builtin.components.dram import DramPlace
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 #: Orders of the fields, the highest first; what is lowest changes first as addresses rise.
 MAPPINGS = ("RoBaCo", "RoCoBa")

@@ -3,7 +3,8 @@ from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, 
 from kernbench_builtin.components.banks.waiting cimport WaitingBursts
 from kernbench_core.wire cimport Wire
 
-cdef int CLOSED, READ, WRITE
+cdef int CLOSED, READ, WRITE, COLUMN, NOTHING
+cdef double NEVER
 
 cdef class PseudoChannel(WaitingBursts):
     cdef public Wire wire
@@ -31,7 +32,7 @@ cdef class PseudoChannel(WaitingBursts):
     cdef double _take(self, int mode, Burst burst, double time) except? -1
     @cython.locals(row=cython.longlong, rows=dict, oldest=Burst, left=cython.longlong)
     cdef _take_out(self, Line line, Burst burst)
-    @cython.locals(gate=double, of_other=double, took=double, following=double, line=Line, time=double, lines=set)
+    @cython.locals(gate=double, of_other=double, took=double, following=double, line=Line, time=double, lines=list)
     cdef _after_columns(self, int mode, double last, long long number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1

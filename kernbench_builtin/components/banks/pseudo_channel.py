@@ -6,9 +6,8 @@ import math
 from collections import deque
 
 from kernbench_builtin.components.banks.queues import (
-    CLOSED,
-    READ,
-    WRITE,
+    COLUMN,
+    NOTHING,
     Bank,
     Burst,
     Gate,
@@ -16,7 +15,7 @@ from kernbench_builtin.components.banks.queues import (
     RequestProgress,
     Requests,
 )
-from kernbench_builtin.components.banks.timing import BankTiming
+from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, BankTiming
 from kernbench_builtin.components.banks.waiting import WaitingBursts
 from kernbench_core.wire import Wire
 
@@ -49,12 +48,12 @@ class PseudoChannel(WaitingBursts):
         self._per_bank = per_bank
         self._requests = requests
         self._act_to_ref = 0.0
-        self._recent: deque[float] = deque([-math.inf] * 4, maxlen=4)
+        self._recent: deque[float] = deque([-NEVER] * 4, maxlen=4)
         self._ref_bank = 0
         self._note_times(timing)
         #: When the next refresh is due, in ns.
         self.next_ref = timing.tREFI
-        self.last_col = -math.inf
+        self.last_col = -NEVER
         #: How many column commands found their row open, their bank closed, or another row open.
         self.hits = self.misses = self.conflicts = 0
         self.refreshes = 0
@@ -181,7 +180,7 @@ class PseudoChannel(WaitingBursts):
             return
         del rows[row]
         line.hit = None
-        self._hit[line.kind].discard(line)
+        line.needs = NOTHING
         if rows:
             self._sort(line)
 
@@ -194,8 +193,10 @@ class PseudoChannel(WaitingBursts):
             self._col[1 - mode] = of_other
         took = number * self._burst_takes
         self.wire.hold(number * self._burst_bytes, last + self._to_data[mode] + self._burst_takes - took, took)
-        following = math.inf
-        for line in self._hit[mode]:
+        following = NEVER
+        for line in self.lines[mode]:
+            if line.needs != COLUMN:
+                continue
             time = line.column_at
             if time < line.gate.at:
                 time = line.gate.at

@@ -1,6 +1,9 @@
 cimport cython
 from kernbench_core.messages cimport Transaction
 
+cdef int CLOSED, READ, WRITE
+cdef double NEVER
+
 cdef class BurstPlace
 cdef class BurstQueue
 cdef class Burst
@@ -16,7 +19,7 @@ cdef class Bank:
 
 cdef class Line:
     cdef public BurstPlace place
-    cdef public int kind
+    cdef public int kind, needs
     cdef public Bank bank
     cdef public long long number
     cdef public double column_at

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from kernbench_builtin.components.banks.mapping import BlockRun
-from kernbench_builtin.components.banks.timing import QueueSizes
+from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, QueueSizes
 from kernbench_core.messages import Transaction
 
-READ, WRITE = 0, 1
-#: The row of a bank that has none open.
-CLOSED = -1
+#: What the bursts that wait for a bank need next.
+NOTHING, COLUMN, ACTIVATION, PRECHARGE = 0, 1, 2, 3
 
 
 class Gate:
@@ -44,10 +42,10 @@ class Line:
     """Hold the bursts of a kind that wait for a bank, oldest first, and when (ns) it allows a command for them.
 
     `rows` counts those that wait by row. `hit` is the oldest of the open row, None where there is none. Those in
-    `waiting` that have their command are still there where an older one has not.
+    `waiting` that have their command are still there where an older one has not. `needs` is what they need next.
     """
 
-    __slots__ = ("bank", "column_at", "gate", "hit", "kind", "number", "place", "rows", "waiting")
+    __slots__ = ("bank", "column_at", "gate", "hit", "kind", "needs", "number", "place", "rows", "waiting")
 
     def __init__(self, place: BurstPlace, kind: int, bank: Bank, gate: Gate) -> None:
         self.place = place
@@ -60,6 +58,7 @@ class Line:
         self.rows: dict[int, int] = {}
         self.waiting: deque[Burst] = deque()
         self.hit: Burst | None = None
+        self.needs = NOTHING
 
     def find_hit(self, row: int) -> Burst | None:
         """Return the oldest burst of a row, and keep it."""
@@ -86,7 +85,7 @@ class RequestProgress:
         self.tail = tail
         self.entering = 0
         self.waiting = len(runs[0][1]) if len(runs) == 1 else sum([len(places) for _, places in runs])
-        self.head = math.inf
+        self.head = NEVER
         self.end = self.opening = 0.0
         self.last: Any = None
 
@@ -166,9 +165,9 @@ class BurstQueue:
         self.count = [0, 0]
         self.leaving: tuple[deque[float], deque[float]] = (deque(), deque())
         #: When (ns) to look at it, or at what its bursts wait for, again; kept by the channel.
-        self.next = math.inf
+        self.next = NEVER
         #: When (ns) it was looked at last.
-        self.looked = -math.inf
+        self.looked = -NEVER
         self._depth = [sizes.reads, sizes.writes]
         self._clock = clock
         self._requests = requests
@@ -286,7 +285,7 @@ class BurstQueue:
         needed: float = 1
         if kind == READ:
             if writes > self.drain_to:
-                needed = math.inf
+                needed = NEVER
         elif count[READ] or leaving[READ]:
             needed = self.drain_from - writes
         if self.is_stuck(kind):
@@ -307,7 +306,7 @@ class BurstQueue:
         One that neither ends a write nor can have a command when it is let in may as well be let in later.
         """
         answers = hurried or kind == WRITE
-        seen: set[tuple[Line, int]] = set()
+        seen: set[tuple[Line, int]] | None = None
         arrival, room, leaving = now + self._clock, self._room(kind), self.leaving[kind]
         for number, burst in enumerate(self.ingress[kind]):
             arrival = self._comes(burst, arrival, number - room, leaving)
@@ -316,6 +315,8 @@ class BurstQueue:
             if burst.last and answers:
                 return arrival
             line, row = burst.line, burst.row
+            if seen is None:
+                seen = set()
             if (line, row) not in seen:  # a later one of the same row can have nothing earlier
                 seen.add((line, row))
                 time = line.place.may_come(line, row)
@@ -335,7 +336,7 @@ class BurstQueue:
         if burst.at > arrival:
             arrival = whole_clocks(burst.at, self._clock)
         if slot >= 0:
-            free = leaving[slot] + self._clock if slot < len(leaving) else math.inf
+            free = leaving[slot] + self._clock if slot < len(leaving) else NEVER
             if free > arrival:
                 arrival = free
         return arrival

@@ -11,6 +11,12 @@ import attrs
 from kernbench_builtin.components.banks.standards import CLOCK_BYTES
 from kernbench_core.units import grid_ceil
 
+#: Kinds of bursts.
+READ, WRITE = 0, 1
+#: The row of a bank that has none open.
+CLOSED = -1
+#: A time (ns) that does not come.
+NEVER = math.inf
 #: A part of a clock that rounding up to whole clocks forgives: what a division may be off by.
 _SLACK = 1e-9
 

@@ -1,12 +1,12 @@
 cimport cython
 from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, Gate, Line
 
-cdef int CLOSED, READ, WRITE
+cdef int CLOSED, READ, WRITE, ACTIVATION, COLUMN, PRECHARGE
+cdef double NEVER
 
 cdef class WaitingBursts(BurstPlace):
     cdef public list banks
     cdef public tuple lines
-    cdef tuple _hit, _closed, _barred
     cdef double[2] _col
     cdef double _act, _row_until, _after_activation, _after_precharge
     cdef public double column_at, activate_at, precharge_at
@@ -14,7 +14,7 @@ cdef class WaitingBursts(BurstPlace):
     cpdef list _lines(self, int kind, groups)
     @cython.locals(line=Line, row=cython.longlong, rows=dict, before=cython.longlong)
     cpdef take_in(self, Burst burst)
-    @cython.locals(bank=Bank, kind=int, row=cython.longlong, mine=bint, time=double)
+    @cython.locals(bank=Bank, row=cython.longlong, mine=bint, time=double)
     cdef _sort(self, Line line)
     @cython.locals(bank=Bank, time=double, rest=double, of_group=double)
     cpdef double may_come(self, Line line, long long row) except? -1
@@ -24,11 +24,11 @@ cdef class WaitingBursts(BurstPlace):
     cdef _set_closed(self, Bank bank)
     @cython.locals(line=Line)
     cpdef look_again(self)
-    @cython.locals(found=Burst, burst=Burst, line=Line, lines=set, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=Line, lines=list, time=double, following=double)
     cpdef Burst column(self, double now, long long blocked)
     @cython.locals(found=Burst, other=Burst)
     cpdef Burst row(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=Line, lines=set, bank=Bank, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=Line, lines=list, bank=Bank, more=bint, time=double, following=double)
     cdef Burst _activation(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=Line, lines=set, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=Line, lines=list, more=bint, time=double, following=double)
     cdef Burst _precharge(self, double now, long long blocked)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
-from kernbench_builtin.components.banks.queues import CLOSED, READ, WRITE, Bank, Burst, BurstPlace, Gate, Line
+from kernbench_builtin.components.banks.queues import (
+    ACTIVATION,
+    COLUMN,
+    PRECHARGE,
+    Bank,
+    Burst,
+    BurstPlace,
+    Gate,
+    Line,
+)
+from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
 
 
 class WaitingBursts(BurstPlace):
@@ -21,17 +29,13 @@ class WaitingBursts(BurstPlace):
         self.banks = [Bank(number, gates[number // per_group]) for number in range(banks)]
         #: What waits, by kind and bank.
         self.lines = (self._lines(READ, groups), self._lines(WRITE, groups))
-        #: Lines of a kind with something in them: their row is open, none is, another one is.
-        self._hit: tuple[set[Line], set[Line]] = (set(), set())
-        self._closed: tuple[set[Line], set[Line]] = (set(), set())
-        self._barred: tuple[set[Line], set[Line]] = (set(), set())
         # earliest time of each command for the whole pseudo-channel
         self._col = [0.0, 0.0]
         self._act = 0.0
-        self.column_at = self.activate_at = self.precharge_at = math.inf
+        self.column_at = self.activate_at = self.precharge_at = NEVER
         #: What `row` found, until when (ns) it holds, and when the next of its kind may come when it is given.
         self._row: Burst | None = None
-        self._row_until = self._after_activation = self._after_precharge = math.inf
+        self._row_until = self._after_activation = self._after_precharge = NEVER
 
     def _lines(self, kind: int, groups: int) -> list[Line]:
         per_group = len(self.banks) // groups
@@ -50,17 +54,16 @@ class WaitingBursts(BurstPlace):
         before = rows.get(row, 0)
         rows[row] = before + 1
         if not before and row == line.bank.open:
-            self._barred[line.kind].discard(line)
             self._row = None
             self._sort(line)
 
     def _sort(self, line: Line) -> None:
         """Note what the bursts of a line need, and when they may have it."""
-        bank, kind = line.bank, line.kind
+        bank = line.bank
         row = bank.open
-        mine = kind == self.queue.mode
+        mine = line.kind == self.queue.mode
         if row == CLOSED:
-            self._closed[kind].add(line)
+            line.needs = ACTIVATION
             if mine:
                 time = bank.activate_at
                 if time < bank.gate.at:
@@ -76,13 +79,13 @@ class WaitingBursts(BurstPlace):
         elif row in line.rows:
             if line.hit is None:
                 line.find_hit(row)
-            self._hit[kind].add(line)
+            line.needs = COLUMN
             if mine:
                 time = self.may_come(line, row)
                 if time < self.column_at:
                     self.column_at = time
         else:
-            self._barred[kind].add(line)
+            line.needs = PRECHARGE
             if mine:
                 time = bank.precharge_at
                 if time < self.precharge_at:
@@ -111,7 +114,6 @@ class WaitingBursts(BurstPlace):
         for lines in self.lines:
             line: Line = lines[bank.number]
             if line.rows:
-                self._closed[line.kind].discard(line)
                 self._sort(line)
 
     def _set_closed(self, bank: Bank) -> None:
@@ -121,14 +123,12 @@ class WaitingBursts(BurstPlace):
             line: Line = lines[bank.number]
             if line.rows:
                 line.hit = None
-                self._hit[line.kind].discard(line)
-                self._barred[line.kind].discard(line)
                 self._sort(line)
 
     def look_again(self) -> None:
         """Find when each kind of command may come, when it is the other kind's turn or the times have changed."""
         mode = self.queue.mode
-        self.column_at = self.activate_at = self.precharge_at = math.inf
+        self.column_at = self.activate_at = self.precharge_at = NEVER
         self._row = None
         for line in self.lines[mode]:
             if line.rows:
@@ -139,9 +139,9 @@ class WaitingBursts(BurstPlace):
     def column(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
         found: Burst | None = None
-        following = math.inf
-        for line in self._hit[self.queue.mode]:
-            if line.number == blocked:
+        following = NEVER
+        for line in self.lines[self.queue.mode]:
+            if line.needs != COLUMN or line.number == blocked:
                 continue
             time = line.column_at
             if time < line.gate.at:
@@ -161,7 +161,7 @@ class WaitingBursts(BurstPlace):
         found = self._row
         if found is not None and now < self._row_until and blocked < 0:
             return found
-        found, self._row_until = None, math.inf
+        found, self._row_until = None, NEVER
         if self.activate_at <= now:
             found = self._activation(now, blocked)
         elif self.activate_at < self._row_until:
@@ -177,9 +177,9 @@ class WaitingBursts(BurstPlace):
 
     def _activation(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        more, following = False, math.inf
-        for line in self._closed[self.queue.mode]:
-            if line.number == blocked:
+        more, following = False, NEVER
+        for line in self.lines[self.queue.mode]:
+            if line.needs != ACTIVATION or line.number == blocked:
                 continue
             bank = line.bank
             time = bank.activate_at
@@ -204,9 +204,9 @@ class WaitingBursts(BurstPlace):
 
     def _precharge(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        more, following = False, math.inf
-        for line in self._barred[self.queue.mode]:
-            if line.number == blocked:
+        more, following = False, NEVER
+        for line in self.lines[self.queue.mode]:
+            if line.needs != PRECHARGE or line.number == blocked:
                 continue
             time = line.bank.precharge_at
             if time <= now:
