@@ -45,6 +45,7 @@ COMPILED = (
     "kernbench_core.fabric",
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.commands",
+    "kernbench_core.kernel.dma_commands",
     "kernbench_core.kernel.queue_commands",
     "kernbench_core.kernel.serving",
     "kernbench_core.kernel.tl.tensor",

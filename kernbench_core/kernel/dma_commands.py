@@ -141,7 +141,7 @@ class DmaReadCmd(DmaCommand):
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Keep apart from the load what its PE writes from now on, where the program does not wait for it."""
-        super().at_issue(state, now)
+        KernelCommand.at_issue(self, state, now)
         if not self.blocking:
             self._beside = state.store.begin_load("hbm", self.regions, self.op_id[0])
 
@@ -197,7 +197,7 @@ class DmaWriteCmd(DmaCommand):
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Let the destination hold the value from now on."""
-        super().at_issue(state, now)
+        KernelCommand.at_issue(self, state, now)
         if self.total:
             self._ticket = state.store.write("hbm", self.regions, self.stored, writer=self.op_id)
 

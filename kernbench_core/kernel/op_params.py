@@ -13,7 +13,7 @@ from kernbench_core.values.value import Value
 NO_ADDRESS = -1
 """What a record's address fields hold for an immediate operand."""
 
-_PLAIN: Final = (int, str, bool, type(None), OfReads)
+_PLAIN: Final = frozenset((int, str, bool, type(None), OfReads))
 _OPEN: Final = frozenset(("dst_addr", "input_addrs", "handle_id"))
 
 
@@ -56,6 +56,10 @@ def frozen(extra: Mapping[str, object]) -> tuple[object, ...] | None:
 
     None where something else would be equal to one of them, or where they are of what differs in every record.
     """
-    if any(type(value) not in _PLAIN for value in extra.values()) or not _OPEN.isdisjoint(extra):
-        return None
-    return tuple([(name, type(value), value) for name, value in extra.items()])
+    found = []
+    for name, value in extra.items():
+        kind = type(value)
+        if kind not in _PLAIN or name in _OPEN:
+            return None
+        found.append((name, kind, value))
+    return tuple(found)
