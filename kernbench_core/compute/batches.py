@@ -20,6 +20,7 @@ from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.records import define, field
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.halves import as_f32
 from kernbench_core.values.value import AssemblyValue, Value
 
 _SCRATCH = 8 << 20
@@ -30,7 +31,7 @@ _LARGE = 1 << 18
 Answer = tuple[PlannedOp, Array | BaseException]
 """The result of an op, or what computing it raised."""
 Part = Callable[[], list[Answer]]
-_F32 = np.dtype(np.float32)
+_F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 @define(eq=False)
@@ -114,7 +115,9 @@ class ProductBatch:
         start = 0
         for op in ops:
             stop = start + _rows(op)
-            a[start:stop] = functions.oriented(_kind(op).params, "a", self._operand(op, 0, False, _kind(op).floats))
+            each = self._operand(op, 0, False, _kind(op).floats)
+            each = as_f32(each) if each.dtype == _F16 else each
+            a[start:stop] = functions.oriented(_kind(op).params, "a", each)
             start = stop
         return a
 
@@ -170,11 +173,12 @@ class ProductBatch:
 def _data(content: Value, widen: bool) -> Array:
     """Return the data of a value that phase 2 may read; assemblies are put together without being kept."""
     if isinstance(content, AssemblyValue):
-        data = content.gather(_F32 if widen else None)
+        halves = widen and content.dtype == "f16"
+        data = as_f32(content.gather()) if halves else content.gather(_F32 if widen else None)
         data.flags.writeable = False
         return data
     data = content.array()
-    return data.astype(_F32) if widen and data.dtype != _F32 else data
+    return as_f32(data) if widen else data
 
 
 def _stacked(params: Any, which: str, stack: Array) -> Array:

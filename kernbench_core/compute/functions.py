@@ -25,6 +25,7 @@ from kernbench_core.errors import ShapeError
 from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.halves import as_f32
 
 __all__ = ["CORE_FUNCTIONS", "Scope", "evaluate", "function_of", "gemm", "result_shape", "result_type"]
 
@@ -296,7 +297,7 @@ def _wide(array: Array) -> Array:
 
 
 def _f32(array: Array) -> Array:
-    return array if array.dtype == np.float32 else array.astype(np.float32)
+    return as_f32(array)
 
 
 def _integer_product(a: Array, b: Array) -> Array:

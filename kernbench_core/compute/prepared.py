@@ -15,7 +15,9 @@ from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.halves import as_f16, as_f32
 
+_F16: Final = np.dtype(np.float16)
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -62,10 +64,12 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backe
     def compute(arrays: Sequence[Array]) -> Array:
         given = arrays
         if widened:
-            given = [*arrays[:first], *[array.astype(np.float32) for array in arrays[first:]]]
+            given = [*arrays[:first], *[as_f32(array) for array in arrays[first:]]]
         found: Array = np.asarray(function(params, *given))
         if found.dtype == target:
             return found
+        if target == _F16:
+            return as_f16(found)
         return found.astype(target) if plainly else dtypes.cast(found, name)
 
     return Computing(compute, own is not None)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kernbench_core.errors import StoreError, UnsupportedError
 from kernbench_core.records import frozen
+from kernbench_core.values.halves import as_f16
 from kernbench_core.wording import brief
 
 
@@ -252,6 +253,8 @@ def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     if array.dtype == target:
         return array
     with np.errstate(all="ignore"):
+        if name == "f16":
+            return as_f16(array)
         if is_int(name) and array.dtype.kind not in "iub":
             return np.asarray(_whole(array.astype(np.float64)).astype(target))
         greatest = info(name).greatest
