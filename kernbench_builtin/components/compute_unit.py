@@ -51,5 +51,9 @@ def streamed_bytes(msg: Any, operands: int | None = None) -> int:
     reads = getattr(msg, "reads", None)
     if reads is None:
         return int(getattr(msg, "beside_bytes", 0))
-    read: int = sum(operand.value.nbytes for operand in reads[:operands] if operand.region is not None)
-    return max(read, int(msg.value.nbytes))
+    read = 0
+    for operand in reads if operands is None else reads[:operands]:
+        if operand.region is not None:
+            read += operand.value.nbytes
+    written = int(msg.value.nbytes)
+    return read if read > written else written

@@ -54,6 +54,8 @@ counted in steps, by the records of the ops; the overhead and the lane width are
         self._lane_width: int = self.params["lane_width"]
         self._packed: bool = self.params["packed"]
         self._costs: dict[str, float] = self.params["costs"]
+        #: The peak on elements of a width, in operations per ns, by that width in bytes.
+        self._peaks: dict[int, float] = {}
 
     def cycles(self, msg: Any) -> int:
         """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
@@ -88,9 +90,12 @@ counted in steps, by the records of the ops; the overhead and the lane width are
     def peak_flops(self, msg: Any) -> float:
         """Return what full lanes do with the cheapest op, in operations per ns."""
         width = _width(msg)
-        packed = max(1, self._lane_width // width) if self._packed else 1
-        per_cycle = self._lanes * packed / -(-width // self._lane_width) / min(self._costs.values())
-        return per_cycle * self._clock * self.servers
+        peak = self._peaks.get(width)
+        if peak is None:
+            packed = max(1, self._lane_width // width) if self._packed else 1
+            per_cycle = self._lanes * packed / -(-width // self._lane_width) / min(self._costs.values())
+            peak = self._peaks[width] = per_cycle * self._clock * self.servers
+        return peak
 
 
 def _scans(op: str, msg: Any) -> bool:
@@ -101,8 +106,13 @@ def _scans(op: str, msg: Any) -> bool:
 
 def _width(msg: Any) -> int:
     """Return the bytes of the widest element that an op takes or gives; immediate operands take the op's dtype."""
-    reads = getattr(msg, "reads", ())
-    return max(itemsize(msg.dtype), *(itemsize(read.value.dtype) for read in reads if read.region is not None), 1)
+    widest = max(itemsize(msg.dtype), 1)
+    for read in getattr(msg, "reads", ()):
+        if read.region is not None:
+            width = itemsize(read.value.dtype)
+            if width > widest:
+                widest = width
+    return widest
 
 
 def _tree_steps(shape: Sequence[int], axis: int | None, lanes: int) -> int:
