@@ -104,6 +104,10 @@ class Peers:
 
         `nearest` finds neighbours where `direction` is not given.
         """
+        if type(to) is int and 0 <= to < len(self.ranks):  # what nearly every message names
+            own, place = self.ranks[to], self._places[pe][1]
+            if place < len(own):
+                return own[place]
         if isinstance(to, str):
             return self._towards(pe, to, self.direction or nearest)
         rank, place = to if isinstance(to, tuple) and len(to) == 2 else (to, self._places[pe][1])

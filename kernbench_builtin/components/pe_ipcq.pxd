@@ -11,7 +11,7 @@ cdef class PeIpcq(ComponentBase):
     cdef public long long _metadata_bytes, _credit_bytes, _turn
     cdef public str _prefix
     cdef public tuple _to_dma
-    cdef public dict _outgoing, _incoming
+    cdef public dict _outgoing, _incoming, _last_to, _last_from
     cpdef receive(self, msg)
     @cython.locals(now=double, start=double, out=double)
     cpdef double _look(self) except? -1
@@ -31,7 +31,10 @@ cdef class PeIpcq(ComponentBase):
     @cython.locals(progress=TransferProgress)
     cpdef _recv(self, RecvCmd command, double out)
     cpdef _give_turn(self, Incoming chosen, TransferProgress progress, double out)
-    cpdef _incoming_of(self, queue)
+    @cython.locals(found=Incoming)
+    cpdef Incoming _incoming_of(self, queue)
+    @cython.locals(incoming=Incoming, found=Incoming)
+    cpdef Incoming _from(self, source, RecvCmd command)
     @cython.locals(push=Push, incoming=Incoming)
     cpdef _arrived(self, Arrived note, double out)
     @cython.locals(progress=TransferProgress, command=RecvCmd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.queues.ends import Incoming, Outgoing
@@ -66,9 +67,11 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._to_dma = (self.id, pe_unit(self._prefix, "pe_dma"))
         self._outgoing: dict[_Key, Outgoing] = {}
         self._incoming: dict[_Key, Incoming] = {}
+        #: The queues to and from other PEs that were used last.
+        self._last_to: dict[int, Outgoing] = {}
+        self._last_from: dict[int, Incoming] = {}
         self._anybody: deque[TransferProgress] = deque()
-        self._turn = -1
-        self._free = 0.0
+        self._turn, self._free = -1, 0.0
 
     # One by one ---------------------------------------------------------------------------------------
 
@@ -130,21 +133,30 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     # Sending ------------------------------------------------------------------------------------------
 
     def _send(self, command: SendCmd, out: float) -> None:
-        key = (command.to, command.channel)
-        outgoing = self._outgoing.get(key)
-        if outgoing is None:
+        outgoing = self._last_to.get(command.to)
+        if outgoing is None or outgoing.channel is not command.channel:
             try:
-                queue = self._queues.between(command.pe, command.to, command)
+                outgoing = self._outgoing_of(command)
             except QueueOverflowError:  # no use to go on: the others will fare alike
                 raise
             except KernelError as error:
                 self._refuse(command, error, out)
                 return
-            queue.ends.append(self)
-            outgoing = self._outgoing[key] = Outgoing(queue)
         outgoing.queue.enter(command)
         outgoing.waiting.append(TransferProgress(command))
         self._pump(outgoing, out)
+
+    def _outgoing_of(self, command: SendCmd) -> Outgoing:
+        """Return the queue of a message, found by its channel, which is slow to hash, and kept for the next one."""
+        key = (command.to, command.channel)
+        found = self._outgoing.get(key)
+        if found is None:
+            queue = self._queues.between(command.pe, command.to, command)
+            queue.ends.append(self)
+            found = self._outgoing[key] = queue.outgoing = Outgoing(queue)
+        found.channel = command.channel
+        self._last_to[command.to] = found
+        return found
 
     def _refuse(self, command: QueueCommand, error: KernelError, out: float) -> None:
         """End a command that cannot be served; the kernel raises `error` where it waits for it."""
@@ -176,7 +188,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _credit(self, credit: Credit, out: float) -> None:
         del self.fabric.under_way[credit]
         queue = credit.queue
-        outgoing = self._outgoing[queue.destination, queue.channel]
+        outgoing: Outgoing = queue.outgoing
         outgoing.given_back = credit.given_back
         self._pump(outgoing, out)
         if queue.closing:
@@ -184,8 +196,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _route(self, to: int) -> tuple[str, ...]:
         """Return the nodes from this PE's DMA to another's."""
-        peer = self.fabric.layout.pes[to].prefix
-        return self.fabric.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
+        peer = pe_unit(self.fabric.layout.pes[to].prefix, "pe_tcm")
+        return self.fabric.memory_path(self._to_dma[1], peer)[:-1]
 
     # Receiving ----------------------------------------------------------------------------------------
 
@@ -203,11 +215,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             queues[0].recvs.append(progress)
             self._match(queues[0], out)
             return
-        ready = [queue for queue in queues if queue.ready]
+        ready = sorted([queue for queue in queues if queue.ready], key=attrgetter("queue.source"))
         if not ready:
             self._anybody.append(progress)
             return
-        ready.sort(key=_source)
         later = [queue for queue in ready if queue.queue.source > self._turn]
         self._give_turn((later or ready)[0], progress, out)
 
@@ -219,7 +230,9 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _from(self, source: int, command: RecvCmd) -> Incoming:
         """Return the queue from a PE; KernelError when the slots do not do for the command."""
-        incoming = self._incoming.get((source, command.channel))
+        incoming = self._last_from.get(source)
+        if incoming is None or incoming.channel is not command.channel:
+            incoming = self._incoming.get((source, command.channel))
         queue = self._queues.between(source, command.pe, command) if incoming is None else incoming.queue
         if command.local is None and (queue.tier != "tcm" or command.total > queue.slot_bytes):
             cure = "give the queue larger slots" if queue.tier == "tcm" else "put the slots there, with tier tcm"
@@ -228,14 +241,16 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
                 f"slot of the scratchpad, not {command.total} B where slots have {format_bytes(queue.slot_bytes)} of "
                 f"{queue.tier}; receive a copy, or {cure}."
             )
-        return self._incoming_of(queue) if incoming is None else incoming
+        found = self._incoming_of(queue) if incoming is None else incoming
+        found.channel = command.channel
+        self._last_from[source] = found
+        return found
 
     def _incoming_of(self, queue: Queue) -> Incoming:
-        key = (queue.source, queue.channel)
-        found = self._incoming.get(key)
+        found: Incoming | None = queue.incoming
         if found is None:
             queue.ends.append(self)
-            found = self._incoming[key] = Incoming(queue)
+            found = self._incoming[queue.source, queue.channel] = queue.incoming = Incoming(queue)
         return found
 
     def _arrived(self, note: Arrived, out: float) -> None:
@@ -322,8 +337,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             return
         queue = incoming.queue
         if not incoming.back:
-            peer = pe_unit(self.fabric.layout.pes[queue.source].prefix, UNIT)
-            incoming.back = (self.id, *self._route(queue.source), peer)
+            sender = pe_unit(self.fabric.layout.pes[queue.source].prefix, UNIT)
+            incoming.back = (self.id, *self._route(queue.source), sender)
         credit = Credit(queue, self._credit_bytes, incoming.given_back, incoming.back)
         self.fabric.under_way[credit] = None
         self._emit(credit, out)
@@ -336,17 +351,18 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         if outgoing is not None and outgoing.queue is queue:
             return bool(outgoing.waiting) or outgoing.tail != outgoing.given_back
         incoming = self._incoming[queue.source, queue.channel]
-        asked = [progress.command for progress in self._anybody]
-        anybody = any(queue.source in command.sources and command.channel == queue.channel for command in asked)
-        return anybody or bool(incoming.recvs)
+        asked = [progress.command for progress in self._anybody if progress.command.channel == queue.channel]
+        return any(queue.source in command.sources for command in asked) or bool(incoming.recvs)
 
     def forget(self, queue: Queue) -> None:
         """Drop the side of a queue that is kept here."""
         outgoing = self._outgoing.get((queue.destination, queue.channel))
         if outgoing is not None and outgoing.queue is queue:
             del self._outgoing[queue.destination, queue.channel]
+            self._last_to.pop(queue.destination, None)
         else:
             del self._incoming[queue.source, queue.channel]
+            self._last_from.pop(queue.source, None)
 
     def _settle(self, command: RecvCmd) -> None:
         """Let closed queues go that a receipt from several has waited for, and has got nothing from."""
@@ -382,7 +398,3 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _told(self, progress: TransferProgress, what: str) -> Waiting:
         command: QueueCommand = progress.command
         return Waiting(f"{command.call} at {describe_site(command.site)} {what}", command.born)
-
-
-def _source(incoming: Incoming) -> int:
-    return incoming.queue.source

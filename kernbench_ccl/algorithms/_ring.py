@@ -14,7 +14,8 @@ send of the next step. Partial results wait in memory, so that a segment may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from attrs import frozen
@@ -135,9 +136,24 @@ def _steps(ring: Ring, first: int, count: int) -> list[int]:
     return [(ring.place - first - step) % ring.size for step in range(count)]
 
 
-def _pieces(segments: Sequence[Segment], order: Sequence[int], part: Sequence[Tile]) -> Iterator[TilePiece]:
-    """Yield the pieces of segments in this order in these tiles: as many for every rank, so some may be empty."""
-    return (segments[index].piece(tile) for index in order for tile in part)
+class _Round:
+    """The pieces of segments in the tiles of a round, worked out once: as many for every rank, so some may be empty."""
+
+    def __init__(self, segments: Sequence[Segment], part: Sequence[Tile]) -> None:
+        self._segments, self._part = segments, part
+        self._known: dict[int, list[TilePiece]] = {}
+
+    def of(self, index: int) -> list[TilePiece]:
+        """Return those of a segment."""
+        found = self._known.get(index)
+        if found is None:
+            segment = self._segments[index]
+            found = self._known[index] = [segment.piece(tile) for tile in self._part]
+        return found
+
+    def along(self, order: Iterable[int]) -> Iterator[TilePiece]:
+        """Yield those of segments in this order."""
+        return chain.from_iterable(map(self.of, order))
 
 
 def _loads(tl: Any, source: Any, pieces: Iterator[TilePiece]) -> Iterator[Any]:
@@ -152,15 +168,15 @@ def _arrivals(tl: Any, ring: Ring, pieces: Iterator[TilePiece]) -> Iterator[Any]
 def _streamed_all_reduce(work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(segments, call.tile, work.held):
-        own = _loads(tl, source, _pieces(segments, _steps(ring, 1, ring.size), part))
-        arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 2, 2 * last), part))
-        for piece in _pieces(segments, _steps(ring, 1, 1), part):
+    for pieces in (_Round(segments, part) for part in rounds(segments, call.tile, work.held)):
+        own = _loads(tl, source, pieces.along(_steps(ring, 1, ring.size)))
+        arrivals = _arrivals(tl, ring, pieces.along(_steps(ring, 2, 2 * last)))
+        for piece in pieces.along(_steps(ring, 1, 1)):
             if piece.length:
                 outbox.add(tl.send(next(own), ring.nxt, wait=False))
             yield None
         for step, segment in enumerate(_steps(ring, 2, last), 1):
-            for piece in _pieces(segments, [segment], part):
+            for piece in pieces.of(segment):
                 if piece.length:
                     x = call.combine(tl, next(arrivals), next(own))
                     if step == last:
@@ -170,7 +186,7 @@ def _streamed_all_reduce(work: RingWork, ring: Ring, source: Any, target: Any, s
                         tl.store(target + piece.target, x)
                 yield None
         for step, segment in enumerate(_steps(ring, 1, last), 1):
-            for piece in _pieces(segments, [segment], part):
+            for piece in pieces.of(segment):
                 if piece.length:
                     x = next(arrivals)
                     if step < last:
@@ -185,15 +201,15 @@ def _streamed_reduce_scatter(
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(segments, call.tile, work.held):
-        own = _loads(tl, source, _pieces(segments, _steps(ring, 1, ring.size), part))
-        arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 2, last), part))
-        for piece in _pieces(segments, _steps(ring, 1, 1), part):
+    for pieces in (_Round(segments, part) for part in rounds(segments, call.tile, work.held)):
+        own = _loads(tl, source, pieces.along(_steps(ring, 1, ring.size)))
+        arrivals = _arrivals(tl, ring, pieces.along(_steps(ring, 2, last)))
+        for piece in pieces.along(_steps(ring, 1, 1)):
             if piece.length:
                 outbox.add(tl.send(next(own), ring.nxt, wait=False))
             yield None
         for step, segment in enumerate(_steps(ring, 2, last), 1):
-            for piece in _pieces(segments, [segment], part):
+            for piece in pieces.of(segment):
                 if piece.length:
                     x = call.combine(tl, next(arrivals), next(own))
                     if step < last:
@@ -209,10 +225,10 @@ def _streamed_all_gather(
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(segments, call.tile, work.held):
-        own = _loads(tl, source, _pieces(segments, [ring.place], part))
-        arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 1, last), part))
-        for piece in _pieces(segments, [ring.place], part):
+    for pieces in (_Round(segments, part) for part in rounds(segments, call.tile, work.held)):
+        own = _loads(tl, source, pieces.along([ring.place]))
+        arrivals = _arrivals(tl, ring, pieces.along(_steps(ring, 1, last)))
+        for piece in pieces.along([ring.place]):
             if piece.length:
                 x = next(own)
                 outbox.add(tl.send(x, ring.nxt, wait=False))
@@ -220,7 +236,7 @@ def _streamed_all_gather(
                     tl.store(target + piece.target, x)
             yield None
         for step, segment in enumerate(_steps(ring, 1, last), 1):
-            for piece in _pieces(segments, [segment], part):
+            for piece in pieces.of(segment):
                 if piece.length:
                     x = next(arrivals)
                     if step < last:
@@ -240,8 +256,8 @@ def _stepped_reduce_scatter(
     every = tiles(segments, call.tile)
     for step, (sent, got) in enumerate(zip(_steps(ring, 1, last), _steps(ring, 2, last), strict=True), 1):
         fresh = step == 1
-        leaving = [(p.source if fresh else p.target, p.length) for p in _pieces(segments, [sent], every)]
-        own = _loads(tl, source, _pieces(segments, [got], every))
+        leaving = [(p.source if fresh else p.target, p.length) for p in _Round(segments, every).along([sent])]
+        own = _loads(tl, source, _Round(segments, every).along([got]))
         outbox = Outbox(tl, work.held + 1)
         arrived = _exchange(work, ring, outbox, source if fresh else partial, leaving, segments[got], every)
         for piece, x in arrived:
@@ -259,7 +275,7 @@ def _stepped_all_gather(work: RingWork, ring: Ring, target: Any, segments: Seque
     last = ring.size - 1
     every = tiles(segments, work.tl.collective.tile)
     for sent, got in zip(_steps(ring, 0, last), _steps(ring, 1, last), strict=True):
-        leaving = [(p.target, p.length) for p in _pieces(segments, [sent], every)]
+        leaving = [(p.target, p.length) for p in _Round(segments, every).along([sent])]
         outbox = Outbox(work.tl, work.held + 1)
         for piece, x in _exchange(work, ring, outbox, target, leaving, segments[got], every):
             if piece is not None:

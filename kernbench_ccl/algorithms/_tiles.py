@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import frozen
 
@@ -52,8 +52,7 @@ class Segment:
         )
 
 
-@frozen
-class TilePiece:
+class TilePiece(NamedTuple):
     """One tile of a segment: its place in what is read and in what is written, and its elements (0: nothing)."""
 
     source: int

@@ -52,12 +52,13 @@ class Queue:
     """Messages from PE `source` to PE `destination` (machine indices): `slots` are physical regions in `tier`.
 
     `unreceived` are the messages that were sent and not received yet, the oldest first; `received` counts the others.
-    `ends` are the units that keep something of it; `closing` says that it goes as soon as none of them uses it.
+    `ends` are the units that keep something of it, the sender's what is at `outgoing`, the receiver's at `incoming`;
+    `closing` says that it goes as soon as none of them uses it.
     """
 
     __slots__ = (
-        "channel", "closing", "destination", "ends", "last_receipt", "received", "slot_bytes", "slots", "source",
-        "tier", "unreceived",
+        "channel", "closing", "destination", "ends", "incoming", "last_receipt", "outgoing", "received", "slot_bytes",
+        "slots", "source", "tier", "unreceived",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +74,8 @@ class Queue:
         self.received = 0
         self.last_receipt: CallSite | None = None
         self.ends: list[QueueEnd] = []
+        self.outgoing: Any = None
+        self.incoming: Any = None
         self.closing = False
 
     def slots_of(self, nbytes: int) -> int:

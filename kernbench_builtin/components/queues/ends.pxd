@@ -2,12 +2,12 @@ cimport cython
 from kernbench_builtin.components.queues.messages cimport Push, TransferProgress
 
 cdef class Outgoing:
-    cdef public object queue, waiting
+    cdef public object channel, queue, waiting
     cdef public long long slots, tail, given_back
     cdef public tuple route
 
 cdef class Incoming:
-    cdef public object queue, arrived, recvs
+    cdef public object channel, queue, arrived, recvs
     cdef public dict early
     cdef public set free
     cdef public long long slots, copies, next, given_back

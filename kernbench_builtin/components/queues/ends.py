@@ -13,13 +13,14 @@ class Outgoing:
     """The sender's side of a queue: the slots it has used (`tail`) and those it knows to be given back.
 
     Messages that wait for slots, the first of which may be under way in part, are `waiting`; `route` is the way that
-    their bytes take, () before the first.
+    their bytes take, () before the first. `channel` is that of the last message: an equal one for each launch.
     """
 
-    __slots__ = ("given_back", "queue", "route", "slots", "tail", "waiting")
+    __slots__ = ("channel", "given_back", "queue", "route", "slots", "tail", "waiting")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
+        self.channel = queue.channel
         self.slots = len(queue.slots)
         self.tail = 0
         self.given_back = 0
@@ -38,13 +39,16 @@ class Incoming:
     """The receiver's side of a queue: pieces that have arrived, receives that wait, slots `free` out of order.
 
     `early` are pieces that overtook others, `copies` counts those on their way out of their slots; credits go the way
-    `back`, () before the first.
+    `back`, () before the first. `channel` is that of the last receipt.
     """
 
-    __slots__ = ("arrived", "back", "copies", "early", "free", "given_back", "next", "queue", "recvs", "slots")
+    __slots__ = (
+        "arrived", "back", "channel", "copies", "early", "free", "given_back", "next", "queue", "recvs", "slots",
+    )  # fmt: skip
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
+        self.channel = queue.channel
         self.slots = len(queue.slots)
         self.arrived: deque[Push] = deque()
         self.early: dict[int, Push] = {}

@@ -135,7 +135,7 @@ class Push(DmaOrder):
     def value(self) -> Value:
         """The piece of the sent value."""
         value = self.send.value
-        if self.total == value.nbytes:
+        if self.total == self.send.total:
             return value
         count = self.total
         if isinstance(value.content(), AbstractValue):
