@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -96,7 +97,14 @@ def _framed(tag: bytes, content: bytes) -> bytes:
 
 
 def _region(thing: Region) -> bytes:
-    return _framed(b"o", _REGION + _sequence(b"(", (thing.base, thing.row_bytes, thing.rows, thing.pitch)))
+    numbers = _integer(thing.base) + _shape(thing.row_bytes, thing.rows, thing.pitch)
+    return _framed(b"o", _REGION + _framed(b"(", numbers))
+
+
+@lru_cache(maxsize=4096)
+def _shape(row_bytes: int, rows: int, pitch: int) -> bytes:
+    """Encode what thousands of regions of a log have in common."""
+    return _integer(row_bytes) + _integer(rows) + _integer(pitch)
 
 
 #: What encodes the things of exactly a class.

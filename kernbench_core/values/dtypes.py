@@ -8,7 +8,7 @@ record. `ml_dtypes` is imported when a type of it is first used, not before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -205,13 +205,19 @@ def is_known(given: np.dtype[Any] | type) -> bool:
     """Whether a numpy dtype, or a numpy type of scalars, is that of one of ours."""
     if isinstance(given, type):
         return issubclass(given, np.generic) and given.__name__ in _BY_NUMPY
-    return given.name in _BY_NUMPY
+    return _numpy_name(given) in _BY_NUMPY
+
+
+@lru_cache(maxsize=256)
+def _numpy_name(dtype: np.dtype[Any]) -> str:
+    """Return what numpy calls a dtype, which it spells anew each time it is asked."""
+    return dtype.name
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """Return the name of a numpy dtype; one that kernbench does not have is a `StoreError`."""
     try:
-        return _BY_NUMPY[dtype.name]
+        return _BY_NUMPY[_numpy_name(dtype)]
     except KeyError:
         raise StoreError(
             f"An array must have one of the dtypes {', '.join(NAMES)}, not {brief(dtype.name)}; cast it first."
@@ -230,7 +236,7 @@ def dtype_of(given: Any) -> str:
 
 def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array in the dtype that arithmetic runs in: narrow floats become f32, others stay as they are."""
-    if array.dtype.name in _NARROW:
+    if _numpy_name(array.dtype) in _NARROW:
         return array.astype(np.float32)
     return array
 
