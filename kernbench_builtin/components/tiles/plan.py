@@ -26,19 +26,21 @@ from kernbench_core.values.dtypes import is_float, itemsize
 
 
 class StageType(Enum):
-    """What a stage does; the value is the op kind of its record in the op log."""
+    """What a stage does: the op kind of its record in the op log, a word for it, and the way that a DMA moves data."""
 
-    DMA_READ = ("memory", "dma_read")
+    DMA_READ = ("memory", "dma_read", "read")
     FETCH = ("memory", "fetch")
     GEMM = ("gemm", "gemm")
     MATH = ("math", "math")
     STORE = ("memory", "store")
-    DMA_WRITE = ("memory", "dma_write")
+    DMA_WRITE = ("memory", "dma_write", "write")
 
-    @property
-    def op_kind(self) -> str:
-        """The op kind of a record of this stage: memory, gemm or math."""
-        return self.value[0]
+    def __init__(self, op_kind: str, word: str, dma_op: str = "") -> None:
+        #: The op kind of a record of this stage: memory, gemm or math.
+        self.op_kind = op_kind
+        self.word = word
+        #: "read" or "write" where a DMA serves it, or "".
+        self.dma_op = dma_op
 
 
 @frozen
@@ -144,7 +146,11 @@ class _Units:
         return self.move(StageType.STORE, rows.size * cols.size * width), write
 
     def _stage(self, kind: StageType, component: str, params: dict[str, Any]) -> Stage:
-        return self._made.setdefault((kind, *params.values()), Stage(kind, component, params))
+        key = (kind.word, *params.values())
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Stage(kind, component, params)
+        return found
 
 
 def generate_gemm_plan(

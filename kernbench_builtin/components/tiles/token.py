@@ -13,8 +13,6 @@ from kernbench_core.messages import Emitter, MsgBase
 from kernbench_core.oplog import OpDescription
 from kernbench_core.values import Region
 
-_DMA_OPS = {StageType.DMA_READ: "read", StageType.DMA_WRITE: "write"}
-
 
 class TiledCommand(Protocol):
     """What a composite command must offer to its tiles."""
@@ -120,7 +118,9 @@ class TileToken(MsgBase):
     what it needs of the tile's operands.
     """
 
-    __slots__ = ("command", "index", "on_stage_end", "on_taken_in", "params", "plan", "regions", "stage_idx", "stream")
+    __slots__ = (
+        "command", "index", "on_stage_end", "on_taken_in", "params", "plan", "regions", "stage", "stage_idx", "stream",
+    )  # fmt: skip
 
     data_op: ClassVar[bool] = True
     captured_at_start: ClassVar[bool] = True
@@ -132,6 +132,8 @@ class TileToken(MsgBase):
         self.command = stream.command
         self.index = index
         self.stage_idx = -1
+        #: The stage that the token is at, or on its way to.
+        self.stage: Stage = plan.stages[0]
         self.on_stage_end: Callable[[TileToken], None] | None = None
         self.on_taken_in: Callable[[TileToken], None] | None = None
         self.params: Mapping[str, Any] = {}
@@ -144,14 +146,9 @@ class TileToken(MsgBase):
         return self.command
 
     @property
-    def stage(self) -> Stage:
-        """The stage that the token is at, or on its way to."""
-        return self.plan.stages[self.stage_idx]
-
-    @property
     def dma_op(self) -> str:
         """Which way the present DMA stage moves data, "read" or "write"; "" at any other stage."""
-        return _DMA_OPS.get(self.stage.stage_type, "")
+        return self.stage.stage_type.dma_op
 
     @property
     def m(self) -> int:
@@ -221,12 +218,14 @@ class TileToken(MsgBase):
 
     def advance(self) -> bool:
         """Go to the next stage and keep its params and regions at hand; return whether there is one."""
-        if self.stage_idx + 1 == len(self.plan.stages):
+        stages, index = self.plan.stages, self.stage_idx + 1
+        if index == len(stages):
             return False
-        self.stage_idx += 1
-        params = self.params = self.stage.params
+        self.stage_idx = index
+        stage = self.stage = stages[index]
+        params = self.params = stage.params
         self.regions = ()
-        if self.stage.stage_type in _DMA_OPS:
+        if stage.stage_type.dma_op:
             block = params["row0"], params["rows"], params["col0"], params["cols"]
             self.regions = self.command.tile_regions(params["operand"], *block)
         return True
