@@ -173,8 +173,7 @@ def tell_warnings(graph: Graph) -> None:
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
     from kernbench_core.compute.backends import backend_of
-    from kernbench_core.compute.executor import DataExecutor
-    from kernbench_core.runs.outputs import outputs_of
+    from kernbench_core.runs.outputs import LaterExecutor, outputs_of
 
     began = time.perf_counter()
     backend = backend_of(request.options.backend)
@@ -189,7 +188,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         with request.bench.importable():
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
-            executor = DataExecutor(engine.op_log, engine.store, engine.functions, backend=backend)
+            executor = LaterExecutor(engine.op_log, engine.store, engine.functions, backend)
             with wall.spent_on("computing the data"):
                 verification, ops = verdicts(request.options, engine, executor, progress)
                 outputs = outputs_of(engine.shared, engine.store, executor)

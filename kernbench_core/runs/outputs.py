@@ -14,8 +14,10 @@ from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.backends import Backend, ComputedBy
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.host.host_program import Shared
+    from kernbench_core.oplog.log import OpLog
     from kernbench_core.values.arrays import Array
     from kernbench_core.values.memory_store import MemoryStore
     from kernbench_core.values.value import Value
@@ -27,12 +29,33 @@ _MOST_LETTERS = 200
 _SHOWN = 12
 
 
+class LaterExecutor:
+    """Make what computes the data of a run when data is first asked for: it takes as long to import as a small run."""
+
+    def __init__(self, log: OpLog, store: MemoryStore, functions: Mapping[str, str], backend: Backend) -> None:
+        self._log, self._store, self._functions, self._backend = log, store, functions, backend
+        self._made: DataExecutor | None = None
+
+    def get(self) -> DataExecutor:
+        """Return it, the same each time."""
+        if self._made is None:
+            from kernbench_core.compute.executor import DataExecutor
+
+            self._made = DataExecutor(self._log, self._store, self._functions, backend=self._backend)
+        return self._made
+
+    @property
+    def computed_by(self) -> ComputedBy | None:
+        """What computed data so far; None where nobody asked for any."""
+        return None if self._made is None else self._made.computed_by
+
+
 @records.define(eq=False)
 class _Kept:
     """Hold the memory of a run that is over, for its tensors: nothing of its machine."""
 
     store: MemoryStore
-    executor: DataExecutor
+    executor: LaterExecutor
     data: bool = True
 
     def require_live(self, tensor: DeviceTensor) -> None:
@@ -43,7 +66,7 @@ class _Kept:
 
     def materialize(self, value: Value) -> Array:
         """Compute what a value needs, and return its data."""
-        return self.executor.materialize(value)
+        return self.executor.get().materialize(value)
 
 
 class Outputs(Mapping[str, "Array"]):
@@ -172,7 +195,7 @@ class NoOutputs(Outputs):
         return "<Outputs: none, as the run keeps shapes only>"
 
 
-def outputs_of(shared: Shared, store: MemoryStore, executor: DataExecutor) -> Outputs:
+def outputs_of(shared: Shared, store: MemoryStore, executor: LaterExecutor) -> Outputs:
     """Return what the kernels of a run that is over wrote; who wrote what is found out when that is asked."""
     if not store.data:
         return NoOutputs()

@@ -18,23 +18,26 @@ if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.oplog.log import OpRecord
     from kernbench_core.runs.options import RunOptions
+    from kernbench_core.runs.outputs import LaterExecutor
     from kernbench_core.runs.run_progress import RunProgress
     from kernbench_core.values.value import OpId
 
 
 def verdicts(
-    options: RunOptions, engine: GraphEngine, executor: DataExecutor, progress: RunProgress
+    options: RunOptions, engine: GraphEngine, later: LaterExecutor, progress: RunProgress
 ) -> tuple[Verification | None, Verification | None]:
     """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op.
 
     `progress` is told how many tensors have what is expected of them, then how many ops are computed, of how many.
     """
+    if not (options.verify_data or options.verify_ops):
+        return None, None
+    executor = later.get()
     try:
-        if options.verify_data or options.verify_ops:
-            progress.begin("verifying")
-            executor.on_computed = progress.did
-            on_demand = engine.device.on_demand
-            on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
+        progress.begin("verifying")
+        executor.on_computed = progress.did
+        on_demand = engine.device.on_demand
+        on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
         data = _verify(engine, executor, progress) if options.verify_data else None
         if options.verify_ops:
             progress.begin("computing", len(engine.op_log), "ops")

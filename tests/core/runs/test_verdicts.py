@@ -68,6 +68,11 @@ def engine(asked: list[str]) -> Any:
     )
 
 
+def later(executor: Executor) -> Any:
+    """Return what gives the executor when it is asked for."""
+    return SimpleNamespace(get=lambda: executor)
+
+
 @pytest.mark.parametrize(
     ("options", "asked"),
     [
@@ -80,7 +85,7 @@ def engine(asked: list[str]) -> Any:
 def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: list[str]) -> None:
     """What programs read while the run went on is confirmed once, before anything is compared."""
     executor = Executor()
-    data, ops = verdicts(RunOptions(**options), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
+    data, ops = verdicts(RunOptions(**options), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
     assert executor.asked == asked
     assert (data is not None, ops is not None) == ("data" in asked, "ops" in asked)
 
@@ -88,9 +93,9 @@ def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: lis
 def test_an_op_is_told_with_its_kernel_line() -> None:
     """One that is wrong, and one that cannot be computed; an op of nobody has no line."""
     executor = Executor()
-    _, where = verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
+    _, where = verdicts(RunOptions(verify_ops=True), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
     assert where == (" at /home/me/kernel.py:7", "")
     executor = Executor(fails=True)
     with pytest.raises(ExecutionError) as caught:
-        verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
+        verdicts(RunOptions(verify_ops=True), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
     assert caught.value.__notes__ == ["It is the op of /home/me/kernel.py:7."]
