@@ -66,7 +66,7 @@ class Calculation:
             kind = self._kinds.get(op.number)
             if kind is None:
                 record = self._record(op)
-                kind = Kind(record, *self._function(record), op.inputs, op.number >= 0, self._backend)
+                kind = Kind(record, *self._function(record), op.inputs, op.result, op.number >= 0, self._backend)
                 if op.number >= 0:
                     self._kinds[op.number] = kind
             op.kind = kind
@@ -74,7 +74,10 @@ class Calculation:
 
     def one(self, op: PlannedOp) -> None:
         """Compute an op by itself."""
-        self._take(op, self._answer(op))
+        out = self._answer(op)
+        if isinstance(out, BaseException):
+            self._failed(op, out)
+        self._fill(op, out)
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
         """Compute ops that do not depend on each other: products together, others at the same time."""
@@ -94,7 +97,7 @@ class Calculation:
 
     def _answer(self, op: PlannedOp) -> Array | BaseException:
         """Return the result of an op, or what computing it raised."""
-        kind = self.kind_of(op)
+        kind = op.kind or self.kind_of(op)
         try:
             arrays = [self._data(value) for value in op.inputs]
             if kind.alike:
@@ -114,9 +117,12 @@ class Calculation:
         result = op.result
         if out.shape != result.shape:
             self._misshapen(op, out)
-        result.fill(dtypes.cast(out, result.dtype).view())
+        kind = op.kind or self.kind_of(op)
+        if out.dtype is not kind.target or result.dtype != kind.dtype:
+            out = dtypes.cast(out, result.dtype)
+        result.fill(out.view())
         self.count += 1
-        self.own += self.kind_of(op).own
+        self.own += kind.own
         self._computed(1)
 
     def _data(self, value: Value) -> Array:

@@ -312,12 +312,11 @@ class DataExecutor:
         a walk over all that memory holds. `seen` is called with each op before anything that it reads is dropped; then
         only what is pending is computed.
         """
-        with no_automatic_collection():
+        with no_automatic_collection(), np.errstate(all="ignore"):  # infinities and NaNs are results like any other
             waits, dependents = self._plan(targets)
-        ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
-        heapq.heapify(ready)
-        left = len(waits)
-        with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
+            ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
+            heapq.heapify(ready)
+            left = len(waits)
             while ready:
                 stack, fresh = self._begun(self._window(ready))
                 room = _WINDOW_BYTES
@@ -355,11 +354,17 @@ class DataExecutor:
             op = stack.pop()
             if op in waits:
                 continue
-            pending = [r for r in op.reads() if r.pending]
-            waits[op] = len(pending)
-            for result in pending:
-                dependents.setdefault(result, []).append(op)
-                stack.append(self._maker(result))
+            count = 0
+            for result in op.reads():
+                if result.pending:
+                    count += 1
+                    others = dependents.get(result)
+                    if others is None:
+                        dependents[result] = [op]
+                        stack.append(self._maker(result))
+                    else:
+                        others.append(op)
+            waits[op] = count
         return waits, dependents
 
     def _window(self, ready: list[tuple[float, int, PlannedOp]]) -> list[PlannedOp]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.prepared import Computing, prepared
+from kernbench_core.compute.prepared import Compute, prepared
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.forms import RecordForm
@@ -37,18 +37,23 @@ class Kind:
     """
 
     __slots__ = (
-        "_backend", "_prepared", "alike", "floats", "function", "is_product", "layout", "name", "own", "params",
+        "_backend", "_prepared", "alike", "dtype", "floats", "function", "is_product", "layout", "name", "own",
+        "params", "target",
     )  # fmt: skip
 
     def __init__(
-        self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], alike: bool, backend: Backend
-    ) -> None:
+        self, record: OpRecord, name: str, function: Any, inputs: Sequence[Value], result: Value, alike: bool,
+        backend: Backend,
+    ) -> None:  # fmt: skip
         self._backend = backend
         self.name = name
         self.function = function
         #: Whether all ops of the kind are computed alike.
         self.alike = alike
         self.params = params_of(record)
+        #: What results are, by its name and as numpy has it.
+        self.dtype = result.dtype
+        self.target = dtypes.numpy_dtype(result.dtype)
         #: Whether they are core's GEMMs without steps inside the product.
         self.is_product = name == functions.GEMM or (
             name == functions.COMPOSITE_GEMM
@@ -60,15 +65,16 @@ class Kind:
         self.own = self.is_product and self.floats
         #: How the operands of a product lie.
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
-        self._prepared: dict[tuple[object, ...], Computing] = {}
+        self._prepared: dict[tuple[object, ...], Compute] = {}
 
-    def computing(self, arrays: Sequence[Array]) -> Computing:
+    def computing(self, arrays: Sequence[Array]) -> Compute:
         """Return what computes an op of a kind whose ops are `alike` from operands like these."""
-        key = tuple([(array.dtype, array.shape) for array in arrays])
+        key = tuple([(array.dtype.num, array.shape) for array in arrays])
         found = self._prepared.get(key)
         if found is None:
-            found = self._prepared[key] = prepared(self.name, self.function, self.params, arrays, self._backend)
-            self.own = found.own
+            made = prepared(self.name, self.function, self.params, arrays, self._backend)
+            self.own = made.own
+            found = self._prepared[key] = made.compute
         return found
 
 

@@ -44,23 +44,25 @@ class Lifetimes:
 
     def finish(self, op: PlannedOp, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
         """Drop what nobody reads any more now that an op is computed, or set it aside where `kept` is not known."""
-        readers, reads = self._readers, op.reads()
+        readers = self._readers
         if not op.done:
             op.done = True
-            for result in reads:
+            for result in op.reads():
                 left = readers[result] - 1
                 if left:
                     readers[result] = left
                 else:
                     del readers[result]
-        if self.keep_all:
+                    self._drop(result, wanted, kept)
+        if op.result not in readers:
+            self._drop(op.result, wanted, kept)
+
+    def _drop(self, result: ResultValue, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+        if self.keep_all or result in wanted:
             return
-        for result in (*reads, op.result):
-            if result in readers or result in wanted:
-                continue
-            if kept is None:
-                if result not in self._loose:
-                    self._loose[result] = None
-                    self.loose_bytes += result.nbytes
-            elif result not in kept:
-                result.release()
+        if kept is None:
+            if result not in self._loose:
+                self._loose[result] = None
+                self.loose_bytes += result.nbytes
+        elif result not in kept:
+            result.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,21 +21,18 @@ _F16: Final = np.dtype(np.float16)
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class Computing:
-    """Computes an op of a kind from its operands; `own` says whether the backend does so."""
-
-    __slots__ = ("_function", "own")
-
-    def __init__(self, function: Callable[[Sequence[Array]], Array], own: bool = False) -> None:
-        self._function = function
-        self.own = own
-
-    def __call__(self, arrays: Sequence[Array]) -> Array:
-        """Compute an op."""
-        return self._function(arrays)
+Compute = Callable[[Sequence[Array]], Array]
+"""Computes an op from its operands."""
 
 
-def prepared(name: str, function: Any, params: Params, like: Sequence[Array], backend: Backend) -> Computing:
+class Prepared(NamedTuple):
+    """What computes ops of a kind; `own` says whether the backend does so."""
+
+    compute: Compute
+    own: bool = False
+
+
+def prepared(name: str, function: Any, params: Params, like: Sequence[Array], backend: Backend) -> Prepared:
     """Return what computes ops of core's function `name` on operands like the given ones, bit for bit as it does.
 
     What it raises, it raises for the first op. Floats are computed by the backend, as far as it has the op.
@@ -45,10 +42,10 @@ def prepared(name: str, function: Any, params: Params, like: Sequence[Array], ba
         floats = [array.dtype for array in (like[1:] if op.operands is Operands.CHOSEN else like)]
         if len(set(floats)) == 1 and dtypes.is_float(dtypes.dtype_name(floats[0])):
             return _of_floats(op, params, like, backend)
-    return Computing(partial(function, params))
+    return Prepared(partial(function, params))
 
 
-def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backend) -> Computing:
+def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backend) -> Prepared:
     """Return what computes a math op on floats of one dtype."""
     calculates = op.operands in (Operands.COMPUTED, Operands.CHOSEN)
     if calculates and len(like) > 1:
@@ -72,4 +69,4 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backe
             return as_f16(found)
         return found.astype(target) if plainly else dtypes.cast(found, name)
 
-    return Computing(compute, own is not None)
+    return Prepared(compute, own is not None)
