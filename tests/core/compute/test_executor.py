@@ -225,7 +225,7 @@ def test_a_host_loop_looks_only_at_what_is_new(monkeypatch) -> None:
         record.store.write("hbm", 64 * at, record.op("neg", [one], (4,), "f32"))
     executor.run()
     walks: list[str] = []
-    monkeypatch.setattr(MemoryStore, "results", lambda self: walks.append("memory") or iter(()))
+    monkeypatch.setattr(executor._lifetimes, "held", lambda: walks.append("memory") or ())
     monkeypatch.setattr(Columns, "order", lambda self: walks.append("order"))
     state = one
     for at in range(20):
