@@ -57,7 +57,8 @@ COMPILED = (
     "kernbench_builtin.components.banks.pseudo_channel",
     "kernbench_builtin.components.banks.channel",
     "kernbench_builtin.components.banks.front_end",
-    "kernbench_builtin.probe.dram_asker",
+    "kernbench_builtin.probe.driven.asker",
+    "kernbench_builtin.probe.driven.packets",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.

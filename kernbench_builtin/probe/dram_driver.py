@@ -13,10 +13,10 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_asker import Asker
 from kernbench_builtin.probe.dram_forms import ClosedForm, closed_form
 from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_workload import PATTERNS, DramCase, Timed, chain, check, workload
+from kernbench_builtin.probe.driven.asker import Asker
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, Limits, Watchdog
 from kernbench_core.environment import Environment

@@ -9,9 +9,8 @@ traffic goes on until all of it has, or the drain is over.
 from __future__ import annotations
 
 import math
-import time
-from array import array
-from collections.abc import Callable, Iterable, Mapping
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
@@ -19,14 +18,14 @@ from typing import TypeAlias
 import numpy as np
 from attrs import field, frozen
 
+from kernbench_builtin.probe.driven.packets import Meter, Packet
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_builtin.probe.traffic_sources import dispersion, make_source
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, Progress, component_error
-from kernbench_core.environment import Environment
+from kernbench_core.environment import DELIVERY, Environment
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.host import NotModelled, not_modelled
-from kernbench_core.messages import Emitter, MsgBase
 from kernbench_core.process import INTERRUPTS
 from kernbench_core.topology import Mesh, PathRouter, naming
 from kernbench_core.units import GRID_NS, format_bytes, grid_ceil
@@ -40,6 +39,7 @@ GROWTH = 0.01
 """Share of the packets of the window by which queues must have grown in it to be growing without end."""
 _SIGMAS = 4.0
 _BLOCK = 256
+_AT_ONCE = 16
 _BATCHES = 10
 #: Student's t for 95 % of both sides and one degree of freedom less than batches.
 _STUDENT = 2.262157
@@ -109,48 +109,6 @@ class LoadPoint:
     wires: tuple[WireUse, ...]
     events: int
     not_modelled: tuple[NotModelled, ...]
-
-
-class Packet(MsgBase):
-    """Carry `nbytes` from one interface to another, and be measured at the end of its path."""
-
-    __slots__ = ("meter", "tight")
-
-    def __init__(self, nbytes: int, path: tuple[str, ...], meter: Meter, tight: int = 0) -> None:
-        super().__init__(nbytes, path)
-        self.meter = meter
-        #: How many of the wires that set the ceiling are on its path.
-        self.tight = tight
-
-    def at_end(self, component: Emitter, head: float, tail: float) -> None:
-        """Be measured; no answer goes back."""
-        self.meter.note(self)
-
-
-class Meter:
-    """Collect what arrives: of packets born from `begin` to `end` (ns) everything, of others only when."""
-
-    def __init__(self, begin: float, end: float) -> None:
-        self.begin = begin
-        self.end = end
-        self.arrived_before = self.arrived_in_window = 0
-        #: Of the packets that arrived in the window, how many of the wires that set the ceiling they crossed.
-        self.tight_crossed = 0
-        self.latencies = array("d")
-        self.queueing = 0.0
-        self.hops = 0
-
-    def note(self, packet: Packet) -> None:
-        """Take note of a packet whose head is at its destination, and whose tail will be at a known time."""
-        if self.begin <= packet.tail < self.end:
-            self.arrived_in_window += packet.nbytes
-            self.tight_crossed += packet.tight
-        elif packet.tail < self.begin:
-            self.arrived_before += packet.nbytes
-        if self.begin <= packet.born < self.end:
-            self.latencies.append(packet.tail - packet.born)
-            self.queueing += packet.queueing
-            self.hops += len(packet.path) - 3
 
 
 @frozen
@@ -254,9 +212,9 @@ class _Run:
         self._routes: dict[int, tuple[tuple[str, ...], int]] = {}
         self._source = make_source(self._random, traffic.mesh.places, load, traffic.flits, traffic.burst)
         interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
-        self._entries = [self.hardware.components[name].arrive for name in interfaces]
+        self._entries = [(self.hardware.components[name].arrive,) for name in interfaces]
         self._made = self._made_before = 0
-        self._began = time.perf_counter()
+        self._began = clock.perf_counter()
 
     def measured(self) -> LoadPoint:
         """Run warm-up, measured window and drain."""
@@ -277,9 +235,9 @@ class _Run:
         """Make the packets of the cycles from `begin` to before `end`, and simulate to the end of the last."""
         for start in range(begin, end, _BLOCK):
             stop = min(start + _BLOCK, end)
-            self._make(start, stop - start)
             try:
-                self.env.advance(2**62, self._time(stop) - GRID_NS)
+                for made in self._make(start, stop - start):
+                    self.env.advance(2**62, self._time(made) - GRID_NS)
             except (KernbenchError, *INTERRUPTS):
                 raise
             except BaseException as error:
@@ -291,24 +249,35 @@ class _Run:
         window, told = self.traffic.window, self.traffic.on_progress
         if told is not None:
             part = min(0.99, cycle / (window.warm_up + window.measured))
-            took = time.perf_counter() - self._began
+            took = clock.perf_counter() - self._began
             told(Progress(0.0, 0, took, part, f"load {self.load:.4g}", step_s=took))
 
-    def _make(self, start: int, cycles: int) -> None:
-        places, routes, inject = self.traffic.mesh.places, self._routes, self.env.inject
+    def _make(self, start: int, cycles: int) -> Iterator[int]:
+        """Make the packets of some cycles, a few at a time: yield before which cycle all are there now."""
+        places, routes, queue = self.traffic.mesh.places, self._routes, self.env.clock
         when, sources = self._source.make(start, cycles)
         goals = self.traffic.pattern.draw(self._random, sources)
         self._made += len(sources)
         meter, nbytes, entries, tight = self.meter, self._nbytes, self._entries, self.traffic.tight
         times = [self._time(start + cycle) for cycle in range(cycles)]
-        for cycle, source, goal in zip(when.tolist(), sources.tolist(), goals.tolist(), strict=True):
+        made, first = start + _AT_ONCE, queue.injected + 1  # few wait in the queue of events, in the order of all
+        queue.injected += len(sources)
+        packets = zip(when.tolist(), sources.tolist(), goals.tolist(), strict=True)
+        for key, (cycle, source, goal) in enumerate(packets, first):
+            while cycle >= made:
+                yield made
+                made += _AT_ONCE
             route = routes.get(source * places + goal)
             if route is None:
                 path = self.traffic.mesh.route(source, goal)
                 route = path, sum(wire in tight for wire in pairwise(path))
                 if len(routes) < _ROUTES:
                     routes[source * places + goal] = route
-            inject(Packet(nbytes, route[0], meter, route[1]), entries[source], times[cycle - start])
+            packet = Packet(nbytes, route[0], meter, route[1])
+            packet.head = packet.tail = packet.born = time = times[cycle - start]
+            packet.callbacks = entries[source]
+            queue.push(time, DELIVERY, key, packet)
+        yield start + cycles
 
     def _modelling(self) -> list[ComponentBase]:
         """Return the components whose limits are those of the mesh: interfaces only where routers are alike."""

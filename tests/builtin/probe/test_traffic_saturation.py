@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.probe.traffic import Meter, TrafficSetup, Window
+from kernbench_builtin.probe.traffic import Meter, Packet, TrafficSetup, Window
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
 from kernbench_core.errors import ConfigError, UsageError
@@ -153,8 +153,13 @@ def test_what_is_sustained_has_arrived_in_the_window(
 ) -> None:
     """Count packets whose last byte comes in the window: sources that run full bring nothing through."""
     ends: list[float] = []
-    noted = Meter.note
-    monkeypatch.setattr(Meter, "note", lambda meter, packet: (ends.append(packet.tail), noted(meter, packet))[-1])
+
+    class Noting(Meter):
+        def note(self, packet: Packet) -> None:
+            ends.append(packet.tail)
+            super().note(packet)
+
+    monkeypatch.setattr("kernbench_builtin.probe.traffic.Meter", Noting)
     mesh = make_mesh(3, 4, overhead="4 ns", vcs=2, buffer_flits=4)
     traffic = TrafficSetup(mesh, CATALOGUE, make_pattern(pattern, mesh), flits, Window(200, 300, 0))
     point = traffic.measure(load)

@@ -1,0 +1,15 @@
+cimport cython
+from kernbench_core.messages cimport MsgBase
+
+cdef class Meter
+
+cdef class Packet(MsgBase):
+    cdef public Meter meter
+    cdef public long long tight
+    cpdef at_end(self, component, double head, double tail)
+
+cdef class Meter:
+    cdef public double begin, end, queueing
+    cdef public long long arrived_before, arrived_in_window, tight_crossed, hops
+    cdef public object latencies
+    cpdef note(self, Packet packet)
