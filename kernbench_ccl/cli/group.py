@@ -236,7 +236,7 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     from kernbench_ccl.measure import Chooser, Setup, Sweep, machine_of
     from kernbench_ccl.measure.choice import chosen_name
     from kernbench_ccl.plan import load_ccl
-    from kernbench_core.compute.backends import backend_of
+    from kernbench_core.compute import backend_of
     from kernbench_core.engine import Limits
     from kernbench_core.runs import configure, tell_warnings
 

@@ -22,7 +22,7 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.compute.backends import backend_of
+from kernbench_core.compute import backend_of
 from kernbench_core.engine import Limits, Progress
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.backends import backend_of as backend_of
     from kernbench_core.compute.executor import DataExecutor as DataExecutor
     from kernbench_core.compute.functions import Scope as Scope
     from kernbench_core.compute.functions import evaluate as evaluate
@@ -23,6 +24,7 @@ __getattr__ = door(
     {
         "DataExecutor": "executor",
         "Scope": "functions",
+        "backend_of": "backends",
         "evaluate": "functions",
         "load_run": "saved_run",
         "meet_all": "promotion",
