@@ -38,7 +38,7 @@ def reduced(inputs: Sequence[Array], redop: str, over: int | None = None) -> Arr
     dtype = inputs[0].dtype
     if dtype.kind == "b":
         return np.asarray((np.any if redop in ("sum", "max") else np.all)(np.stack(list(inputs)), axis=0))
-    combine = _COMBINE[redop]
+    combine = _COMBINE.get(redop, np.add)
     found = np.array(inputs[0], dtype if dtype.kind in "iu" else np.float64)
     for each in inputs[1:]:
         combine(found, to_compute(each), out=found)

@@ -27,7 +27,7 @@ from kernbench_core.errors import SanityError
 from kernbench_core.host import GraphEngine, resource_uses
 from kernbench_core.kernel import op_functions
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.collection import few_collections
+from kernbench_core.process import few_collections
 from kernbench_core.topology import design_of
 from kernbench_core.units import format_time
 from kernbench_core.values.dtypes import itemsize

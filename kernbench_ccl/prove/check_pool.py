@@ -26,7 +26,7 @@ from kernbench_ccl.prove.algorithm_check import (
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.collection import few_collections
+from kernbench_core.process import few_collections
 
 _LOOK_S = 0.25
 _MUCH = 1000

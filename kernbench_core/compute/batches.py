@@ -28,9 +28,9 @@ _SCRATCH = 8 << 20
 _SMALL = 1 << 12
 # Left operands from this many elements on are multiplied where they are: stacking them costs more than it gains.
 _LARGE = 1 << 18
-Answer = tuple[PlannedOp, Array | BaseException]
+OpOutcome = tuple[PlannedOp, Array | BaseException]
 """The result of an op, or what computing it raised."""
-Part = Callable[[], list[Answer]]
+BatchPart = Callable[[], list[OpOutcome]]
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
@@ -44,7 +44,7 @@ class ProductBatch:
     _uses: Counter[tuple[int, bool]] = field(factory=Counter, init=False)
     _held: dict[tuple[int, bool], Array] = field(factory=dict, init=False)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[BatchPart]:
         """Return what computes the products."""
         shared: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for op in self.ops:
@@ -52,7 +52,7 @@ class ProductBatch:
             for number, value in enumerate(op.inputs):
                 self._uses[id(value.content()), number < 2 and floats] += 1
             shared.setdefault(self._group(op), []).append(op)
-        parts: list[Part] = []
+        parts: list[BatchPart] = []
         alike: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for ops in shared.values():
             if len(ops) > 1:
@@ -75,13 +75,13 @@ class ProductBatch:
         a, b = op.inputs[:2]
         return (a.shape, b.shape, a.dtype, b.dtype, *_kind(op).layout)
 
-    def _shared(self, ops: list[PlannedOp]) -> list[Answer]:
+    def _shared(self, ops: list[PlannedOp]) -> list[OpOutcome]:
         """Multiply the stacked rows of several left operands by one right operand."""
         first = ops[0]
         b = functions.oriented(_kind(first).params, "b", self._operand(first, 1, _kind(first).floats))
         with self._lock:
             self._uses[id(first.inputs[1].content()), _kind(first).floats] -= len(ops) - 1
-        answers: list[Answer] = []
+        answers: list[OpOutcome] = []
         k, n = b.shape
         at = 0
         while at < len(ops):
@@ -98,7 +98,7 @@ class ProductBatch:
         self._drop(first.inputs[1], _kind(first).floats)
         return answers
 
-    def _chunk(self, ops: list[PlannedOp], rows: int, b: Array) -> Iterator[Answer]:
+    def _chunk(self, ops: list[PlannedOp], rows: int, b: Array) -> Iterator[OpOutcome]:
         acc = functions.product(self._left(ops, rows, b.shape[0]), b, self.multiply)
         start = 0
         for op in ops:
@@ -121,7 +121,7 @@ class ProductBatch:
             start = stop
         return a
 
-    def _stack(self, ops: list[PlannedOp]) -> list[Answer]:
+    def _stack(self, ops: list[PlannedOp]) -> list[OpOutcome]:
         """Multiply small alike pairs as one stack."""
         if len(ops) == 1:
             return self._singly(ops)
@@ -130,7 +130,7 @@ class ProductBatch:
         acc = functions.product(_stacked(params, "a", a), _stacked(params, "b", b), self.multiply)
         return [(op, self._finished(op, tile)) for op, tile in zip(ops, acc, strict=True)]
 
-    def _singly(self, ops: list[PlannedOp]) -> list[Answer]:
+    def _singly(self, ops: list[PlannedOp]) -> list[OpOutcome]:
         """Multiply pairs one after another."""
         answers = []
         for op in ops:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.batches import Answer, ProductBatch
+from kernbench_core.compute.batches import OpOutcome, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.threads import in_threads
@@ -91,7 +91,7 @@ class Calculation:
             for op, out in answers:
                 self._take(op, out)
 
-    def _answers(self, op: PlannedOp) -> list[Answer]:
+    def _answers(self, op: PlannedOp) -> list[OpOutcome]:
         with np.errstate(all="ignore"):
             return [(op, self._answer(op))]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.process.collection import few_collections as few_collections
     from kernbench_core.process.collection import no_automatic_collection as no_automatic_collection
     from kernbench_core.process.interrupt import INTERRUPTS as INTERRUPTS
     from kernbench_core.process.interrupt import Alarm as Alarm
@@ -43,6 +44,7 @@ __getattr__ = door(
         "check_file": "whole_files",
         "end_with": "lifeline",
         "ended_by_limit": "supervision",
+        "few_collections": "collection",
         "folder_above": "whole_files",
         "idle_place": "supervision",
         "is_file": "whole_files",

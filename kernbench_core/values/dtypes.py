@@ -265,6 +265,6 @@ def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
             return np.asarray(_whole(array.astype(np.float64)).astype(target))
         greatest = info(name).greatest
         if greatest is not None:
-            array = np.clip(array.astype(np.float32), -greatest, greatest)
+            array = np.asarray(np.clip(array.astype(np.float32), -greatest, greatest))
         out: np.ndarray[Any, Any] = array.astype(target)
         return out

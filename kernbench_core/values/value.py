@@ -162,8 +162,9 @@ class ResultValue(Value):
 
     def fill(self, array: Array) -> None:
         """Give the computed data; called by the executor only."""
-        array.flags.writeable = False
-        self._array = array
+        filled = np.asarray(array)  # numpy makes scalars of arrays without axes
+        filled.flags.writeable = False
+        self._array = filled
         self.computed = True
 
     def release(self) -> None:

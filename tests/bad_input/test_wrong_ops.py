@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.compute import functions
+from kernbench_core.compute.backends import Backend
 
 BENCH = """
 import numpy as np
@@ -32,14 +32,14 @@ def bench(rt):
 @pytest.fixture
 def wrong_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make products of phase 2 wrong in one element."""
-    product = functions.product
+    product = Backend.product
 
-    def wrong(a: Any, b: Any) -> Any:
-        found = product(a, b)
+    def wrong(backend: Backend, a: Any, b: Any) -> Any:
+        found = product(backend, a, b)
         found[..., 3, 5] += 1
         return found
 
-    monkeypatch.setattr(functions, "product", wrong)
+    monkeypatch.setattr(Backend, "product", wrong)
 
 
 def test_right_ops_are_told_so(folder: Any) -> None:
@@ -86,4 +86,4 @@ def test_it_needs_data(folder: Any) -> None:
 
 def test_the_fault_is_one_of_phase_2(wrong_products: None) -> None:
     """The tests above break what makes the first result, and not the second one."""
-    assert float(functions.product(np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32))[3, 5]) == 1.0
+    assert float(Backend().product(np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32))[3, 5]) == 1.0

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_core.kernel import TLContext
 from kernbench_core.kernel.commands import GemmCmd
-from kernbench_core.kernel.tl.dispatch import Dispatcher
 from tests.reference.generator import FURTHER, STREAMED, Maker
 from tests.reference.harness import compare
 from tests.reference.posts import Runtime
@@ -27,13 +27,13 @@ def test_a_product_that_nobody_waits_for_is_the_same_product() -> None:
 
 
 def _sum_on_its_way_is_lost(patch: pytest.MonkeyPatch) -> None:
-    gemm = Dispatcher.gemm
+    gemm = TLContext.gemm
 
     def mutant(self: Any, things: Any, *args: Any, **named: Any) -> Any:
         lost = type(getattr(things[-1], "command", None)) is GemmCmd
         return gemm(self, things[:2] if lost else things, *args, **named)
 
-    patch.setattr(Dispatcher, "gemm", mutant)
+    patch.setattr(TLContext, "gemm", mutant)
 
 
 @pytest.mark.parametrize(("fault", "seed"), [(_sum_on_its_way_is_lost, 20022)])

@@ -2,7 +2,7 @@ cimport cython
 from kernbench_builtin.components.banks.channel cimport BankChannel
 from kernbench_builtin.components.banks.mapping cimport BankMapping
 from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
-from kernbench_builtin.components.banks.queues cimport Burst, BurstPlace, BurstQueue, Line, RequestProgress, Requests
+from kernbench_builtin.components.banks.queues cimport Burst, BurstPlace, BurstQueue, BankLine, RequestProgress, Requests
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.events.queue cimport EventQueue
 from kernbench_core.messages cimport MsgBase, Transaction
@@ -35,7 +35,7 @@ cdef class FrontEnd(Requests):
     cpdef join(self, BankChannel channel, list places)
     @cython.locals(runs=list, job=RequestProgress, channel=BankChannel)
     cpdef admit(self, Transaction msg, double head, double tail)
-    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=Line, burst=Burst, queue=BurstQueue, stuck=bint)
+    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=BankLine, burst=Burst, queue=BurstQueue, stuck=bint)
     cdef _dispatch(self, RequestProgress job, double now)
     @cython.locals(head=double, tail=double, pace=double, at=double, seq=cython.longlong, number=cython.longlong, lines=list, place=PseudoChannel)
     cdef dict _by_place(self, RequestProgress job, int kind, double now)

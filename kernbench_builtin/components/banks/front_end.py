@@ -11,10 +11,10 @@ from kernbench_builtin.components.banks.channel import BankChannel
 from kernbench_builtin.components.banks.mapping import BankMapping
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import (
+    BankLine,
     Burst,
     BurstPlace,
     BurstQueue,
-    Line,
     RequestProgress,
     Requests,
 )
@@ -140,7 +140,7 @@ class FrontEnd(Requests):
             self._seq += 1
             job.entering, msg.shares = 1, ((index, self._burst_bytes),)
             place = self._places[index]
-            line: Line = place.lines[kind][bank]
+            line: BankLine = place.lines[kind][bank]
             burst = Burst(job.tail if job.tail > now else now, line, row, job, self._seq)
             queue = place.queue
             stuck = queue.is_stuck(kind)

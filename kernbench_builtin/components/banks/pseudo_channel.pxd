@@ -1,5 +1,5 @@
 cimport cython
-from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, BurstQueue, Gate, Line, Requests, RequestProgress
+from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, BurstQueue, Gate, BankLine, Requests, RequestProgress
 from kernbench_builtin.components.banks.waiting cimport WaitingBursts
 from kernbench_core.wire cimport Wire
 
@@ -24,19 +24,19 @@ cdef class PseudoChannel(WaitingBursts):
     cpdef long long blocked(self) except? -9
     @cython.locals(mode=int, beat=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
     cpdef give_columns(self, Burst burst, double now)
-    @cython.locals(queue=BurstQueue, burst=Burst, line=Line)
+    @cython.locals(queue=BurstQueue, burst=Burst, line=BankLine)
     cdef Burst _following(self, int mode, double time)
     @cython.locals(to_data=double)
     cdef _settled(self, RequestProgress job, long long number, double first, double last, double opening)
-    @cython.locals(line=Line, row=cython.longlong, bank=Bank, free=double, reads=Gate, opening=double, other=Line)
+    @cython.locals(line=BankLine, row=cython.longlong, bank=Bank, free=double, reads=Gate, opening=double, other=BankLine)
     cdef double _take(self, int mode, Burst burst, double time) except? -1
     @cython.locals(row=cython.longlong, rows=dict, oldest=Burst, left=cython.longlong)
-    cdef _take_out(self, Line line, Burst burst)
-    @cython.locals(gate=double, of_other=double, took=double, following=double, line=Line, time=double, lines=list)
+    cdef _take_out(self, BankLine line, Burst burst)
+    @cython.locals(gate=double, of_other=double, took=double, following=double, line=BankLine, time=double, lines=list)
     cdef _after_columns(self, int mode, double last, long long number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1
-    @cython.locals(reads=Line, writes=Line, act=double, of_four=double)
+    @cython.locals(reads=BankLine, writes=BankLine, act=double, of_four=double)
     cdef _activate(self, Burst burst, Bank bank, double now)
     cdef _close(self, Bank bank, double now)
     @cython.locals(due=double, bank=Bank, banks=list)

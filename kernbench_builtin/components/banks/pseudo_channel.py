@@ -9,9 +9,9 @@ from kernbench_builtin.components.banks.queues import (
     COLUMN,
     NOTHING,
     Bank,
+    BankLine,
     Burst,
     Gate,
-    Line,
     RequestProgress,
     Requests,
 )
@@ -159,7 +159,7 @@ class PseudoChannel(WaitingBursts):
             self.misses += 1
         return opening
 
-    def _take_out(self, line: Line, burst: Burst) -> None:
+    def _take_out(self, line: BankLine, burst: Burst) -> None:
         """Take a burst out of its line; it is the oldest of the open row."""
         row, rows, waiting = burst.row, line.rows, line.waiting
         burst.issued = True
@@ -222,8 +222,8 @@ class PseudoChannel(WaitingBursts):
         return now + self._pre_takes
 
     def _activate(self, burst: Burst, bank: Bank, now: float) -> None:
-        reads: Line = self.lines[READ][bank.number]
-        writes: Line = self.lines[WRITE][bank.number]
+        reads: BankLine = self.lines[READ][bank.number]
+        writes: BankLine = self.lines[WRITE][bank.number]
         bank.opening = self._to_column[burst.line.kind] + (self._rp if bank.conflict else 0.0)
         reads.column_at = now + self._to_column[READ]
         writes.column_at = now + self._to_column[WRITE]

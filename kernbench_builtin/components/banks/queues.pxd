@@ -17,7 +17,7 @@ cdef class Bank:
     cdef public Gate gate
     cdef public bint conflict
 
-cdef class Line:
+cdef class BankLine:
     cdef public BurstPlace place
     cdef public int kind, needs
     cdef public Bank bank
@@ -41,7 +41,7 @@ cdef class RequestProgress:
 @cython.freelist(256)
 cdef class Burst:
     cdef public double at
-    cdef public Line line
+    cdef public BankLine line
     cdef public long long row, seq
     cdef public RequestProgress job
     cdef public bint issued, last
@@ -54,7 +54,7 @@ cdef class BurstPlace:
     cdef public BurstQueue queue
     cdef public double last_col
     cpdef take_in(self, Burst burst)
-    cpdef double may_come(self, Line line, long long row) except? -1
+    cpdef double may_come(self, BankLine line, long long row) except? -1
     cpdef look_again(self)
 
 @cython.locals(rest=double)
@@ -89,7 +89,7 @@ cdef class BurstQueue:
     cpdef double next_change(self, double now, double command, bint hurried) except? -1
     @cython.locals(leaving=tuple, writes=cython.longlong, needed=double, answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst)
     cdef double _next_turn(self, int kind, double now, double before, bint hurried) except? -1
-    @cython.locals(answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst, line=Line, row=cython.longlong, time=double)
+    @cython.locals(answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst, line=BankLine, row=cython.longlong, time=double)
     cdef double _next_arrival(self, int kind, double now, double before, bint hurried) except? -1
     cdef long long _room(self, int kind) except? -1
     @cython.locals(free=double)

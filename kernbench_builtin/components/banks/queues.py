@@ -38,7 +38,7 @@ class Bank:
         self.conflict = False
 
 
-class Line:
+class BankLine:
     """Hold the bursts of a kind that wait for a bank, oldest first, and when (ns) it allows a command for them.
 
     `rows` counts those that wait by row. `hit` is the oldest of the open row, None where there is none. Those in
@@ -95,7 +95,7 @@ class Burst:
 
     __slots__ = ("at", "issued", "job", "last", "line", "row", "seq")
 
-    def __init__(self, at: float, line: Line, row: int, job: RequestProgress, seq: int) -> None:
+    def __init__(self, at: float, line: BankLine, row: int, job: RequestProgress, seq: int) -> None:
         self.at = at
         self.line = line
         self.row = row
@@ -134,7 +134,7 @@ class BurstPlace:
         """Let a burst be chosen from now on."""
         raise NotImplementedError
 
-    def may_come(self, line: Line, row: int) -> float:
+    def may_come(self, line: BankLine, row: int) -> float:
         """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
         raise NotImplementedError
 
@@ -306,7 +306,7 @@ class BurstQueue:
         One that neither ends a write nor can have a command when it is let in may as well be let in later.
         """
         answers = hurried or kind == WRITE
-        seen: set[tuple[Line, int]] | None = None
+        seen: set[tuple[BankLine, int]] | None = None
         arrival, room, leaving = now + self._clock, self._room(kind), self.leaving[kind]
         for number, burst in enumerate(self.ingress[kind]):
             arrival = self._comes(burst, arrival, number - room, leaving)

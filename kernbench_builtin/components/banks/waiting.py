@@ -7,10 +7,10 @@ from kernbench_builtin.components.banks.queues import (
     COLUMN,
     PRECHARGE,
     Bank,
+    BankLine,
     Burst,
     BurstPlace,
     Gate,
-    Line,
 )
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
 
@@ -37,10 +37,10 @@ class WaitingBursts(BurstPlace):
         self._row: Burst | None = None
         self._row_until = self._after_activation = self._after_precharge = NEVER
 
-    def _lines(self, kind: int, groups: int) -> list[Line]:
+    def _lines(self, kind: int, groups: int) -> list[BankLine]:
         per_group = len(self.banks) // groups
         gates = [Gate() for _ in range(groups)]
-        return [Line(self, kind, bank, gates[bank.number // per_group]) for bank in self.banks]
+        return [BankLine(self, kind, bank, gates[bank.number // per_group]) for bank in self.banks]
 
     def take_in(self, burst: Burst) -> None:
         """Let a burst be chosen from now on; it is younger than all others."""
@@ -57,7 +57,7 @@ class WaitingBursts(BurstPlace):
             self._row = None
             self._sort(line)
 
-    def _sort(self, line: Line) -> None:
+    def _sort(self, line: BankLine) -> None:
         """Note what the bursts of a line need, and when they may have it."""
         bank = line.bank
         row = bank.open
@@ -95,7 +95,7 @@ class WaitingBursts(BurstPlace):
                 if time < self._row_until:
                     self._row_until = time
 
-    def may_come(self, line: Line, row: int) -> float:
+    def may_come(self, line: BankLine, row: int) -> float:
         """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
         bank = line.bank
         if bank.open == CLOSED:
@@ -112,7 +112,7 @@ class WaitingBursts(BurstPlace):
         """Note which row of a bank that was closed is open, and what the bursts that wait for the bank need now."""
         bank.open = row
         for lines in self.lines:
-            line: Line = lines[bank.number]
+            line: BankLine = lines[bank.number]
             if line.rows:
                 self._sort(line)
 
@@ -120,7 +120,7 @@ class WaitingBursts(BurstPlace):
         """Note that no row of a bank is open, and that bursts that wait for it need an activation now."""
         bank.open = CLOSED
         for lines in self.lines:
-            line: Line = lines[bank.number]
+            line: BankLine = lines[bank.number]
             if line.rows:
                 line.hit = None
                 self._sort(line)

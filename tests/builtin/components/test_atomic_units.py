@@ -132,7 +132,7 @@ def test_many_bursts_are_forgotten(model: type[ComponentBase], params: dict[str,
     first, *_, last = [arrival.time % 1000.0 for arrival in rig.run().arrivals]
     assert first == pytest.approx(last, abs=30.0)
     component: Any = rig.under_test
-    units = component.atomic_units if model is not HbmCtrlBank else component._atomics._units
+    units = component.atomic_units if model is not HbmCtrlBank else component.atomics._units
     assert len(units._holders) <= 64
 
 

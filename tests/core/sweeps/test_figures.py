@@ -100,7 +100,7 @@ def test_what_may_be_a_figure_is_known_before_a_run(result: kb.RunResult) -> Non
     assert all(map(may_be_figure, named_figures(result)))
     sections = {name for name, value in result.to_json().items() if not isinstance(value, list)}
     outside = {name for name in sections if not may_be_figure(name)}
-    assert outside == {"schema", "params", "wall_s", "from_cache", "manifest", "outputs", "models"}
+    assert outside == {"schema", "params", "wall_s", "from_cache", "computed_by", "manifest", "outputs", "models"}
     assert not any(map(may_be_figure, ("area", "tile_m", "wall", "utilization.pe_gemm")))
     assert len(KNOWN) == len(FIGURES) + 1
     assert all(sentence.startswith(f"{name}.") for name, sentence in FAMILIES.items())
