@@ -18,7 +18,7 @@ LIMIT_AS_FLOAT: Final = float(LIMIT)
 
 def require_addresses(base: int, row_bytes: int, rows: int, pitch: int) -> None:
     """Raise an OutOfBoundsError for what reaches outside of all addresses."""
-    reach = max(rows, 1) * max(row_bytes, abs(pitch))
+    reach = max(rows, 1) * max(row_bytes, abs(pitch), 1)  # each number is below the limit by itself, too
     if max(base, 0) + reach >= LIMIT or (base - reach if pitch < 0 else base) < -HALF_OF_LIMIT:
         raise OutOfBoundsError(
             f"a region of {rows} rows of {row_bytes} B, {pitch} B apart, from {base:#x} on must end below byte 2**63; "

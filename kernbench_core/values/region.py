@@ -36,7 +36,7 @@ class Region:
             require_addresses(base, row_bytes, rows, pitch)
         self._hash = -1
         # no less than the last byte; in floats, as what is too large must not become small
-        reach = 1.0 * self.base + 1.0 * self.rows * (self.row_bytes | self.pitch)
+        reach = 1.0 * self.base + 1.0 * self.rows * (self.row_bytes | self.pitch | 1)
         if reach >= _FAR or self.pitch < 0 or self.base < 0:
             require_addresses(base, row_bytes, rows, pitch)
 

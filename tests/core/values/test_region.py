@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import OutOfBoundsError
@@ -90,6 +90,8 @@ BASES = BIG.flatmap(lambda at: st.sampled_from([at, at - 1, -at]))
 
 @examples(500)
 @given(BASES, BIG, BIG.map(lambda rows: rows + 1), BIG, st.booleans())
+@example(0, 0, 1 << 63, 0, False)
+@example(0, 8, 1, 3 << 64, False)
 def test_a_region_is_right_or_refused(base, row, rows, pitch, down) -> None:
     """However large its numbers are: bytes never wrap around to a wrong answer, compiled or not."""
     pitch = -pitch if down else pitch
@@ -101,7 +103,7 @@ def test_a_region_is_right_or_refused(base, row, rows, pitch, down) -> None:
             f"a region of {rows} rows of {row} B, {pitch} B apart, from {base:#x} on must end below byte 2**63; "
             "give addresses and sizes that a machine has."
         )
-        reach = rows * max(row, abs(pitch))
+        reach = rows * max(row, abs(pitch), 1)
         assert max(base, 0) + reach >= 2**63 or base < -(2**62) or (pitch < 0 and base - reach < -(2**62))
         return
     assert (region.base, region.row_bytes, region.rows, region.pitch) == (base, row, rows, pitch)
