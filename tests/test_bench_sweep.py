@@ -29,7 +29,7 @@ def test_the_quick_measurement() -> None:
 
 
 def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of what its run takes in Python; what it shares with all points was done by the first."""
+    """A third of what its run takes in Python; what it shares with all points was done by the first."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
     with loaded_tool("bench_sweep") as tool:
         asked = tool.plan(3)
@@ -41,7 +41,7 @@ def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch:
         uncached = [{**job, "cached": False} for job in jobs]
         alone = count_calls(lambda: evaluate(uncached[1], plugins=tool.PLUGINS))
     assert calls <= 8_000
-    assert calls * 5 <= alone
+    assert calls * 3 <= alone
 
 
 ALL_IMPORTED = """

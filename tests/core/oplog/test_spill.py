@@ -39,8 +39,7 @@ def ops(x: Any, y: Any, tl: Any) -> None:
 
 def logged(spill_rows: int, data: bool, kernel: Any = ops) -> tuple[Rig, Any]:
     """Run the kernel on two PEs with a log of this limit."""
-    rig = Rig(pes=2, data=data)
-    rig.log = rig.logger.log = OpLog(spill_rows, spill_values=not data)
+    rig = Rig(pes=2, data=data, log=OpLog(spill_rows, spill_values=not data))
     y = rig.empty((256,))
     rig.run(kernel, rig.tensor(X), y)
     return rig, y
