@@ -70,7 +70,7 @@ def test_a_line_says_what_is_asked_and_missed(gates: Any) -> None:
     }
     found = gates.sides.Finding(job(gates, 1.5, 5.0), 2.0, 4.0, told)
     assert gates.table.line(found) == (
-        "| a job | 8.00 s | 4.00 s | 2.00 (asked: 1.5) | 2.00 s | 4.00 (asked: 5, NOT MET) | 2,500 | 70 MiB |\n"
+        "| a job | 5,000 | 8.00 s | 4.00 s | 2.00 (asked: 1.5) | 2.00 s | 4.00 (asked: 5, NOT MET) | 2,500 | 70 MiB |\n"
     )
 
 

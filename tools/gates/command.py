@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gates.sides import Job, checkout, compare, sides_of
-from gates.table import PAGE, head, line, updated
+from gates.table import PAGES, head, line, updated
 from kernbench_core.compiled import is_compiled
 
 
@@ -18,7 +18,7 @@ def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
     parser.add_argument("--gates", action="store_true", help="compare (this)")
     parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*jobs, []], help=f"only these of {', '.join(jobs)}")
     parser.add_argument("--before", type=Path, metavar="TREE", help="a checkout to compare with, instead of making one")
-    parser.add_argument("--update", action="store_true", help="write the lines into the table of docs/speed.md")
+    parser.add_argument("--update", action="store_true", help="write the lines into the tables of README.md and docs/speed.md")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests: the ratios say nothing")
     options = parser.parse_args(argv)
@@ -32,7 +32,8 @@ def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
             if not options.json:
                 print(line(findings[-1]), end="", flush=True)
             if options.update and not options.quick:
-                PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), [line(findings[-1])]), encoding="utf-8")
+                for page in PAGES:
+                    page.write_text(updated(page.read_text(encoding="utf-8"), [line(findings[-1])]), encoding="utf-8")
     ok = options.quick or all(found.ok for found in findings)
     if options.json:
         found_of = {

@@ -1,4 +1,4 @@
-"""The table of the comparisons, and where in docs it is kept."""
+"""The table of the comparisons, and the pages where it is kept."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from gates.jobs import CCL, ENGINE
 from gates.sides import ROOT, Finding
 
-PAGE = ROOT / "docs" / "speed.md"
+PAGES = ROOT / "docs" / "speed.md", ROOT / "README.md"
 BEGIN, END = "<!-- tools/bench_engine.py and tools/bench_ccl.py write from here -->\n", "<!-- to here -->\n"
 TITLES = (
-    "job", "before", "in Python", "times as fast", "compiled", "times as fast", "events/s, compiled", "peak memory",
+    "job", "events", "before", "in Python", "times as fast", "compiled", "times as fast", "events/s, compiled",
+    "peak memory",
 )  # fmt: skip
 
 
@@ -19,9 +20,10 @@ def line(found: Finding) -> str:
     """Return the line of a job: seconds on each side, how many times as fast, and what is asked."""
     told, gate = found.told, found.job.gate
     newest = told.get("compiled", told["pure"])
-    count = next((newest[name] for name in ("events", "requests", "ops") if name in newest), None)
+    what, count = next(((name, newest[name]) for name in ("events", "requests", "ops") if name in newest), ("", None))
     cells = (
         found.job.label,
+        "-" if count is None else f"{count:,}" + ("" if what == "events" else f" {what}"),
         f"{told['before']['s']:.2f} s",
         f"{told['pure']['s']:.2f} s",
         _times(found.pure, gate.pure),
