@@ -11,7 +11,7 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
-INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS) --editable
+INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS)
 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -46,19 +46,20 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "kernbench needs Python 3.11 or newer, not " + sys.version.split()[0] + "; run make PYTHON=/path/to/python3.11.")'
 	$(PYTHON) -m venv $(VENV)
 
-# A stamp is newer than what it was made from: an unchanged checkout installs nothing twice.
+# A stamp is newer than what it was made from: an unchanged checkout installs nothing twice. What tests, checks and docs
+# need is asked of the kernbench that is installed, so that it is compiled once.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) .
+	$(INSTALL) --editable .
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(INSTALL) ".[test]"
+	$(INSTALL) "kernbench[test]"
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(INSTALL) ".[dev]"
+	$(INSTALL) "kernbench[dev]"
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
-	$(INSTALL) ".[docs]"
+	$(INSTALL) "kernbench[docs]"
 	touch $@

@@ -18,7 +18,7 @@ def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
     parser.add_argument("--gates", action="store_true", help="compare (this)")
     parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*jobs, []], help=f"only these of {', '.join(jobs)}")
     parser.add_argument("--before", type=Path, metavar="TREE", help="a checkout to compare with, instead of making one")
-    parser.add_argument("--update", action="store_true", help="write the lines into the tables of README.md and docs/speed.md")
+    parser.add_argument("--update", action="store_true", help="write the lines into README.md and docs/speed.md")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests: the ratios say nothing")
     options = parser.parse_args(argv)
