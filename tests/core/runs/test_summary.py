@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -73,15 +71,3 @@ def test_a_terminal_has_it_in_colours(samples: ModuleType, monkeypatch: pytest.M
     )
     print_summary(samples.make_result(), out)
     assert "\x1b[1;32mdata verified\x1b[0m" in out.getvalue()
-
-
-def test_a_quiet_run_imports_neither_a_library_of_terminals_nor_phase_2() -> None:
-    """Either takes about as long to import as a small run takes."""
-    program = (
-        "import sys\nfrom kernbench_core.cli import main\n"
-        "assert main(['run', 'gemm', '--topology', 'tiny', '-q']) == 0\n"
-        "lazy = {'rich.console', 'rich.table', 'rich.text', 'pdb', 'kernbench_core.compute.executor'}\n"
-        "print(sorted(lazy & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[1] == "[]"
