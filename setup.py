@@ -62,7 +62,7 @@ COMPILED = (
     "kernbench_builtin.probe.driven.packets",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
-#: What every event goes through. The others gain a few percent by more optimisation, and take twice as long to compile.
+#: What every event goes through. With more optimisation the others gain, too, but take twice as long to compile.
 HOTTEST = frozenset(
     {
         "kernbench_core.events.queue",
