@@ -62,27 +62,8 @@ COMPILED = (
     "kernbench_builtin.probe.driven.packets",
 )
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
-#: What every event goes through. With more optimisation the others gain, too, but take twice as long to compile.
-HOTTEST = frozenset(
-    {
-        "kernbench_core.events.queue",
-        "kernbench_core.environment",
-        "kernbench_core.messages",
-        "kernbench_core.wire",
-        "kernbench_core.component",
-        "kernbench_builtin.components.forwarding",
-        "kernbench_builtin.components.banks.queues",
-        "kernbench_builtin.components.banks.waiting",
-        "kernbench_builtin.components.banks.pseudo_channel",
-    }
-)
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
-FLAGS = ["-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
-
-
-def extension(name, source):
-    """Return a module that is compiled from a source."""
-    return Extension(name, [source], extra_compile_args=["-O2" if name in HOTTEST else "-O1", *FLAGS])
+FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
 
 
 def form():
@@ -102,10 +83,10 @@ def extensions():
     except ImportError:
         if not all((ROOT / f"{place}.c").is_file() for place in PLACES.values()):
             return []
-        return [extension(name, f"{place}.c") for name, place in PLACES.items()]
+        return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
     sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
     return cythonize(
-        [extension(name, source) for name, source in sources.items()],
+        [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
         # as many at once as there are processors, where that does not run this file again
         nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
         build_dir=None if "sdist" in sys.argv else "build/cython",
