@@ -1,5 +1,6 @@
 # Everything from a fresh checkout; assumes python3 (3.11 or newer), make and pip.
-#   make demo      run the GEMM bench, data verified
+#   make demo      run the GEMM bench, data verified, with kernbench installed as Python: nothing waits for a compiler
+#   make compiled  install kernbench with its core compiled, as what follows does first
 #   make test      the test suite, without what is marked slow, and with fewer of the examples that hypothesis draws
 #   make test-all  the whole test suite
 #   make golden    times and op logs of small runs, against tests/golden
@@ -16,10 +17,13 @@ INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all golden docs lint clean
+.PHONY: demo compiled test test-all golden docs lint clean
 
-demo: $(VENV)/.installed
+demo: $(or $(wildcard $(VENV)/.installed),$(VENV)/.installed-python)
 	$(BIN)/kernbench run gemm --verify-data
+
+compiled: $(VENV)/.installed
+	$(BIN)/kernbench --version
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
@@ -48,6 +52,10 @@ $(VENV)/bin/python:
 
 # A stamp is newer than what it was made from: an unchanged checkout installs nothing twice. What tests, checks and docs
 # need is asked of the kernbench that is installed, so that it is compiled once.
+$(VENV)/.installed-python: pyproject.toml constraints.txt | $(VENV)/bin/python
+	KERNBENCH_PURE=1 $(INSTALL) --editable .
+	touch $@
+
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable .
 	touch $@

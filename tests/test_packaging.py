@@ -70,11 +70,29 @@ def test_the_licence_is_whole_and_the_changelog_leads_on() -> None:
 
 def test_make_knows_its_targets() -> None:
     """The targets that the documentation names exist, and a dry run of the demo ends in the demo."""
+    for target in ("compiled", "test", "test-all", "golden", "docs", "lint"):
+        assert dry_run(target)
+    assert dry_run("demo")[-1] == ".venv/bin/kernbench run gemm --verify-data"
+
+
+def dry_run(*arguments: str) -> list[str]:
+    """Return the lines that make would run."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    for target in ("test", "test-all", "golden", "docs", "lint", "demo"):
-        make = ["make", "--no-print-directory", "-n", target]
-        done = subprocess.run(make, cwd=REPO, env=environment, check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == ".venv/bin/kernbench run gemm --verify-data"
+    make = ["make", "--no-print-directory", "-n", *arguments]
+    done = subprocess.run(make, cwd=REPO, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_the_demo_waits_for_no_compiler(tmp_path: Path) -> None:
+    """It installs Python alone where nothing is installed, and nothing where the compiled form is."""
+    installs = [line for line in dry_run("demo", f"VENV={tmp_path}") if "pip install" in line]
+    assert len(installs) == 1 and installs[0].startswith("KERNBENCH_PURE=1 ")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    (tmp_path / ".installed").touch()
+    assert dry_run("demo", f"VENV={tmp_path}") == [f"{tmp_path}/bin/kernbench run gemm --verify-data"]
+    installs = [line for line in dry_run("compiled", f"VENV={tmp_path / 'other'}") if "pip install" in line]
+    assert len(installs) == 1 and "KERNBENCH_PURE" not in installs[0]
 
 
 def test_every_hook_is_documented() -> None:
