@@ -23,6 +23,7 @@ COMPILED = (
     "kernbench_core.values.region",
     "kernbench_core.values.region_pages",
     "kernbench_core.values.halves",
+    "kernbench_core.values.value",
     "kernbench_core.values.store_index",
     "kernbench_core.values.memory_store",
     "kernbench_core.memory.allocator",

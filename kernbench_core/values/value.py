@@ -255,7 +255,7 @@ class LoadedValue(Value):
 
     def parts(self) -> tuple[Part, ...]:
         """Return the parts of what the load found."""
-        return super().parts() if self._content is None else self._content.parts()
+        return Value.parts(self) if self._content is None else self._content.parts()
 
 
 class AssemblyValue(Value):
@@ -287,7 +287,7 @@ class AssemblyValue(Value):
 
     def parts(self) -> tuple[Part, ...]:
         """Return the parts, flattened again when a load among them has completed since."""
-        if any(type(p.source) is LoadedValue and p.source.bound for p in self._parts):
+        if not _are_leaves(self._parts):
             self._parts = flatten(self._parts)
         return self._parts
 
@@ -298,9 +298,10 @@ class AssemblyValue(Value):
     def results(self) -> tuple[ResultValue, ...]:
         """Return the op results among the parts."""
         if self._results is None:
-            found = tuple(dict.fromkeys(r for p in self.parts() for r in p.source.results()))
-            if any(type(p.source) is LoadedValue for p in self._parts):
-                return found
+            found = tuple(dict.fromkeys([r for p in self.parts() for r in p.source.results()]))
+            for part in self._parts:
+                if type(part.source) is LoadedValue:
+                    return found
             self._results = found
         return self._results
 
@@ -349,7 +350,7 @@ def read_only(array: Array) -> Array:
 
 def flatten(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Replace parts of loads, assemblies and views by parts of what they are made of."""
-    if all(_is_leaf(p.source) for p in parts):
+    if _are_leaves(parts):
         return parts
     out: list[Part] = []
     for part in parts:
@@ -369,8 +370,15 @@ def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
             continue
         for at_src, at_inner in intersect(src, inner.dst):
             pairs = linked(dst, at_src, inner.src, at_inner)
-            out.extend(Part(to, inner.source, come) for to, come in pairs)
+            out += [Part(to, inner.source, come) for to, come in pairs]
     return out
+
+
+def _are_leaves(parts: tuple[Part, ...]) -> bool:
+    for part in parts:  # noqa: SIM110 (no generator where it is compiled)
+        if not _is_leaf(part.source):
+            return False
+    return True
 
 
 def _is_leaf(source: Value) -> bool:

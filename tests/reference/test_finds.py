@@ -12,10 +12,10 @@ from attrs import evolve
 
 from kernbench_core.compute.ops import OPS
 from kernbench_core.kernel.tl import language
+from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values import value as values
 from kernbench_core.values import views
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import Value
 from kernbench_core.values.views import FillValue
 from tests.reference.generator import Maker
 from tests.reference.harness import compare
@@ -23,15 +23,17 @@ from tests.reference.shrink import shrink
 
 
 def _fill_lost_in_views(patch: pytest.MonkeyPatch) -> None:
-    reshape = Value.reshape
+    view = Tensor.view
 
-    def mutant(self: Value, shape: tuple[int, ...]) -> Value:
-        made = reshape(self, shape)
-        if isinstance(made, values.AssemblyValue):
-            made._parts = tuple(_without_fill(part) for part in made._parts)
+    def mutant(self: Tensor, shape: tuple[int, ...]) -> Tensor:
+        made = view(self, shape)
+        value = made.value
+        if isinstance(value, values.AssemblyValue):
+            parts = tuple(_without_fill(part) for part in value.parts())
+            made.value = values.AssemblyValue(value.shape, value.dtype, parts, value.makers())
         return made
 
-    patch.setattr(Value, "reshape", mutant)
+    patch.setattr(Tensor, "view", mutant)
 
 
 def _without_fill(part: values.Part) -> values.Part:
