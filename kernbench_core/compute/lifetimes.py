@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from attrs import define, field
-
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.values.value import ResultValue
 
 
-@define(eq=False)
 class Lifetimes:
     """Which results ops that are not computed still read, and which nobody reads and memory may hold.
 
     `held` gives the results that memory holds now. With `keep_all` nothing is dropped.
     """
 
-    held: Callable[[], Iterable[ResultValue]]
-    keep_all: bool = False
-    #: How many bytes were set aside, of results that memory may hold.
-    loose_bytes: int = field(default=0, init=False)
-    _readers: dict[ResultValue, int] = field(factory=dict, init=False)
-    _loose: dict[ResultValue, None] = field(factory=dict, init=False)
+    def __init__(self, held: Callable[[], Iterable[ResultValue]], keep_all: bool = False) -> None:
+        self.held = held
+        self.keep_all = keep_all
+        #: How many bytes were set aside, of results that memory may hold.
+        self.loose_bytes = 0
+        self._readers: dict[ResultValue, int] = {}
+        self._loose: dict[ResultValue, None] = {}
 
     def expect(self, op: PlannedOp) -> None:
         """Note that an op is to be computed."""

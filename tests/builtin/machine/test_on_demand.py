@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.callsite import describe_site
 from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.compute.prepared import Prepared, prepared
 from kernbench_core.errors import PendingDataError, SanityError
 from kernbench_core.kernel.bridge import in_kernel
-from kernbench_core.values.value import ResultValue, Value
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import Value
 
 
 def double(x: Any, y: Any, tl: Any) -> None:
@@ -160,15 +163,19 @@ def test_phase_2_confirms_what_was_branched_on(which: dict[str, bool], monkeypat
 
 def test_the_host_is_confirmed_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results that were dropped, and come out otherwise when they are computed again, are not what it has read."""
-    fill = ResultValue.fill
     filled: list[int] = []
 
-    def drift(result: ResultValue, array: Any) -> None:
-        filled.append(1)
-        fill(result, array + np.float32(len(filled)))
+    def drift(*kind: Any) -> Prepared:
+        right = prepared(*kind).compute
 
-    monkeypatch.setattr(ResultValue, "fill", drift)
-    monkeypatch.setattr("kernbench_core.compute.executor._WINDOW_BYTES", 1)
+        def compute(arrays: Sequence[Array]) -> Array:
+            filled.append(1)
+            return right(arrays) + np.float32(len(filled))
+
+        return Prepared(compute)
+
+    monkeypatch.setattr("kernbench_core.compute.kinds.prepared", drift)
+    monkeypatch.setattr("kernbench_core.compute.op_graph._WINDOW_BYTES", 1)
 
     def reading(rt: Any) -> None:
         x, y = (rt.zeros((4 * rt.n_pes,)) for _ in "xy")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -237,17 +236,19 @@ def test_a_host_loop_looks_only_at_what_is_new(monkeypatch) -> None:
 
 @pytest.mark.parametrize("limit", ["_WINDOW_BYTES", "_WINDOW_OPS"])
 def test_a_window_has_an_op_however_low_its_limits(monkeypatch, limit: str) -> None:
-    """An empty one would be asked for again without end: with ops ready there is one in it."""
-    monkeypatch.setattr(f"kernbench_core.compute.executor.{limit}", 0)
-    op = SimpleNamespace(result=SimpleNamespace(nbytes=16))
-    ready = [(0.0, 0, op), (0.0, 1, op)]
-    assert Recorder().executor()._window(ready) == [op]
-    assert len(ready) == 1
+    """With ops ready there is one in it: an empty one would be asked for again without end."""
+    monkeypatch.setattr(f"kernbench_core.compute.op_graph.{limit}", 0)
+    record = Recorder()
+    first = host(np.ones(4, np.float32))
+    found = [record.op("add", [first, host(np.full(4, each, np.float32))], (4,), "f32") for each in range(3)]
+    last = record.op("add", [found[1], found[2]], (4,), "f32")
+    record.executor(keep_all=True).run()
+    assert [each.array()[0] for each in (*found, last)] == [1, 2, 3, 5]
 
 
 def test_a_host_loop_drops_old_results_now_and_then(monkeypatch) -> None:
     """Results that memory no longer holds are dropped once there are enough of them; the present one is not."""
-    monkeypatch.setattr("kernbench_core.compute.executor._WINDOW_BYTES", 64)
+    monkeypatch.setattr("kernbench_core.compute.op_graph._WINDOW_BYTES", 64)
     record = Recorder()
     executor = record.executor()
     states = [host(np.ones(4, np.float32))]

@@ -1,0 +1,19 @@
+cimport cython
+from kernbench_core.compute.kinds cimport Kind
+from kernbench_core.compute.planned_op cimport PlannedOp
+from kernbench_core.values.value cimport AssemblyValue, ResultValue, Value
+
+cdef class Calculation:
+    cdef object _backend, _record, _function, _computed, _lock
+    cdef readonly long long count, own
+    cdef dict _kinds
+    cdef object _held, _errors
+    cdef long long _held_bytes
+    cpdef Kind kind_of(self, PlannedOp op)
+    cpdef one(self, PlannedOp op)
+    cdef _answer(self, PlannedOp op)
+    cdef _take(self, PlannedOp op, out)
+    @cython.locals(result=ResultValue, kind=Kind)
+    cdef _fill(self, PlannedOp op, out)
+    @cython.locals(content=Value)
+    cdef _data(self, Value value)
