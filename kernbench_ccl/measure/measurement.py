@@ -115,9 +115,9 @@ def measure(
         ns = elapsed_ns(ran.handle)
         _check_bound(case, machine, ran.algorithm, ns)
         verdict = ran.check(engine, backend) if checked else None
+        binds, link = _busiest(engine, ns)
     if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
         verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
-    binds, link = _busiest(engine, ns)
     return Measured(
         ns,
         case.nbytes / ns if ns else 0.0,

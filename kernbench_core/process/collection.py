@@ -8,19 +8,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+#: So many objects may have been made without a look before all there are are gone through.
+_MOST_UNSEEN: Final = 1 << 20
 _WRITERS: Final = frozenset({io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom})
 
 
 @contextmanager
 def no_automatic_collection() -> Iterator[None]:
-    """Look for cyclic garbage where somebody asks for that only, and then put things back as they were."""
+    """Look for cyclic garbage where somebody asks for that only, and then put things back as they were.
+
+    What was made in between is mostly kept, and counts as old from then on.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            _UNSEEN.pass_over()
             gc.enable()
+
+
+class _Unseen:
+    """Count the objects that were made while nobody looked."""
+
+    def __init__(self) -> None:
+        self._objects = 0
+
+    def pass_over(self) -> None:
+        """Count all objects as old: else the next one that is made has all of these gone through, a tenth of a run.
+
+        Go through them where they have become many since the last time. Frozen ones would thaw, so there they stay new.
+        """
+        if gc.get_freeze_count():
+            return
+        self._objects += gc.get_count()[0]
+        if self._objects > _MOST_UNSEEN:
+            self._objects = 0
+            gc.collect()
+        else:
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation, without a look
+
+
+_UNSEEN: Final = _Unseen()
 
 
 @contextmanager

@@ -39,6 +39,48 @@ def test_collection_is_as_before_whatever_happens_in_between(was_on: bool) -> No
         (gc.enable if before else gc.disable)()
 
 
+_PASSED_OVER = """
+import gc, weakref
+from kernbench_core.process.collection import no_automatic_collection
+class Node: pass
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(info["generation"]) if phase == "start" else None)
+def block(cycles):
+    with no_automatic_collection():
+        first = Node()
+        first.nodes = []
+        for _ in range(cycles):
+            node = Node()
+            node.itself = node
+            first.nodes.append(node)
+        first.itself = first
+        return weakref.ref(first)
+gc.collect()
+if FREEZE:
+    gc.freeze()
+before = gc.get_freeze_count()
+looks.clear()
+garbage = block(100_000)
+kept = [[] for _ in range(10)]
+seen = len(looks)
+rounds = 0
+while garbage() is not None and rounds < 30:
+    rounds += 1
+    block(100_000)
+print(seen, 0 < rounds < 30, gc.get_freeze_count() == before)
+"""
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_what_was_made_without_looks_is_old_and_gone_through_when_there_is_much(freeze: bool) -> None:
+    """Nothing is looked at just behind a block, garbage goes all the same in the end, and what is frozen stays so."""
+    program = _PASSED_OVER.replace("FREEZE", str(freeze))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found, *rest = done.stdout.split()
+    assert rest == ["True", "True"]
+    assert (int(found) > 0) is freeze
+
+
 def test_files_that_are_left_open_at_the_end_are_whole(tmp_path: Path) -> None:
     files = [tmp_path / "cycle", tmp_path / "global"]
     done = subprocess.run(
