@@ -6,7 +6,7 @@ wide to matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from kernbench_core.messages import Transaction
 from kernbench_core.process import no_automatic_collection
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
+from kernbench_core.values.region import total_bytes
 
 _DRIVER, _CHAIN = "driver", "chain"
 _WIDER = 64
@@ -102,7 +103,7 @@ class DramProbe:
     def _scheduled(self, requests: list[Timed]) -> tuple[Hardware, ComponentBase, list[Transaction]]:
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
-        sent = [self._transaction(driver, op, regions) for _, op, regions in requests]
+        sent = self._transactions(driver, [(op, regions) for _, op, regions in requests])
         driver.schedule(sent, [time for time, _, _ in requests])
         return hardware, controller, sent
 
@@ -115,7 +116,7 @@ class DramProbe:
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
         times: list[float] = []
-        sent = [self._transaction(driver, op, regions) for op, regions in self.workload(case)]
+        sent = self._transactions(driver, self.workload(case))
         if offered is None:
             driver.keep(sent, outstanding)
         else:
@@ -127,7 +128,7 @@ class DramProbe:
             reads = chain(case, self.geometry)
             beside: Any = hardware.components[_CHAIN]
             driver.unanswered = len(sent)
-            beside.follow(driver, lambda: self._transaction(beside, *next(reads)))
+            beside.follow(driver, lambda: self._transactions(beside, [next(reads)])[0])
         point = self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
         if offered is None or case.reads < 1.0 or self.geometry.locate is None or self.geometry.window is None:
             return point
@@ -187,9 +188,9 @@ class DramProbe:
         hardware.build(_WithDriver(self._classes))
         return hardware, hardware.components[here]
 
-    def _transaction(self, driver: Any, op: str, regions: tuple[Region, ...]) -> Transaction:
-        total = sum([region.nbytes for region in regions])
-        return Transaction(op, regions, total, (driver.id, self._node.id), driver.go_on)
+    def _transactions(self, driver: Any, asked: Iterable[tuple[str, tuple[Region, ...]]]) -> list[Transaction]:
+        path, on_done = (driver.id, self._node.id), driver.go_on
+        return [Transaction(op, regions, total_bytes(regions), path, on_done) for op, regions in asked]
 
 
 @frozen

@@ -91,17 +91,18 @@ def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Regio
     slots = rng.integers(0, span // case.chunk, case.requests).tolist() if case.pattern == "random" else []
     step = case.stride if case.pattern == "stride" else case.chunk
     turns = max(1, (span - case.chunk) // step)
+    banked, chunk = case.pattern in _BANKED, case.chunk
     for index, read in enumerate(reads):
         op = "read" if read else "write"
-        if case.pattern == "onebank":
-            yield op, _of_a_row(g, DramPlace(0, 0, index % ROWS, 0), case.chunk)
-        elif case.pattern == "rows":
-            channel, bank, row = (int(rng.integers(0, most)) for most in (g.channels, g.banks, ROWS))
-            column = int(rng.integers(0, g.row_bytes // case.chunk)) * (case.chunk // g.burst_bytes)
-            yield op, _of_a_row(g, DramPlace(channel, bank, row, column), case.chunk)
+        if not banked:
+            base = slots[index] * chunk if slots else index % turns * step
+            yield op, (Region(base, chunk),)
+        elif case.pattern == "onebank":
+            yield op, _of_a_row(g, DramPlace(0, 0, index % ROWS, 0), chunk)
         else:
-            base = slots[index] * case.chunk if slots else index % turns * step
-            yield op, (Region(base, case.chunk),)
+            channel, bank, row = (int(rng.integers(0, most)) for most in (g.channels, g.banks, ROWS))
+            column = int(rng.integers(0, g.row_bytes // chunk)) * (chunk // g.burst_bytes)
+            yield op, _of_a_row(g, DramPlace(channel, bank, row, column), chunk)
 
 
 def asked(case: DramCase, g: DramGeometry, together: int = 1) -> list[AskedPlaces]:

@@ -1,17 +1,13 @@
 cimport cython
 from kernbench_core.component cimport ComponentBase
-from kernbench_core.events.queue cimport EventQueue
 from kernbench_core.messages cimport MsgBase, Transaction
 from kernbench_core.wire cimport Wire
 
-cdef int DELIVERY
-
 cdef class Asker(ComponentBase):
     cdef object _left, _make, _beside
-    cdef tuple _gone
     cdef public long long unanswered
     cdef public list chained
-    @cython.locals(following=Transaction, queue=EventQueue)
+    @cython.locals(following=Transaction)
     cpdef go_on(self, Transaction answered)
     @cython.locals(now=double, wire=Wire)
     cpdef _go(self, MsgBase msg)
