@@ -1,9 +1,9 @@
 cimport cython
 from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
-from kernbench_builtin.components.banks.queues cimport Burst, BurstQueue, whole_clocks
+from kernbench_builtin.components.banks.queues cimport Burst, BurstQueue, Side, whole_clocks
 from kernbench_core.events.queue cimport EventQueue, Scheduled
 
-cdef int ALL, READ, WRITE, DELIVERY
+cdef int ALL, DELIVERY
 cdef bint COMPILED
 cdef double NEVER
 
@@ -25,7 +25,7 @@ cdef class BankChannel:
     cdef _schedule(self, double time)
     @cython.locals(now=double, queue=BurstQueue, time=double)
     cpdef _on_wake(self, _Wake event)
-    @cython.locals(following=double, queue=BurstQueue, time=double)
+    @cython.locals(following=double, queue=BurstQueue, time=double, turn=Side)
     cdef double _next(self, double now) except? -1
     @cython.locals(found=double, row_free=double, place=PseudoChannel, time=double)
     cdef double _next_command(self, BurstQueue queue, double now) except? -1

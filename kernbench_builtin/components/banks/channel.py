@@ -6,7 +6,7 @@ from heapq import heappush
 
 from kernbench_builtin.components.banks.pseudo_channel import ALL, PseudoChannel
 from kernbench_builtin.components.banks.queues import Burst, BurstQueue, whole_clocks
-from kernbench_builtin.components.banks.timing import NEVER, READ, WRITE
+from kernbench_builtin.components.banks.timing import NEVER
 from kernbench_core.environment import DELIVERY, Environment
 from kernbench_core.events.queue import COMPILED, Scheduled
 
@@ -116,12 +116,16 @@ class BankChannel:
         for queue in self._queues:
             time = queue.next
             if time <= now:
-                queue.next = time = queue.next_change(now, self._next_command(queue, now), self.hurried)
+                time = self._next_command(queue, now)
+                turn = queue.turn
+                if not queue.only_reads or (turn.arriving and (turn.leaving or turn.count < turn.depth)):
+                    time = queue.next_change(now, time, self.hurried)
+                queue.next = time
             if time < following:
                 following = time
         if self._due < following:
             for queue in self._queues:
-                if queue.count[READ] or queue.count[WRITE]:
+                if queue.reads.count or queue.writes.count:
                     return min(following, self._next_maintenance(now))
         return following
 

@@ -2,7 +2,7 @@ cimport cython
 from kernbench_builtin.components.banks.channel cimport BankChannel
 from kernbench_builtin.components.banks.mapping cimport BankMapping
 from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
-from kernbench_builtin.components.banks.queues cimport Burst, BurstPlace, BurstQueue, BankLine, RequestProgress, Requests
+from kernbench_builtin.components.banks.queues cimport Burst, BurstPlace, BurstQueue, BankLine, RequestProgress, Requests, Side
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.events.queue cimport EventQueue
 from kernbench_core.messages cimport MsgBase, Transaction
@@ -35,14 +35,14 @@ cdef class FrontEnd(Requests):
     cpdef join(self, BankChannel channel, list places)
     @cython.locals(runs=list, job=RequestProgress, channel=BankChannel)
     cpdef admit(self, Transaction msg, double head, double tail)
-    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=BankLine, burst=Burst, queue=BurstQueue, stuck=bint)
+    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=BankLine, burst=Burst, queue=BurstQueue, side=Side, stuck=bint)
     cdef _dispatch(self, RequestProgress job, double now)
     @cython.locals(head=double, tail=double, pace=double, at=double, seq=cython.longlong, number=cython.longlong, lines=list, place=PseudoChannel)
     cdef dict _by_place(self, RequestProgress job, int kind, double now)
     @cython.locals(now=double)
     cdef _wake(self, BankChannel channel, BurstQueue queue, double at)
     cpdef settled(self, BurstPlace place, RequestProgress job, long long number, double start, double end, double opening)
-    @cython.locals(msg=Transaction, shares=tuple, last=PseudoChannel, own=double, rest=double, opening=double, wire=Wire, now=double)
-    cdef _answer_read(self, RequestProgress job)
+    @cython.locals(msg=Transaction, shares=tuple, last=PseudoChannel, own=double, rest=double, wire=Wire, now=double)
+    cdef _answer_read(self, RequestProgress job, BurstPlace place, double head, double end, double opening)
     @cython.locals(job=RequestProgress, channel=BankChannel)
     cpdef taken(self, Burst burst, double now)

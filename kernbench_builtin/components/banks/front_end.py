@@ -44,7 +44,7 @@ class BankedMemory(ComponentBase):
 
     def acts_on_head(self, msg: Any) -> bool:
         """Say that the data of a write is taken as it comes."""
-        return bool(msg.op == "write" and not msg.reply)
+        return msg.op == "write" and not msg.reply
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Hand a request, there from (`head`, `tail`) ns, to the channels, or to the atomic units."""
@@ -140,11 +140,14 @@ class FrontEnd(Requests):
             self._seq += 1
             job.entering, msg.shares = 1, ((index, self._burst_bytes),)
             place = self._places[index]
-            line: BankLine = place.lines[kind][bank]
-            burst = Burst(job.tail if job.tail > now else now, line, row, job, self._seq)
             queue = place.queue
-            stuck = queue.is_stuck(kind)
-            queue.add_one(kind, burst)
+            line: BankLine = place.lines[kind][bank]
+            burst = Burst(job.tail if job.tail > now else now, line, row, job, self._seq, last=True)
+            side = queue.sides[kind]
+            stuck = side.is_stuck()
+            side.arriving.append(burst)
+            if kind == WRITE:
+                queue.only_reads = False
             if not stuck:
                 self._wake(self._channel_of[index], queue, burst.at)
             return
@@ -158,7 +161,7 @@ class FrontEnd(Requests):
             by_queue[queue] = index, bursts
         job.entering = len(by_queue)
         for queue, (index, bursts) in by_queue.items():
-            stuck = queue.is_stuck(kind)
+            stuck = queue.sides[kind].is_stuck()
             queue.add(kind, bursts)
             if not stuck:
                 self._wake(self._channel_of[index], queue, bursts[0].at)
@@ -193,34 +196,43 @@ class FrontEnd(Requests):
         self, place: BurstPlace, job: RequestProgress, number: int, start: float, end: float, opening: float
     ) -> None:
         """Note when bursts of a read are on the data bus; answer when the last one is settled."""
-        if start < job.head:
-            job.head = start
-        if opening > job.opening:
-            job.opening = opening
-        if end > job.end:
-            job.end, job.last = end, place
+        if job.last is None:
+            if number == job.waiting:
+                self._answer_read(job, place, start, end, opening)
+                return
+            job.head, job.end, job.opening, job.last = start, end, opening, place
+        else:
+            if start < job.head:
+                job.head = start
+            if opening > job.opening:
+                job.opening = opening
+            if end > job.end:
+                job.end, job.last = end, place
         job.waiting -= number
         if not job.waiting:
-            self._answer_read(job)
+            self._answer_read(job, job.last, job.head, job.end, job.opening)
 
-    def _answer_read(self, job: RequestProgress) -> None:
+    def _answer_read(
+        self, job: RequestProgress, place: BurstPlace, head: float, end: float, opening: float
+    ) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
         msg, shares = job.msg, job.msg.shares
-        last: PseudoChannel = job.last
+        last: PseudoChannel = place  # type: ignore[assignment]
         nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self._places.index(last)]
         own = nbytes // self._burst_bytes * self._burst_takes
-        rest = job.end - job.tail - self._to_data - own
-        opening = min(job.opening, rest)
+        rest = end - job.tail - self._to_data - own
+        if opening > rest:
+            opening = rest
         msg.propagation += self._to_data
         msg.serialisation += own
         msg.service += opening
         msg.queueing += rest - opening
         wire = last.wire
         if rest > opening:
-            wire.note_wait(rest - opening, job.end - self._to_data - own)
-        msg.head, msg.tail = job.head, job.end
+            wire.note_wait(rest - opening, end - self._to_data - own)
+        msg.head, msg.tail = head, end
         now = self._time.now
-        wire.deliver(msg, job.head if job.head > now else now)
+        wire.deliver(msg, head if head > now else now)
 
     def taken(self, burst: Burst, now: float) -> None:
         """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""

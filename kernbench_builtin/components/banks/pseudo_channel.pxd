@@ -1,9 +1,9 @@
 cimport cython
-from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, BurstQueue, Gate, BankLine, Requests, RequestProgress
+from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, BurstQueue, Gate, BankLine, Requests, RequestProgress, Side
 from kernbench_builtin.components.banks.waiting cimport WaitingBursts
 from kernbench_core.wire cimport Wire
 
-cdef int CLOSED, READ, WRITE, COLUMN, NOTHING
+cdef int CLOSED, READ, WRITE
 cdef double NEVER
 
 cdef class PseudoChannel(WaitingBursts):
@@ -22,13 +22,11 @@ cdef class PseudoChannel(WaitingBursts):
     cdef public list trace
     cpdef _note_times(self, t)
     cpdef long long blocked(self) except? -9
-    @cython.locals(mode=int, beat=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
+    @cython.locals(turn=Side, mode=int, beat=double, to_data=double, end=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
     cpdef give_columns(self, Burst burst, double now)
-    @cython.locals(queue=BurstQueue, burst=Burst, line=BankLine)
-    cdef Burst _following(self, int mode, double time)
-    @cython.locals(to_data=double)
-    cdef _settled(self, RequestProgress job, long long number, double first, double last, double opening)
-    @cython.locals(line=BankLine, row=cython.longlong, bank=Bank, free=double, reads=Gate, opening=double, other=BankLine)
+    @cython.locals(burst=Burst, line=BankLine)
+    cdef Burst _following(self, Side turn, double time)
+    @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double)
     cdef double _take(self, int mode, Burst burst, double time) except? -1
     @cython.locals(row=cython.longlong, rows=dict, oldest=Burst, left=cython.longlong)
     cdef _take_out(self, BankLine line, Burst burst)
@@ -36,8 +34,9 @@ cdef class PseudoChannel(WaitingBursts):
     cdef _after_columns(self, int mode, double last, long long number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1
-    @cython.locals(reads=BankLine, writes=BankLine, act=double, of_four=double)
-    cdef _activate(self, Burst burst, Bank bank, double now)
+    @cython.locals(line=BankLine, bank=Bank, kind=int, number=Py_ssize_t, each=BankLine, act=double, of_four=double, time=double)
+    cdef _activate(self, Burst burst, double now)
+    @cython.locals(number=Py_ssize_t, each=BankLine, line=BankLine)
     cdef _close(self, Bank bank, double now)
     @cython.locals(due=double, bank=Bank, banks=list)
     cpdef double maintenance_at(self, double now) except? -1

@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from kernbench_builtin.components.banks.queues import (
-    COLUMN,
-    NOTHING,
-    Bank,
-    BankLine,
-    Burst,
-    Gate,
-    RequestProgress,
-    Requests,
-)
+from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, Gate, Requests, Side
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, BankTiming
 from kernbench_builtin.components.banks.waiting import WaitingBursts
 from kernbench_core.wire import Wire
@@ -87,55 +78,51 @@ class PseudoChannel(WaitingBursts):
         other kind cannot have its turn before: too few writes are about, or too many for a read to go before them. That
         another pseudo-channel takes its clock cannot be: who gave a column command the shortest time before goes first.
         """
-        mode = self.queue.mode
-        leaving, beat = self.queue.leaving[mode], self._beat
-        ahead = LOOKAHEAD if self.queue.certain(mode) else 1
+        turn, beat = self.queue.turn, self._beat
+        mode, to_data = turn.kind, self._to_data[READ]
+        ahead = LOOKAHEAD if self.queue.certain() else 1
         job, number, longest, start = burst.job, 0, 0.0, now
         given, time, following = 0, now, burst
         while True:
             if following.job is not job:
                 if mode == READ:
-                    self._settled(job, number, start, time - beat, longest)
+                    end = time - beat + to_data + self._burst_takes
+                    self._requests.settled(self, job, number, start + to_data, end, longest)
                 job, number, longest, start = following.job, 0, 0.0, time
             opening = self._take(mode, following, time)
             if opening > longest:
                 longest = opening
             number += 1
             given += 1
-            after = self._following(mode, time + beat) if given < ahead else None
+            after = self._following(turn, time + beat) if given < ahead else None
             if after is None:
                 break
             following = after
             time += beat
-            leaving.append(time)
+            turn.leaving.append(time)
         self._after_columns(mode, time, given)
         if mode == READ:
-            self._settled(job, number, start, time, longest)
+            end = time + to_data + self._burst_takes
+            self._requests.settled(self, job, number, start + to_data, end, longest)
 
-    def _following(self, mode: int, time: float) -> Burst | None:
+    def _following(self, turn: Side, time: float) -> Burst | None:
         """Return the oldest burst, if it can have its column command at `time` ns and nothing can come before it."""
-        queue = self.queue
-        order = queue.order[mode]
+        order = turn.order
         while order:
             burst: Burst = order[0]
             if not burst.issued:
                 break
             order.popleft()
-        if not order or time >= self.next_ref or (mode == WRITE and queue.count[WRITE] <= queue.drain_to):
+        if not order or time >= self.next_ref or (turn.kind == WRITE and turn.count <= self.queue.drain_to):
             return None
         line = burst.line
         if line.bank.open != burst.row or line.column_at > time or line.gate.at > time:
             return None
         return burst
 
-    def _settled(self, job: RequestProgress, number: int, first: float, last: float, opening: float) -> None:
-        """Tell of so many reads of a request, from the command at `first` to that at `last` ns."""
-        to_data = self._to_data[READ]
-        self._requests.settled(self, job, number, first + to_data, last + to_data + self._burst_takes, opening)
-
     def _take(self, mode: int, burst: Burst, time: float) -> float:
         """Take a burst out, and note what its column command at `time` ns holds up; return how long its row opened."""
-        line, row = burst.line, burst.row
+        line = burst.line
         bank = line.bank
         free = time + self._to_precharge[mode]
         if bank.precharge_at < free:
@@ -147,7 +134,7 @@ class PseudoChannel(WaitingBursts):
             if reads.at < time + self._same_group:
                 reads.at = time + self._same_group
         if self.trace is not None:
-            self.trace.append((time, "RD" if mode == READ else "WR", bank.number, row))
+            self.trace.append((time, "RD" if mode == READ else "WR", bank.number, burst.row))
         opening = bank.opening
         if not opening:
             self.hits += 1
@@ -163,7 +150,7 @@ class PseudoChannel(WaitingBursts):
         """Take a burst out of its line; it is the oldest of the open row."""
         row, rows, waiting = burst.row, line.rows, line.waiting
         burst.issued = True
-        self.queue.count[line.kind] -= 1
+        self.queue.turn.count -= 1
         oldest: Burst = waiting[0]
         while oldest.issued:
             waiting.popleft()
@@ -180,9 +167,10 @@ class PseudoChannel(WaitingBursts):
             return
         del rows[row]
         line.hit = None
-        line.needs = NOTHING
         if rows:
             self._sort(line)
+        else:
+            line.move(None)
 
     def _after_columns(self, mode: int, last: float, number: int) -> None:
         """Note what so many column commands, the last one at `last` ns, hold up beside their banks."""
@@ -194,9 +182,7 @@ class PseudoChannel(WaitingBursts):
         took = number * self._burst_takes
         self.wire.hold(number * self._burst_bytes, last + self._to_data[mode] + self._burst_takes - took, took)
         following = NEVER
-        for line in self.lines[mode]:
-            if line.needs != COLUMN:
-                continue
+        for line in self._for_column:
             time = line.column_at
             if time < line.gate.at:
                 time = line.gate.at
@@ -212,7 +198,7 @@ class PseudoChannel(WaitingBursts):
         bank = burst.line.bank
         self._row = None
         if bank.open == CLOSED:
-            self._activate(burst, bank, now)
+            self._activate(burst, now)
             return now + self._act_takes
         bank.conflict = True
         if self.trace is not None:
@@ -221,12 +207,14 @@ class PseudoChannel(WaitingBursts):
         self._close(bank, now)
         return now + self._pre_takes
 
-    def _activate(self, burst: Burst, bank: Bank, now: float) -> None:
-        reads: BankLine = self.lines[READ][bank.number]
-        writes: BankLine = self.lines[WRITE][bank.number]
-        bank.opening = self._to_column[burst.line.kind] + (self._rp if bank.conflict else 0.0)
-        reads.column_at = now + self._to_column[READ]
-        writes.column_at = now + self._to_column[WRITE]
+    def _activate(self, burst: Burst, now: float) -> None:
+        """Open the row of a burst in its bank, which is closed."""
+        line = burst.line
+        bank, kind, number = line.bank, line.kind, line.number
+        bank.opening = self._to_column[kind] + (self._rp if bank.conflict else 0.0)
+        for each_kind in (READ, WRITE):
+            each: BankLine = self.lines[each_kind][number]
+            each.column_at = now + self._to_column[each_kind]
         bank.precharge_at = now + self._ras
         bank.activate_at = now + self._rc
         bank.gate.at = now + self._rrd_group
@@ -238,15 +226,27 @@ class PseudoChannel(WaitingBursts):
             act = of_four
         self._act = act
         self.activate_at = self._after_activation if self._after_activation > act else act
-        burst.line.hit = burst
-        self._set_open(bank, burst.row)
+        bank.open = burst.row
+        line.hit = burst
+        line.move(self._for_column)
+        time = self.may_come(line, burst.row)
+        if time < self.column_at:
+            self.column_at = time
         if self.trace is not None:
-            self.trace.append((now, "ACT", bank.number, burst.row))
+            self.trace.append((now, "ACT", number, burst.row))
 
     def _close(self, bank: Bank, now: float) -> None:
+        """Close the row of a bank: bursts that wait for the bank need an activation."""
+        number = bank.number
         if bank.activate_at < now + self._rp:
             bank.activate_at = now + self._rp
-        self._set_closed(bank)
+        bank.open = CLOSED
+        for lines in self.lines:
+            each: BankLine = lines[number]
+            each.hit = None
+        line: BankLine = self._mine[number]
+        if line.rows:
+            self._wants_activation(line, bank)
 
     # Refresh --------------------------------------------------------------------------------------
 

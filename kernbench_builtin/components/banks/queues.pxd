@@ -19,7 +19,7 @@ cdef class Bank:
 
 cdef class BankLine:
     cdef public BurstPlace place
-    cdef public int kind, needs
+    cdef public int kind
     cdef public Bank bank
     cdef public long long number
     cdef public double column_at
@@ -27,6 +27,8 @@ cdef class BankLine:
     cdef public dict rows
     cdef public object waiting
     cdef public Burst hit
+    cdef public list among
+    cpdef move(self, list to)
     @cython.locals(burst=Burst)
     cpdef Burst find_hit(self, long long row)
 
@@ -36,7 +38,7 @@ cdef class RequestProgress:
     cdef public list runs
     cdef public double first, tail, head, end, opening
     cdef public long long entering, waiting
-    cdef public object last
+    cdef public BurstPlace last
 
 @cython.freelist(256)
 cdef class Burst:
@@ -60,37 +62,42 @@ cdef class BurstPlace:
 @cython.locals(rest=double)
 cpdef double whole_clocks(double time, double clock) except? -1
 
+cdef class Side:
+    cdef public int kind
+    cdef public long long count, depth
+    cdef public object arriving, order, leaving
+    cpdef bint is_empty(self) except -1
+    cpdef bint is_stuck(self) except -1
+    cpdef long long room(self) except? -1
+    @cython.locals(free=double)
+    cpdef double comes(self, Burst burst, double arrival, long long slot, double clock) except? -1
+
 cdef class BurstQueue:
     cdef public long long drain_from, drain_to
     cdef public list places
-    cdef public int mode
-    cdef public tuple ingress, order, leaving
-    cdef public long long[2] count
-    cdef long long[2] _depth
+    cdef public tuple sides
+    cdef public Side reads, writes, turn
+    cdef public bint only_reads
     cdef public double next, looked
     cdef double _clock
     cdef Requests _requests
     cpdef add(self, int kind, list bursts)
-    cpdef add_one(self, int kind, Burst burst)
-    cpdef bint is_stuck(self, int kind) except -1
-    @cython.locals(leaving=tuple)
+    @cython.locals(reads=Side)
     cpdef look(self, double now)
     @cython.locals(place=BurstPlace)
     cdef _turn(self)
     cpdef admit(self, double now)
     @cython.locals(room=cython.longlong, before=cython.longlong, burst=Burst)
-    cdef _admit(self, int kind, double now)
-    @cython.locals(leaving=tuple, writes=cython.longlong)
+    cdef _admit(self, Side side, double now)
+    @cython.locals(reads=bint, writes=cython.longlong)
     cpdef bint turns(self) except -1
     @cython.locals(before=double, first=Burst, place=BurstPlace)
     cdef bint _rests(self, double now) except -1
-    cpdef bint certain(self, int kind) except -1
-    @cython.locals(mode=int, other=int, ingress=tuple)
+    @cython.locals(writes=Side)
+    cpdef bint certain(self) except -1
+    @cython.locals(turn=Side, other=Side)
     cpdef double next_change(self, double now, double command, bint hurried) except? -1
-    @cython.locals(leaving=tuple, writes=cython.longlong, needed=double, answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst)
-    cdef double _next_turn(self, int kind, double now, double before, bint hurried) except? -1
-    @cython.locals(answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst, line=BankLine, row=cython.longlong, time=double)
-    cdef double _next_arrival(self, int kind, double now, double before, bint hurried) except? -1
-    cdef long long _room(self, int kind) except? -1
-    @cython.locals(free=double)
-    cdef double _comes(self, Burst burst, double arrival, long long slot, leaving) except? -1
+    @cython.locals(reads=Side, clock=double, writes=cython.longlong, needed=double, answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst)
+    cdef double _next_turn(self, Side side, double now, double before, bint hurried) except? -1
+    @cython.locals(answers=bint, clock=double, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst, line=BankLine, row=cython.longlong, time=double)
+    cdef double _next_arrival(self, Side side, double now, double before, bint hurried) except? -1

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 from kernbench_builtin.components.banks.mapping import BlockRun
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, QueueSizes
 from kernbench_core.messages import Transaction
-
-#: What the bursts that wait for a bank need next.
-NOTHING, COLUMN, ACTIVATION, PRECHARGE = 0, 1, 2, 3
 
 
 class Gate:
@@ -41,11 +37,12 @@ class Bank:
 class BankLine:
     """Hold the bursts of a kind that wait for a bank, oldest first, and when (ns) it allows a command for them.
 
-    `rows` counts those that wait by row. `hit` is the oldest of the open row, None where there is none. Those in
-    `waiting` that have their command are still there where an older one has not. `needs` is what they need next.
+    `rows` counts those that wait by row. `hit` is the oldest of the open row; None where there is none, and where
+    nobody has asked. Those in `waiting` that have their command are still there where an older one has not. `among` are
+    the lines that need the same command next; None where it needs none, or it is not its turn.
     """
 
-    __slots__ = ("bank", "column_at", "gate", "hit", "kind", "needs", "number", "place", "rows", "waiting")
+    __slots__ = ("among", "bank", "column_at", "gate", "hit", "kind", "number", "place", "rows", "waiting")
 
     def __init__(self, place: BurstPlace, kind: int, bank: Bank, gate: Gate) -> None:
         self.place = place
@@ -58,7 +55,16 @@ class BankLine:
         self.rows: dict[int, int] = {}
         self.waiting: deque[Burst] = deque()
         self.hit: Burst | None = None
-        self.needs = NOTHING
+        self.among: list[BankLine] | None = None
+
+    def move(self, to: list[BankLine] | None) -> None:
+        """Be among those that need another command next."""
+        if self.among is not to:
+            if self.among is not None:
+                self.among.remove(self)
+            if to is not None:
+                to.append(self)
+            self.among = to
 
     def find_hit(self, row: int) -> Burst | None:
         """Return the oldest burst of a row, and keep it."""
@@ -78,16 +84,19 @@ class RequestProgress:
 
     __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
 
+    entering: int
+    head: float
+    end: float
+    opening: float
+
     def __init__(self, msg: Transaction, runs: list[BlockRun], first: float, tail: float) -> None:
         self.msg = msg
         self.runs = runs
         self.first = first
         self.tail = tail
-        self.entering = 0
         self.waiting = len(runs[0][1]) if len(runs) == 1 else sum([len(places) for _, places in runs])
-        self.head = NEVER
-        self.end = self.opening = 0.0
-        self.last: Any = None
+        #: Where its last data comes from; None where no burst is settled, and the other times have no value.
+        self.last: BurstPlace | None = None
 
 
 class Burst:
@@ -95,7 +104,9 @@ class Burst:
 
     __slots__ = ("at", "issued", "job", "last", "line", "row", "seq")
 
-    def __init__(self, at: float, line: BankLine, row: int, job: RequestProgress, seq: int) -> None:
+    def __init__(
+        self, at: float, line: BankLine, row: int, job: RequestProgress, seq: int, last: bool = False
+    ) -> None:
         self.at = at
         self.line = line
         self.row = row
@@ -103,7 +114,7 @@ class Burst:
         self.seq = seq
         self.issued = False
         #: Whether it is the last of its request in this queue: when it is taken in is an answer's time.
-        self.last = False
+        self.last = last
 
 
 class Requests:
@@ -149,26 +160,68 @@ def whole_clocks(time: float, clock: float) -> float:
     return time - rest + clock if rest else time
 
 
+class Side:
+    """Hold the bursts of a kind that are in a queue, and those in front of it that wait for a place.
+
+    `arriving` are in front, in order of arrival; `order` those in the queue, oldest first, with some that have their
+    command already; `count` says how many have none. Commands may be settled before their time: `leaving` has the times
+    (ns) of those whose bursts still have a place, as each keeps it until the clock after its command.
+    """
+
+    __slots__ = ("arriving", "count", "depth", "kind", "leaving", "order")
+
+    def __init__(self, kind: int, depth: int) -> None:
+        self.kind = kind
+        self.depth = depth
+        self.count = 0
+        self.arriving: deque[Burst] = deque()
+        self.order: deque[Burst] = deque()
+        self.leaving: deque[float] = deque()
+
+    def is_empty(self) -> bool:
+        """Say whether nothing is here, or is about to be."""
+        return not (self.count or self.arriving or self.leaving)
+
+    def is_stuck(self) -> bool:
+        """Say whether nothing can come in before a command is given, and something waits for that."""
+        return bool(self.arriving) and not self.leaving and self.count >= self.depth
+
+    def room(self) -> int:
+        """Return how many more bursts there are places for."""
+        return self.depth - self.count - len(self.leaving)
+
+    def comes(self, burst: Burst, arrival: float, slot: int, clock: float) -> float:
+        """Return when (ns) a burst in front comes in before another command is given.
+
+        `arrival` is when the one before it does; it takes the place `slot` of those that leave, from 0 on.
+        """
+        if burst.at > arrival:
+            arrival = whole_clocks(burst.at, clock)
+        if slot >= 0:
+            free = self.leaving[slot] + clock if slot < len(self.leaving) else NEVER
+            if free > arrival:
+                arrival = free
+        return arrival
+
+
 class BurstQueue:
     """Hold the bursts that a scheduler chooses from, reads and writes apart; those beyond its sizes wait in order.
 
-    A burst has its place until the clock after its column command. Commands may be settled before their time: `leaving`
-    has the times (ns) of those whose bursts still have a place. `requests` is told of the last burst of each request.
+    `turn` are those whose turn it is. `requests` is told of the last burst of each request.
     """
 
     def __init__(self, sizes: QueueSizes, clock: float, places: Sequence[BurstPlace], requests: Requests) -> None:
         self.drain_from, self.drain_to = sizes.drain_from, sizes.drain_to
         self.places = list(places)
-        self.mode = READ
-        self.ingress: tuple[deque[Burst], deque[Burst]] = (deque(), deque())
-        self.order: tuple[deque[Burst], deque[Burst]] = (deque(), deque())
-        self.count = [0, 0]
-        self.leaving: tuple[deque[float], deque[float]] = (deque(), deque())
+        self.reads, self.writes = Side(READ, sizes.reads), Side(WRITE, sizes.writes)
+        self.sides = self.reads, self.writes
+        self.turn = self.reads
+        #: Whether it is sure that there is no write, and that it is the turn of reads.
+        self.only_reads = True
         #: When (ns) to look at it, or at what its bursts wait for, again; kept by the channel.
         self.next = NEVER
         #: When (ns) it was looked at last.
         self.looked = -NEVER
-        self._depth = [sizes.reads, sizes.writes]
         self._clock = clock
         self._requests = requests
         for place in places:
@@ -177,139 +230,135 @@ class BurstQueue:
     def add(self, kind: int, bursts: list[Burst]) -> None:
         """Take bursts in the order in which they arrive; each counts from its own time on."""
         bursts[-1].last = True
-        self.ingress[kind].extend(bursts)
-
-    def add_one(self, kind: int, burst: Burst) -> None:
-        """Take the only burst of a request."""
-        burst.last = True
-        self.ingress[kind].append(burst)
-
-    def is_stuck(self, kind: int) -> bool:
-        """Say whether nothing of a kind can come in before a command of it is given, and something waits for that."""
-        return bool(self.ingress[kind]) and not self.leaving[kind] and self.count[kind] >= self._depth[kind]
+        self.sides[kind].arriving.extend(bursts)
+        if kind == WRITE:
+            self.only_reads = False
 
     def look(self, now: float) -> None:
         """Let in what has arrived, and change the turn if it is time to."""
         self.looked = now
-        count, leaving = self.count, self.leaving
-        if not (self.mode == WRITE or self.ingress[WRITE] or count[WRITE] or leaving[WRITE]):
-            if leaving[READ] or count[READ] < self._depth[READ]:
-                self._admit(READ, now)
+        if not self.only_reads:
+            self.only_reads = self.turn is self.reads and self.writes.is_empty()
+        if self.only_reads:
+            reads = self.reads
+            if reads.leaving or reads.count < reads.depth:
+                self._admit(reads, now)
             return
-        if self.mode == WRITE and not count[WRITE] and self._rests(now):
+        if self.turn is self.writes and not self.writes.count and self._rests(now):
             self._turn()
         self.admit(now)
         if self.turns():
             self._turn()
 
     def _turn(self) -> None:
-        self.mode = 1 - self.mode
+        self.turn = self.writes if self.turn is self.reads else self.reads
         for place in self.places:
             place.look_again()
 
     def admit(self, now: float) -> None:
         """Let in what has arrived, where there is room."""
-        self._admit(READ, now)
-        self._admit(WRITE, now)
+        self._admit(self.reads, now)
+        self._admit(self.writes, now)
 
-    def _admit(self, kind: int, now: float) -> None:
-        leaving, ingress = self.leaving[kind], self.ingress[kind]
+    def _admit(self, side: Side, now: float) -> None:
+        leaving, arriving, order = side.leaving, side.arriving, side.order
         while leaving and leaving[0] < now:
             leaving.popleft()
-        room = before = self._depth[kind] - self.count[kind] - len(leaving)
-        order = self.order[kind]
-        while room > 0 and ingress:
-            burst: Burst = ingress[0]
+        room = before = side.depth - side.count - len(leaving)
+        while room > 0 and arriving:
+            burst: Burst = arriving[0]
             if burst.at > now:
                 break
-            ingress.popleft()
+            arriving.popleft()
             room -= 1
             order.append(burst)
             burst.line.place.take_in(burst)
             if burst.last:
                 self._requests.taken(burst, now)
-        self.count[kind] += before - room
+        side.count += before - room
 
     def turns(self) -> bool:
         """Say whether it is the other kind's turn: writes go from the upper mark on or when no read waits, to the lower
         mark or the last one.
         """
-        count, leaving = self.count, self.leaving
-        writes = count[WRITE] + len(leaving[WRITE])
-        if self.mode == READ:
-            return writes > 0 and (writes >= self.drain_from or not (count[READ] or leaving[READ]))
-        return not writes or (writes <= self.drain_to and bool(count[READ] or leaving[READ]))
+        reads = bool(self.reads.count or self.reads.leaving)
+        writes = self.writes.count + len(self.writes.leaving)
+        if self.turn is self.reads:
+            return writes > 0 and (writes >= self.drain_from or not reads)
+        return not writes or (writes <= self.drain_to and reads)
 
     def _rests(self, now: float) -> bool:
         """Say whether there was no write at the clock before `now`, so that it was the turn of reads then."""
-        before, ingress = now - self._clock, self.ingress[WRITE]
-        if ingress and ingress[0].at <= before:
+        before, arriving = now - self._clock, self.writes.arriving
+        if arriving and arriving[0].at <= before:
             return False
         return max([place.last_col for place in self.places]) < before
 
-    def certain(self, kind: int) -> bool:
+    def certain(self) -> bool:
         """Say whether those whose turn it is keep it as far as what is known tells, and have one pseudo-channel."""
         if len(self.places) > 1:
             return False
-        if kind == WRITE:
+        if self.only_reads or self.turn is self.writes:
             return True
-        return self.count[WRITE] + len(self.leaving[WRITE]) + len(self.ingress[WRITE]) < self.drain_from
+        writes = self.writes
+        return writes.count + len(writes.leaving) + len(writes.arriving) < self.drain_from
 
     def next_change(self, now: float, command: float, hurried: bool) -> float:
         """Return when what comes or goes here may change anything: at the latest with the next `command` (ns).
 
         With `hurried`, somebody waits for the last burst of a read to be let in.
         """
-        mode = self.mode
-        other = 1 - mode
-        ingress, leaving, count = self.ingress, self.leaving[mode], self.count
-        if count[other] or self.leaving[other] or ingress[other]:
-            if self.turns():
-                return now + self._clock
-            if leaving and leaving[-1] + self._clock < command:
-                command = leaving[-1] + self._clock  # the other kind may have its turn then
-            if ingress[other]:
-                command = self._next_turn(other, now, command, hurried)
-        if ingress[mode] and (leaving or count[mode] < self._depth[mode]):
-            return self._next_arrival(mode, now, command, hurried)
+        turn = self.turn
+        if not self.only_reads:
+            other = self.writes if turn is self.reads else self.reads
+            if not other.is_empty():
+                if self.turns():
+                    return now + self._clock
+                if turn.leaving and turn.leaving[-1] + self._clock < command:
+                    command = turn.leaving[-1] + self._clock  # the other kind may have its turn then
+                if other.arriving:
+                    command = self._next_turn(other, now, command, hurried)
+        if turn.arriving and (turn.leaving or turn.count < turn.depth):
+            return self._next_arrival(turn, now, command, hurried)
         return command
 
-    def _next_turn(self, kind: int, now: float, before: float, hurried: bool) -> float:
+    def _next_turn(self, side: Side, now: float, before: float, hurried: bool) -> float:
         """Return when the arrival of those whose turn it is not changes anything; at the latest `before`.
 
         It is their turn with so many writes, or with the first where none of those whose turn it is are left to go
         before; and the last burst of a write is an answer.
         """
-        count, leaving = self.count, self.leaving
-        writes = count[WRITE] + len(leaving[WRITE])
+        reads, clock = self.reads, self._clock
+        writes = self.writes.count + len(self.writes.leaving)
         needed: float = 1
-        if kind == READ:
+        if side is reads:
             if writes > self.drain_to:
                 needed = NEVER
-        elif count[READ] or leaving[READ]:
+        elif reads.count or reads.leaving:
             needed = self.drain_from - writes
-        if self.is_stuck(kind):
+        if side.is_stuck():
             return before
-        answers = hurried or kind == WRITE
-        arrival, room = now + self._clock, self._room(kind)
-        for number, burst in enumerate(self.ingress[kind]):
-            arrival = self._comes(burst, arrival, number - room, leaving[kind])
+        answers = hurried or side is not reads
+        arrival, room = now + clock, side.room()
+        for number, burst in enumerate(side.arriving):
+            arrival = side.comes(burst, arrival, number - room, clock)
             if arrival >= before:
                 break
             if number + 1 >= needed or (burst.last and answers):
                 return arrival
         return before
 
-    def _next_arrival(self, kind: int, now: float, before: float, hurried: bool) -> float:
+    def _next_arrival(self, side: Side, now: float, before: float, hurried: bool) -> float:
         """Return when the arrival of those whose turn it is changes anything; at the latest `before`.
 
         One that neither ends a write nor can have a command when it is let in may as well be let in later.
         """
-        answers = hurried or kind == WRITE
+        answers = hurried or side is self.writes
+        clock = self._clock
         seen: set[tuple[BankLine, int]] | None = None
-        arrival, room, leaving = now + self._clock, self._room(kind), self.leaving[kind]
-        for number, burst in enumerate(self.ingress[kind]):
-            arrival = self._comes(burst, arrival, number - room, leaving)
+        arrival, room = now + clock, side.room()
+        for number, burst in enumerate(side.arriving):
+            arrival = side.comes(burst, arrival, number - room, clock)
             if arrival >= before:
                 break
             if burst.last and answers:
@@ -323,20 +372,3 @@ class BurstQueue:
                 if time < before:
                     before = time if time > arrival else arrival
         return before
-
-    def _room(self, kind: int) -> int:
-        """Return how many more bursts there are places for."""
-        return self._depth[kind] - self.count[kind] - len(self.leaving[kind])
-
-    def _comes(self, burst: Burst, arrival: float, slot: int, leaving: deque[float]) -> float:
-        """Return when (ns) a burst in front comes in before another command is given.
-
-        `arrival` is when the one before it does; it takes the place `slot` of those that leave, from 0 on.
-        """
-        if burst.at > arrival:
-            arrival = whole_clocks(burst.at, self._clock)
-        if slot >= 0:
-            free = leaving[slot] + self._clock if slot < len(leaving) else NEVER
-            if free > arrival:
-                arrival = free
-        return arrival

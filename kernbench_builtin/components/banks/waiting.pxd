@@ -1,34 +1,33 @@
 cimport cython
 from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, Gate, BankLine
 
-cdef int CLOSED, READ, WRITE, ACTIVATION, COLUMN, PRECHARGE
+cdef int CLOSED, READ, WRITE
 cdef double NEVER
 
 cdef class WaitingBursts(BurstPlace):
     cdef public list banks
     cdef public tuple lines
+    cdef list _mine, _for_column, _for_activation, _for_precharge
     cdef double[2] _col
     cdef double _act, _row_until, _after_activation, _after_precharge
     cdef public double column_at, activate_at, precharge_at
     cdef Burst _row
     cpdef list _lines(self, int kind, groups)
-    @cython.locals(line=BankLine, row=cython.longlong, rows=dict, before=cython.longlong)
+    @cython.locals(line=BankLine, row=cython.longlong, rows=dict, others=cython.longlong)
     cpdef take_in(self, Burst burst)
-    @cython.locals(bank=Bank, row=cython.longlong, mine=bint, time=double)
+    @cython.locals(bank=Bank, row=cython.longlong, time=double)
     cdef _sort(self, BankLine line)
+    @cython.locals(time=double)
+    cdef _wants_activation(self, BankLine line, Bank bank)
     @cython.locals(bank=Bank, time=double, rest=double, of_group=double)
     cpdef double may_come(self, BankLine line, long long row) except? -1
-    @cython.locals(line=BankLine, lines=list)
-    cdef _set_open(self, Bank bank, long long row)
-    @cython.locals(line=BankLine, lines=list)
-    cdef _set_closed(self, Bank bank)
     @cython.locals(line=BankLine)
     cpdef look_again(self)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, lines=list, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, following=double)
     cpdef Burst column(self, double now, long long blocked)
     @cython.locals(found=Burst, other=Burst)
     cpdef Burst row(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, lines=list, bank=Bank, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, more=bint, time=double, following=double)
     cdef Burst _activation(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, lines=list, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, more=bint, time=double, following=double)
     cdef Burst _precharge(self, double now, long long blocked)

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_builtin.components.banks.queues import (
-    ACTIVATION,
-    COLUMN,
-    PRECHARGE,
-    Bank,
-    BankLine,
-    Burst,
-    BurstPlace,
-    Gate,
-)
+from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, BurstPlace, Gate
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
 
 
@@ -19,7 +10,8 @@ class WaitingBursts(BurstPlace):
     """Keep which row of each bank is open, which bursts wait for it, and the earliest time of each of its commands.
 
     `column_at`, `activate_at` and `precharge_at` are before when (ns) no command can come for those whose turn it is.
-    They follow bursts as they come and commands as they are given: before, nothing is looked through.
+    They follow bursts as they come and commands as they are given: before, nothing is looked through. The lines of the
+    kind whose turn it is are kept by the command that they need next, so that nothing else is looked through either.
     """
 
     def __init__(self, banks: int, groups: int) -> None:
@@ -29,6 +21,11 @@ class WaitingBursts(BurstPlace):
         self.banks = [Bank(number, gates[number // per_group]) for number in range(banks)]
         #: What waits, by kind and bank.
         self.lines = (self._lines(READ, groups), self._lines(WRITE, groups))
+        # those whose turn it is
+        self._mine = self.lines[READ]
+        self._for_column: list[BankLine] = []
+        self._for_activation: list[BankLine] = []
+        self._for_precharge: list[BankLine] = []
         # earliest time of each command for the whole pseudo-channel
         self._col = [0.0, 0.0]
         self._act = 0.0
@@ -47,53 +44,56 @@ class WaitingBursts(BurstPlace):
         line, row = burst.line, burst.row
         rows = line.rows
         line.waiting.append(burst)
-        if not rows:
-            rows[row] = 1
-            self._sort(line)
+        if row in rows:
+            rows[row] += 1
             return
-        before = rows.get(row, 0)
-        rows[row] = before + 1
-        if not before and row == line.bank.open:
+        others = len(rows)
+        rows[row] = 1
+        if not others:
+            self._sort(line)
+        elif row == line.bank.open:
             self._row = None
             self._sort(line)
 
     def _sort(self, line: BankLine) -> None:
-        """Note what the bursts of a line need, and when they may have it."""
+        """Note what the bursts of a line need, and when they may have it, if it is their turn."""
         bank = line.bank
+        if line is not self._mine[bank.number]:
+            return
         row = bank.open
-        mine = line.kind == self.queue.mode
         if row == CLOSED:
-            line.needs = ACTIVATION
-            if mine:
-                time = bank.activate_at
-                if time < bank.gate.at:
-                    time = bank.gate.at
-                if time < self._act:
-                    time = self._act
-                if time < self.activate_at:
-                    self.activate_at = time
-                if time < self._after_activation:
-                    self._after_activation = time
-                if time < self._row_until:
-                    self._row_until = time
+            self._wants_activation(line, bank)
         elif row in line.rows:
             if line.hit is None:
                 line.find_hit(row)
-            line.needs = COLUMN
-            if mine:
-                time = self.may_come(line, row)
-                if time < self.column_at:
-                    self.column_at = time
+            line.move(self._for_column)
+            time = self.may_come(line, row)
+            if time < self.column_at:
+                self.column_at = time
         else:
-            line.needs = PRECHARGE
-            if mine:
-                time = bank.precharge_at
-                if time < self.precharge_at:
-                    self.precharge_at = time
-                if time < self._after_precharge:
-                    self._after_precharge = time
-                if time < self._row_until:
-                    self._row_until = time
+            line.move(self._for_precharge)
+            time = bank.precharge_at
+            if time < self.precharge_at:
+                self.precharge_at = time
+            if time < self._after_precharge:
+                self._after_precharge = time
+            if time < self._row_until:
+                self._row_until = time
+
+    def _wants_activation(self, line: BankLine, bank: Bank) -> None:
+        """Note that the bursts of a line need a row of their bank, which is closed, and when it may be opened."""
+        line.move(self._for_activation)
+        time = bank.activate_at
+        if time < bank.gate.at:
+            time = bank.gate.at
+        if time < self._act:
+            time = self._act
+        if time < self.activate_at:
+            self.activate_at = time
+        if time < self._after_activation:
+            self._after_activation = time
+        if time < self._row_until:
+            self._row_until = time
 
     def may_come(self, line: BankLine, row: int) -> float:
         """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
@@ -108,29 +108,15 @@ class WaitingBursts(BurstPlace):
             time = rest
         return of_group if of_group > time else time
 
-    def _set_open(self, bank: Bank, row: int) -> None:
-        """Note which row of a bank that was closed is open, and what the bursts that wait for the bank need now."""
-        bank.open = row
-        for lines in self.lines:
-            line: BankLine = lines[bank.number]
-            if line.rows:
-                self._sort(line)
-
-    def _set_closed(self, bank: Bank) -> None:
-        """Note that no row of a bank is open, and that bursts that wait for it need an activation now."""
-        bank.open = CLOSED
-        for lines in self.lines:
-            line: BankLine = lines[bank.number]
-            if line.rows:
-                line.hit = None
-                self._sort(line)
-
     def look_again(self) -> None:
         """Find when each kind of command may come, when it is the other kind's turn or the times have changed."""
-        mode = self.queue.mode
+        for line in self._mine:
+            line.among = None
+        self._for_column, self._for_activation, self._for_precharge = [], [], []
+        self._mine = self.lines[self.queue.turn.kind]
         self.column_at = self.activate_at = self.precharge_at = NEVER
         self._row = None
-        for line in self.lines[mode]:
+        for line in self._mine:
             if line.rows:
                 self._sort(line)
 
@@ -140,8 +126,8 @@ class WaitingBursts(BurstPlace):
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
         found: Burst | None = None
         following = NEVER
-        for line in self.lines[self.queue.mode]:
-            if line.needs != COLUMN or line.number == blocked:
+        for line in self._for_column:
+            if line.number == blocked:
                 continue
             time = line.column_at
             if time < line.gate.at:
@@ -178,8 +164,8 @@ class WaitingBursts(BurstPlace):
     def _activation(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
         more, following = False, NEVER
-        for line in self.lines[self.queue.mode]:
-            if line.needs != ACTIVATION or line.number == blocked:
+        for line in self._for_activation:
+            if line.number == blocked:
                 continue
             bank = line.bank
             time = bank.activate_at
@@ -205,8 +191,8 @@ class WaitingBursts(BurstPlace):
     def _precharge(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
         more, following = False, NEVER
-        for line in self.lines[self.queue.mode]:
-            if line.needs != PRECHARGE or line.number == blocked:
+        for line in self._for_precharge:
+            if line.number == blocked:
                 continue
             time = line.bank.precharge_at
             if time <= now:
