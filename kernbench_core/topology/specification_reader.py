@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import collections.abc
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
-
-import attrs
-import cattrs
-from cattrs.cols import list_structure_factory, mapping_structure_factory
-from cattrs.errors import (
-    AttributeValidationNote,
-    ClassValidationError,
-    ForbiddenExtraKeysError,
-    IterableValidationError,
-)
-from cattrs.gen import make_dict_structure_fn
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kernbench_core import records
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology.configuration import Config, KeyPath
+from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.reading_faults import Fault, Faults, faults_of
 from kernbench_core.topology.specification import (
     Choices,
     ComponentSpec,
@@ -36,16 +27,18 @@ from kernbench_core.units import parse_quantity
 from kernbench_core.wording import MOST_TOLD, brief
 
 _T = TypeVar("_T")
+_Reader = Callable[[Any], Any]
+"""Type a value, or raise Faults, or a ValueError that says what is wrong with it."""
 
 
 def read_choices(config: Config) -> Choices:
     """Read these sections alone, for messages about them when other sections are wrong; a wrong one reads as empty."""
-    converter, pe = _converter(), config.data.get("pe")
+    pe = config.data.get("pe")
 
     def section(value: Any, kind: Any, empty: Any) -> Any:
         try:
-            return converter.structure(value, kind)
-        except (ClassValidationError, IterableValidationError, ValueError):
+            return reader_of(kind)(value)
+        except (Faults, ValueError):
             return empty
 
     return Choices(
@@ -66,14 +59,22 @@ def read_spec(config: Config) -> Spec:
 
 def structure(config: Config, kind: type[_T]) -> _T:
     """Type the merged configuration as a class of sections; raise ConfigError with every fault."""
+    found: _T = _told(config, reader_of(kind))
+    return found
+
+
+def _told(config: Config, reader: _Reader) -> Any:
+    """Type the merged configuration; raise ConfigError with every fault."""
     try:
-        return _converter().structure(config.data, kind)
-    except ClassValidationError as faults:
+        return reader(config.data)
+    except Faults as faults:
         problems = []
-        for number, (path, text, slip) in enumerate(_flatten(faults, ())):
-            hint = did_you_mean(*slip) if slip and number <= MOST_TOLD else ""
+        for number, (path, text, slip) in enumerate(faults.found):
+            hint = ""
+            if slip and number <= MOST_TOLD:
+                hint = did_you_mean(slip[0], [*slip[1], "base"] if len(path) == 1 else slip[1])
             problems.append(f"{config.at(path)} {text}{hint}")
-    # outside of the block above: a notebook shows what follows a group of exceptions its own way, with all our lines
+    # outside of the block above: a notebook shows what an exception followed from with all our lines
     raise ConfigError(*dict.fromkeys(problems))
 
 
@@ -83,42 +84,49 @@ def read_section(config: Config, name: str, kind: type[_T]) -> _T:
     Raises:
         ConfigError: one sentence for every unknown or missing key and every value that does not fit.
     """
-    whole = _FILES.get((name, kind)) or _FILES.setdefault((name, kind), _file_of(name, kind))
-    found: _T = getattr(structure(config, whole), name)
+    known = {
+        name: (reader_of(kind), True),
+        "components": (reader_of(Mapping[str, ComponentSpec]), True),
+        "overrides": (reader_of(list[OverrideSpec]), False),
+        "title": (reader_of(Text), False),
+    }
+    found: _T = _told(config, _keys(known))[name]
     return found
 
 
-_FILES: Final[dict[tuple[str, object], type[Any]]] = {}
-"""The class of a whole file, by its section of its own and the class of that; a converter keeps each for good."""
+def reader_of(kind: Any) -> _Reader:
+    """Return what types a value as a kind: a quantity, a section, several by name or in a list, or another."""
+    marks, arguments = get_args(kind)[1:], get_args(kind)
+    if get_origin(kind) is Annotated:
+        for mark in marks:
+            if isinstance(mark, Quantity):
+                return functools.partial(_quantity, mark)
+        return reader_of(arguments[0])
+    if get_origin(kind) in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
+        inner = reader_of(arguments[0])
+        return lambda value: None if value is None else inner(value)
+    if get_origin(kind) is collections.abc.Mapping and arguments == (str, object):
+        return _mapping
+    if get_origin(kind) is collections.abc.Mapping and records.has(arguments[1]):
+        return functools.partial(_several, reader_of(arguments[1]))
+    if get_origin(kind) is list:
+        return functools.partial(_listed, reader_of(arguments[0]))
+    if records.has(kind):
+        return _section(kind)
+    from kernbench_core.topology.foreign_kinds import foreign_reader
+
+    return foreign_reader(kind, reader_of)
 
 
-def _file_of(name: str, kind: type[Any]) -> type[Any]:
-    return attrs.make_class(
-        f"FileOf_{name}",
-        {
-            name: attrs.field(type=kind),
-            "components": attrs.field(type=Mapping[str, ComponentSpec]),
-            "overrides": attrs.field(type=list[OverrideSpec], factory=list),
-            "title": attrs.field(type=Text, default=""),
-        },
-        frozen=True,
-    )
-
-
-def _quantity_hook(kind: object) -> Callable[[object, object], object]:
-    quantity = next(mark for mark in get_args(kind)[1:] if isinstance(mark, Quantity))
-
-    def structure(value: object, _: object) -> object:
-        if quantity.auto and value in ("auto", None):
-            return None
-        try:
-            return _converted(quantity, value)
-        except ValueError as error:
-            if quantity.auto:
-                raise ValueError(str(error).replace(", not ", " or auto, not ", 1)) from None
-            raise
-
-    return structure
+def _quantity(quantity: Quantity, value: object) -> object:
+    if quantity.auto and value in ("auto", None):
+        return None
+    try:
+        return _converted(quantity, value)
+    except ValueError as error:
+        if quantity.auto:
+            raise ValueError(str(error).replace(", not ", " or auto, not ", 1)) from None
+        raise
 
 
 def _converted(quantity: Quantity, value: object) -> object:
@@ -130,52 +138,92 @@ def _converted(quantity: Quantity, value: object) -> object:
     return found
 
 
-def _is_quantity(kind: object) -> bool:
-    return get_origin(kind) is Annotated and any(isinstance(mark, Quantity) for mark in get_args(kind)[1:])
-
-
-def _is_params(kind: object) -> bool:
-    return get_origin(kind) is collections.abc.Mapping and get_args(kind) == (str, object)
-
-
 def _mapping(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping of keys to values, not {brief(value)}.")
     return dict(value)
 
 
-def _list(value: object) -> list[object]:
+def _several(reader: _Reader, value: object) -> dict[str, object]:
+    """Type what stands below each key."""
+    return {str(key): item for key, item in _each(reader, _mapping(value).items())}
+
+
+def _listed(reader: _Reader, value: object) -> list[object]:
+    """Type each of a list."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list, not {brief(value)}.")
-    return value
+    return [item for _, item in _each(reader, enumerate(value))]
+
+
+def _each(reader: _Reader, pairs: Iterable[tuple[Any, object]]) -> list[tuple[Any, object]]:
+    """Type what stands beside each key, or raise the faults of all."""
+    found: list[tuple[Any, object]] = []
+    faults: list[Fault] = []
+    for key, value in pairs:
+        try:
+            found.append((key, reader(value)))
+        except Exception as error:
+            faults += faults_of(error, key)
+    if faults:
+        raise Faults(faults)
+    return found
 
 
 @functools.cache
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
-    converter.register_structure_hook_factory(_is_quantity, _quantity_hook)
-    converter.register_structure_hook_func(_is_params, lambda value, _: dict(_mapping(value)))
-    for applies, factory in (
-        (records.has, _section_hook),
-        (_is_mapping_of_sections, mapping_structure_factory),
-        (_is_list, list_structure_factory),
-    ):
-        converter.register_structure_hook_factory(applies, _guarded(factory, converter))
-    return converter
-
-
-def _section_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    inner = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+def _section(cls: Any) -> _Reader:
+    """Return what types a section: each key as its field is annotated."""
+    hints = get_type_hints(cls, include_extras=True)
+    fields = [each for each in records.fields(cls) if each.init]
+    keys = _keys({each.name: (reader_of(hints[each.name]), _is_needed(each)) for each in fields})
+    aliases = {each.name: each.alias for each in fields}
     forms: tuple[Derivation, ...] = getattr(cls, "FORMS", ())
-    return (lambda value, target: _with_forms(forms, value, inner(value, target))) if forms else inner
+
+    def read(value: Any) -> Any:
+        found = {aliases[name]: item for name, item in keys(value).items()}
+        try:
+            made = cls(**found)
+        except Exception as error:
+            raise Faults(faults_of(error)) from None
+        return _with_forms(forms, value, made) if forms else made
+
+    return read
 
 
-class _KeyFault(ValueError):
+def _is_needed(field: Any) -> bool:
+    """Say whether a field has no default; one of a class that attrs made has a word of its own for that."""
+    return field.default is records.NOTHING or repr(field.default) == "NOTHING"
+
+
+def _keys(known: Mapping[str, tuple[_Reader, bool]]) -> Callable[[Any], dict[str, Any]]:
+    """Return what types each of the `known` keys of a mapping; those that it must have are True."""
+
+    def read(value: Any) -> dict[str, Any]:
+        given, found = _mapping(value), {}
+        faults: list[Fault] = []
+        for name, (reader, needed) in known.items():
+            if name in given:
+                try:
+                    found[name] = reader(given[name])
+                except Exception as error:
+                    faults += faults_of(error, name)
+            elif needed:
+                faults.append(((), f"must have the key {name!r}; add it, or start from a preset with 'base:'.", None))
+        for key in sorted(given.keys() - known.keys()):
+            faults.append(((key,), "must be a known key.", (key, list(known))))
+        if faults:
+            raise Faults(faults)
+        return found
+
+    return read
+
+
+class _KeyFault(Faults):
     """A fault of one key of a section, found once the section was read; `text` starts with the key."""
 
     def __init__(self, text: str) -> None:
-        self.key, _, rest = text.partition(" ")
-        super().__init__(rest)
+        key, _, rest = text.partition(" ")
+        super().__init__([((key,), rest, None)])
 
 
 def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read: Any) -> Any:
@@ -194,49 +242,3 @@ def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read
                 raise _KeyFault(str(fault)) from None
             read = records.evolve(read, **{form.key: figure})
     return read
-
-
-def _guarded(factory: Any, converter: cattrs.Converter) -> Callable[[Any], Callable[[Any, Any], Any]]:
-    """Refuse a value of the wrong shape with a sentence before cattrs takes it apart."""
-
-    def make(kind: object) -> Callable[[object, object], object]:
-        inner = factory(kind, converter)
-        check: Callable[[object], object] = _list if _is_list(kind) else _mapping
-        return lambda value, target: inner(check(value), target)
-
-    return make
-
-
-def _is_list(kind: object) -> bool:
-    origin: object = get_origin(kind)
-    return origin is list
-
-
-def _is_mapping_of_sections(kind: object) -> bool:
-    arguments = get_args(kind)
-    return get_origin(kind) is collections.abc.Mapping and records.has(arguments[1])
-
-
-def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, str, tuple[str, Sequence[str]] | None]]:
-    """Yield (key path, rest of the sentence) for every fault inside a cattrs exception group.
-
-    Of an unknown key comes with it what it is, and what is known: a hint takes long where there are many.
-    """
-    if isinstance(faults, ClassValidationError | IterableValidationError):
-        with_notes, without = faults.group_exceptions()
-        for fault, note in with_notes:
-            key: Any = note.name if isinstance(note, AttributeValidationNote) else note.index
-            if isinstance(fault, KeyError):
-                yield path, f"must have the key {key!r}; add it, or start from a preset with 'base:'.", None
-            else:
-                yield from _flatten(fault, (*path, key))
-        for fault in without:
-            yield from _flatten(fault, path)
-    elif isinstance(faults, ForbiddenExtraKeysError):
-        known = [a.name for a in records.fields(faults.cl)] + ["base"] * (not path)
-        for key in sorted(faults.extra_fields):
-            yield (*path, key), "must be a known key.", (key, known)
-    elif isinstance(faults, _KeyFault):
-        yield (*path, faults.key), str(faults), None
-    else:
-        yield path, str(faults), None

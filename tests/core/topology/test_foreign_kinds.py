@@ -1,0 +1,60 @@
+"""Sections of plug-ins may hold kinds that core's own have not: they are read, and each fault is told with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import attrs
+import pytest
+
+from kernbench_core.errors import ConfigError
+from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.specification import Count, LinkSpec
+from kernbench_core.topology.specification_reader import read_section
+
+LINK = {"bandwidth": "2 GB/s", "latency": "1 ns"}
+
+
+@attrs.frozen
+class Grid:
+    """Made by attrs, with kinds that need cattrs."""
+
+    rows: Annotated[Count, "Rows."]
+    cells: tuple[int, ...] = ()
+    names: Mapping[str, int] = attrs.field(factory=dict)
+    ways: dict[str, LinkSpec] = attrs.field(factory=dict)
+    spare: LinkSpec | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.rows == 7:
+            raise ValueError("must not have 7 rows.")
+
+
+def read(**section: Any) -> Grid:
+    return read_section(Config({"grid": section, "components": {}}, {}), "grid", Grid)
+
+
+def problems(**section: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read(**section)
+    return [problem.partition("grid")[2] for problem in caught.value.problems]
+
+
+def test_kinds_that_core_has_not_are_read() -> None:
+    found = read(rows=3, cells=["1", 2], names={"a": "4"}, ways={"w": LINK}, spare=LINK)
+    assert found == Grid(3, (1, 2), {"a": 4}, {"w": LinkSpec(2.0, 1.0)}, LinkSpec(2.0, 1.0))
+    assert read(rows=1, spare=None) == Grid(1)
+
+
+def test_every_fault_is_told_with_its_place_and_in_order() -> None:
+    assert problems(cells=[1, "x"], ways={"w": {**LINK, "latency": "?"}, "v": {"bandwith": 1}}, row=1) == [
+        " must have the key 'rows'; add it, or start from a preset with 'base:'.",
+        ".cells.1 invalid literal for int() with base 10: 'x'",
+        ".ways.w.latency must be a positive time, not '?'.",
+        ".ways.v must have the key 'bandwidth'; add it, or start from a preset with 'base:'.",
+        ".ways.v must have the key 'latency'; add it, or start from a preset with 'base:'.",
+        ".ways.v.bandwith must be a known key. Did you mean 'bandwidth'?",
+        ".row must be a known key. Did you mean 'rows'?",
+    ]
+    assert problems(rows=7) == [" must not have 7 rows."]
