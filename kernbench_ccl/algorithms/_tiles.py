@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -113,6 +112,8 @@ class Outbox:
 STEP = "step"
 """What a stream yields when it has received all of a step; it goes on when all streams of the rank have."""
 
+_ENDED: Final = "ended"
+
 Stream = Iterator[str | None]
 """A part of a PE's work: it yields whenever it has handled one more tile, and STEP at the end of a step."""
 
@@ -122,8 +123,9 @@ def run(tl: Any, rank: int, pe: int, n_pe: int, streams: Sequence[Stream]) -> No
     going, met = deque(streams), list[Stream]()
     while going:
         stream = going.popleft()
-        with suppress(StopIteration):
-            (met if next(stream) == STEP else going).append(stream)
+        told = next(stream, _ENDED)
+        if told != _ENDED:
+            (met if told == STEP else going).append(stream)
         if met and not going:
             meet(tl, rank, pe, n_pe)
             going, met = deque(met), []

@@ -177,7 +177,7 @@ class _View:
     def __init__(self, wires: _Wires, excluded: frozenset[EdgeKind]) -> None:
         graph = wires.graph
         self._wires = wires
-        self._excluded = excluded
+        self._excluded = tuple(excluded)  # found by identity, where a set would hash the kind of each edge
         self._adjacency: Adjacency | None = None
         self._nodes, self._edges = graph.nodes, graph.edges
         self._mesh = wires.mesh
