@@ -102,9 +102,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             else:
                 self.take_answer(msg)
             return
-        pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions) or (None,)
         op: str = msg.dma_op
         ordered = isinstance(msg, DmaOrder)
+        fabric = self.fabric
+        pieces: Sequence[Chunk | None] = (msg.cut(fabric) if ordered else fabric.cut(msg.regions)) or (None,)
         job = _Job(msg, op, len(pieces))
         job.pushes = ordered and isinstance(msg, Push)
         job.fetches = self._tcm is not None and (op != "read" or (ordered and type(msg) is Fetch and self._inside(msg)))

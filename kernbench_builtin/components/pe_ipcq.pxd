@@ -3,6 +3,7 @@ from kernbench_builtin.components.queues.ends cimport Incoming, Outgoing
 from kernbench_builtin.components.queues.messages cimport Arrived, Credit, Fetch, Push, TransferProgress
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.kernel.queue_commands cimport QueueCommand, RecvCmd, SendCmd
+from kernbench_core.kernel.queues cimport Queue
 from kernbench_core.messages cimport MsgBase
 
 cdef class PeIpcq(ComponentBase):
@@ -23,10 +24,10 @@ cdef class PeIpcq(ComponentBase):
     cpdef _finish(self, TransferProgress progress, double out)
     @cython.locals(outgoing=Outgoing)
     cpdef _send(self, SendCmd command, double out)
-    @cython.locals(progress=TransferProgress, nbytes=cython.longlong, push=Push)
+    @cython.locals(progress=TransferProgress, nbytes=cython.longlong, push=Push, queue=Queue)
     cpdef _pump(self, Outgoing outgoing, double out)
     cpdef _pushed(self, Push push, double out)
-    @cython.locals(outgoing=Outgoing)
+    @cython.locals(outgoing=Outgoing, queue=Queue)
     cpdef _credit(self, Credit credit, double out)
     @cython.locals(progress=TransferProgress)
     cpdef _recv(self, RecvCmd command, double out)
@@ -41,9 +42,9 @@ cdef class PeIpcq(ComponentBase):
     cpdef _offer(self, Incoming incoming, double out)
     @cython.locals(progress=TransferProgress, push=Push, last=bint, command=RecvCmd)
     cpdef _match(self, Incoming incoming, double out)
-    @cython.locals(command=RecvCmd, sent=SendCmd)
+    @cython.locals(command=RecvCmd, sent=SendCmd, queue=Queue)
     cpdef _take(self, Incoming incoming, TransferProgress progress, Push push, bint whole, double out)
     @cython.locals(push=Push, progress=TransferProgress, incoming=Incoming)
     cpdef _fetched(self, Fetch fetch, double out)
-    @cython.locals(credit=Credit)
+    @cython.locals(credit=Credit, queue=Queue)
     cpdef _give_back(self, Incoming incoming, long long index, double out)

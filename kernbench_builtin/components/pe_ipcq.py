@@ -14,8 +14,9 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.kernel import UNIT, Queue, Queues, SlotBlock
+from kernbench_core.kernel import UNIT, Queues, SlotBlock
 from kernbench_core.kernel.queue_commands import QueueCommand, RecvCmd, SendCmd
+from kernbench_core.kernel.queues import Queue
 from kernbench_core.memory import Birth, DeviceMemory, Hazards
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog import Access

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Node, PeSite
     from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
     from kernbench_core.memory.allocator import FirstFit
+    from kernbench_core.values.chunking import Chunk
 
 __all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues"]
 
@@ -53,12 +54,13 @@ class Queue:
 
     `unreceived` are the messages that were sent and not received yet, the oldest first; `received` counts the others.
     `ends` are the units that keep something of it, the sender's what is at `outgoing`, the receiver's at `incoming`;
-    `closing` says that it goes as soon as none of them uses it.
+    `closing` says that it goes as soon as none of them uses it. `cuts` are the chunks of what was last in each slot,
+    and its bytes.
     """
 
     __slots__ = (
-        "channel", "closing", "destination", "ends", "incoming", "last_receipt", "outgoing", "received", "slot_bytes",
-        "slots", "source", "tier", "unreceived",
+        "channel", "closing", "cuts", "destination", "ends", "incoming", "last_receipt", "outgoing", "received",
+        "slot_bytes", "slots", "source", "tier", "unreceived",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +79,7 @@ class Queue:
         self.outgoing: Any = None
         self.incoming: Any = None
         self.closing = False
+        self.cuts: list[tuple[int, tuple[Chunk, ...]] | None] = [None] * len(slots)
 
     def slots_of(self, nbytes: int) -> int:
         """How many slots a message takes; an empty one takes one."""

@@ -1,13 +1,16 @@
 cimport cython
+from kernbench_core.kernel.queues cimport Queue
 from kernbench_builtin.components.queues.messages cimport Push, TransferProgress
 
 cdef class Outgoing:
-    cdef public object channel, queue, waiting
+    cdef public object channel, waiting
+    cdef public Queue queue
     cdef public long long slots, tail, given_back
     cdef public tuple route
 
 cdef class Incoming:
-    cdef public object channel, queue, arrived, recvs
+    cdef public object channel, arrived, recvs
+    cdef public Queue queue
     cdef public dict early
     cdef public set free
     cdef public long long slots, copies, next, given_back

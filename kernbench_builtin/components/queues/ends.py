@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from kernbench_builtin.components.queues.messages import Push, TransferProgress
-from kernbench_core.kernel import Queue
+from kernbench_core.kernel.queues import Queue
 from kernbench_core.units import format_bytes
 
 

@@ -1,4 +1,6 @@
 cimport cython
+from kernbench_core.fabric cimport Fabric
+from kernbench_core.kernel.queues cimport Queue
 from kernbench_core.kernel.queue_commands cimport QueueCommand, SendCmd
 from kernbench_core.messages cimport MsgBase, Transaction
 
@@ -13,13 +15,15 @@ cdef class TransferProgress:
 
 cdef class DmaOrder(QueueMsg):
     cdef public TransferProgress progress
-    cdef public object queue
+    cdef public Queue queue
     cdef public tuple regions
-    cdef public long long total
+    cdef public long long index, total
+    @cython.locals(known=tuple)
+    cpdef tuple cut(self, Fabric fabric)
 
 cdef class Push(DmaOrder):
     cdef public SendCmd send
-    cdef public long long number, index, offset, metadata_bytes, sent, landed
+    cdef public long long number, offset, metadata_bytes, sent, landed
     cdef public tuple route
     cdef public double came, ends
 
@@ -39,5 +43,5 @@ cdef class Arrived(QueueMsg):
     cdef public Push push
 
 cdef class Credit(QueueMsg):
-    cdef public object queue
+    cdef public Queue queue
     cdef public long long given_back

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from kernbench_core.kernel import Queue
+from kernbench_core.fabric import Fabric
 from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
+from kernbench_core.kernel.queues import Queue
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.oplog import OF_READS, Access, OpDescription, OpPattern, Patterns
-from kernbench_core.values import AbstractValue, AssemblyValue, Part, Region, Value
+from kernbench_core.values import AbstractValue, AssemblyValue, Chunk, Part, Region, Value
 
 DESCRIPTOR_BYTES = 32
 """What an order to the DMA occupies on its wire: two addresses, a size, and where the completion goes."""
@@ -56,17 +57,27 @@ class TransferProgress:
 
 
 class DmaOrder(QueueMsg):
-    """Ask the PE's DMA to move `total` bytes at the physical `regions`, for a command; `queue` is that of the slot.
+    """Ask the PE's DMA to move `total` bytes at the physical `regions`: slot `index` of `queue`, for a command.
 
     `progress` is that of the command's message. `dma_op` is seen from the slot: "write" pushes the bytes of a tile
     towards it, "read" fetches them out of it.
     """
 
-    __slots__ = ("progress", "queue", "regions", "total")
+    __slots__ = ("index", "progress", "queue", "regions", "total")
 
     dma_op: ClassVar[str] = ""
+    index: int
     progress: TransferProgress
     queue: Queue
+    regions: tuple[Region, ...]
+    total: int
+
+    def cut(self, fabric: Fabric) -> tuple[Chunk, ...]:
+        """Return the chunks of its bytes; the queue keeps them, as its slots are used again and again."""
+        known = self.queue.cuts[self.index]
+        if known is None or known[0] != self.total:
+            known = self.queue.cuts[self.index] = self.total, fabric.cut(self.regions)
+        return known[1]
 
     @property
     def command(self) -> QueueCommand:
@@ -93,7 +104,7 @@ class Push(DmaOrder):
     """
 
     __slots__ = (
-        "came", "ends", "index", "landed", "metadata_bytes", "number", "offset", "route", "send", "sent",
+        "came", "ends", "landed", "metadata_bytes", "number", "offset", "route", "send", "sent",
     )  # fmt: skip
 
     dma_op: ClassVar[str] = "write"
@@ -153,6 +164,7 @@ class Fetch(DmaOrder):
     def __init__(self, push: Push, incoming: Any, path: tuple[str, ...], progress: TransferProgress) -> None:
         self._begin(DESCRIPTOR_BYTES, path)
         self.queue = push.queue
+        self.index = push.index
         self.regions = push.regions
         self.total = push.total
         self.progress = progress
