@@ -14,6 +14,10 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 COMPILED = (
+    "kernbench_core.units",
+    "kernbench_core.callsite",
+    "kernbench_core.peers",
+    "kernbench_core.topology.resolver",
     "kernbench_core.events.queue",
     "kernbench_core.environment",
     "kernbench_core.messages",
@@ -54,10 +58,12 @@ COMPILED = (
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.commands",
     "kernbench_core.kernel.dma_commands",
+    "kernbench_core.kernel.queues",
     "kernbench_core.kernel.queue_commands",
     "kernbench_core.kernel.serving",
     "kernbench_core.kernel.tl.tensor",
     "kernbench_core.kernel.tl.dispatch",
+    "kernbench_core.kernel.tl.queue_calls",
     "kernbench_builtin.components.pe_cpu",
     "kernbench_builtin.components.banks.mapping",
     "kernbench_builtin.components.banks.queues",

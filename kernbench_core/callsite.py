@@ -26,7 +26,7 @@ def machinery(names: dict[str, Any]) -> bool:
 
 def call_site() -> CallSite:
     """Note the innermost frame that is not part of the kernel language: the user's own line."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe()  # the caller's, where this is compiled
     while frame is not None:
         names = frame.f_globals  # inlined from machinery: this is asked for every command
         if not names.get("__name__", "").startswith(_MACHINERY) and _HIDDEN not in names:

@@ -88,6 +88,11 @@ class Environment(simpy.Environment):
     _now = now  # as SimPy's own events call it
 
     @property
+    def active_process(self) -> Process | None:
+        """The process that goes on now, if one does."""
+        return self._active_proc  # not by SimPy's own property, which is Python where this is compiled
+
+    @property
     def events(self) -> int:
         """How many events have happened."""
         return self.clock.happened
