@@ -38,6 +38,8 @@ COMPILED = (
     "kernbench_core.compute.planned_op",
     "kernbench_core.compute.kinds",
     "kernbench_core.compute.lifetimes",
+    "kernbench_core.compute.prepared",
+    "kernbench_core.compute.batches",
     "kernbench_core.compute.calculation",
     "kernbench_core.compute.op_graph",
     "kernbench_core.values.chunking",

@@ -17,7 +17,6 @@ import numpy as np
 from kernbench_core.compute import functions
 from kernbench_core.compute.kinds import Kind
 from kernbench_core.compute.planned_op import PlannedOp
-from kernbench_core.records import define, field
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.halves import as_f32
@@ -34,15 +33,15 @@ BatchPart = Callable[[], list[OpOutcome]]
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-@define(eq=False)
 class ProductBatch:
     """Products that do not depend on each other, in parts that may be computed at the same time."""
 
-    ops: Sequence[PlannedOp]
-    multiply: functions.Multiply
-    _lock: Lock = field(factory=Lock, init=False)
-    _uses: Counter[tuple[int, bool]] = field(factory=Counter, init=False)
-    _held: dict[tuple[int, bool], Array] = field(factory=dict, init=False)
+    def __init__(self, ops: Sequence[PlannedOp], multiply: functions.Multiply) -> None:
+        self.ops = ops
+        self.multiply = multiply
+        self._lock = Lock()
+        self._uses: Counter[tuple[int, bool]] = Counter()
+        self._held: dict[tuple[int, bool], Array] = {}
 
     def parts(self) -> list[BatchPart]:
         """Return what computes the products."""

@@ -219,8 +219,9 @@ class DataExecutor:
                 with no_automatic_collection():
                     made = list(columns.makers(first, ResultValue))
                     numbers = self._kinds.of(columns, [each[0] for each in made])
-                    for (row, t_start, result, inputs), number in zip(made, numbers, strict=True):
-                        self._graph.add(self._op(row, t_start, result, inputs, number=number))
+                    if self.inputs is not None:
+                        made = [(row, at, *self._own_op(result, inputs)) for row, at, result, inputs in made]
+                    self._graph.add_all(made, numbers)
                 return
             rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]
             records = [self.op_log.at_row(row) for row in rows]
@@ -243,7 +244,7 @@ class DataExecutor:
             result = None if bound.writes is None else bound.writes.value
             if isinstance(result, ResultValue) and result.op_id == bound.op_id:
                 inputs = tuple(a.value for a in bound.reads if a.value is not None)
-                self._graph.add(self._op(row, bound.t_start, result, inputs, bound))
+                self._graph.add(PlannedOp(row, bound.t_start, *self._own_op(result, inputs), bound))
 
     def _own(self, value: Value) -> Value:
         """Return what stands for a value of the log here: itself, unless the inputs are others."""
@@ -258,18 +259,10 @@ class DataExecutor:
         assert isinstance(own, ResultValue), "a result is made anew as a result"
         return own
 
-    def _op(
-        self,
-        row: int,
-        t_start: float,
-        result: ResultValue,
-        inputs: tuple[Value, ...],
-        record: OpRecord | None = None,
-        number: int = -1,
-    ) -> PlannedOp:
-        if self.inputs is not None:
-            result, inputs = self._own_result(result), tuple(map(self._own, inputs))
-        return PlannedOp(row, t_start, result, inputs, record, number=number)
+    def _own_op(self, result: ResultValue, inputs: tuple[Value, ...]) -> tuple[ResultValue, tuple[Value, ...]]:
+        if self.inputs is None:
+            return result, inputs
+        return self._own_result(result), tuple(map(self._own, inputs))
 
     def _record(self, op: PlannedOp, dependencies: bool = False) -> OpRecord:
         if op.record is not None:

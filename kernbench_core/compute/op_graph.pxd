@@ -11,6 +11,7 @@ cdef class OpGraph:
     cdef readonly Lifetimes lifetimes
     cdef readonly object record, on_computed
     cpdef add(self, PlannedOp op)
+    cpdef add_all(self, made, numbers)
     @cython.locals(op=PlannedOp)
     cpdef PlannedOp maker(self, ResultValue result)
     @cython.locals(waits=dict, dependents=dict, stack=list, op=PlannedOp, count=cython.longlong, result=ResultValue, others=list)

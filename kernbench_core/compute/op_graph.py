@@ -17,7 +17,7 @@ from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.collection import no_automatic_collection
-from kernbench_core.values.value import OpId, ResultValue
+from kernbench_core.values.value import OpId, ResultValue, Value
 
 _WINDOW_OPS = 1024
 _WINDOW_BYTES = 64 << 20
@@ -53,6 +53,13 @@ class OpGraph:
         self.ops[op.result.op_id] = op
         if not op.done:
             self.lifetimes.expect(op)
+
+    def add_all(
+        self, made: Iterable[tuple[int, float, ResultValue, tuple[Value, ...]]], numbers: Iterable[int]
+    ) -> None:
+        """Take in ops of the log: row, start, result and inputs of each, and the number of its kind."""
+        for (row, t_start, result, inputs), number in zip(made, numbers, strict=True):
+            self.add(PlannedOp(row, t_start, result, inputs, number=number))
 
     def maker(self, result: ResultValue) -> PlannedOp:
         """Return the op that computes a result; ExecutionError where the log has none."""

@@ -19,6 +19,8 @@ import numpy as np
 
 _Answer = TypeVar("_Answer")
 _MOST_THREADS: Final = 16
+#: So often a thread comes back for more: whoever waits for the answers is woken as rarely.
+_TURNS: Final = 8
 #: How OpenBLAS calls its functions, by who built it.
 _NAMES: Final = [(before, after) for before in ("scipy_openblas_", "openblas_") for after in ("64_", "")]
 
@@ -35,12 +37,28 @@ def in_threads(parts: Sequence[Callable[[], _Answer]]) -> Iterator[_Answer]:
     if count < 2 or len(parts) < threads() or _openblas() is None:
         yield from (part() for part in parts)
         return
+    each = -(-len(parts) // (count * _TURNS))
+    runs = [parts[first : first + each] for first in range(0, len(parts), each)]
     with _one_blas_thread(), ThreadPoolExecutor(count, "kernbench-phase-2") as pool:
         try:
-            for answer in [pool.submit(part) for part in parts]:
-                yield answer.result()
+            for run in [pool.submit(_answers, run) for run in runs]:
+                answers, error = run.result()
+                yield from answers
+                if error is not None:
+                    raise error
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _answers(parts: Sequence[Callable[[], _Answer]]) -> tuple[list[_Answer], BaseException | None]:
+    """Return what parts return, up to one that raises, and what it raised."""
+    answers: list[_Answer] = []
+    try:
+        for part in parts:
+            answers.append(part())
+    except BaseException as error:
+        return answers, error
+    return answers, None
 
 
 @contextmanager
