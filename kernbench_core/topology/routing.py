@@ -206,7 +206,10 @@ class _View:
         """Return the path between two different nodes, or None."""
         if self._joined(src, dst):
             return (src, dst)
-        half = self._mesh.half(edge.src for edge in self._incoming(dst)) or self._mesh.half(
+        incoming = self._incoming(dst)
+        if not incoming:
+            return None
+        half = self._mesh.half(edge.src for edge in incoming) or self._mesh.half(
             edge.dst for edge in self._outgoing(src)
         )
         sip, other = self._nodes[src].sip, self._nodes[dst].sip

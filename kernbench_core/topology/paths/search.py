@@ -27,11 +27,17 @@ class CostScale:
         longest = max((above * (self._units // below) for above, below in ratios), default=0)
         self._hop_bits = (nodes + 1).bit_length()
         self._rank_shift = self._hop_bits + (longest * (nodes + 1)).bit_length()
+        #: What was asked for; there are few sorts of wires.
+        self._known: dict[tuple[int, float], int] = {}
 
     def cost(self, rank: int, latency: float) -> int:
         """Return the cost of one hop over a wire of that latency in ns."""
-        above, below = min(latency, LARGEST).as_integer_ratio()
-        return rank << self._rank_shift | above * (self._units // below) << self._hop_bits | 1
+        known = self._known.get((rank, latency))
+        if known is None:
+            above, below = min(latency, LARGEST).as_integer_ratio()
+            known = rank << self._rank_shift | above * (self._units // below) << self._hop_bits | 1
+            self._known[rank, latency] = known
+        return known
 
 
 class PathSearch:
