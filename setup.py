@@ -26,6 +26,7 @@ COMPILED = (
     "kernbench_core.messages",
     "kernbench_core.wire",
     "kernbench_core.reporting",
+    "kernbench_core.workers.worker",
     "kernbench_core.component",
     "kernbench_core.values.region",
     "kernbench_core.values.region_pages",

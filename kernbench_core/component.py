@@ -20,13 +20,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
+from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.queue import COMPILED
 from kernbench_core.messages import MsgBase
-from kernbench_core.reporting import Rates, Reported, Stat, checked_ns
+from kernbench_core.reporting import Rates, Stat, checked_ns
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Port, Wire
+from kernbench_core.workers.worker import Worker, Works
 
 if TYPE_CHECKING:
     from kernbench_core.fabric import Fabric
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 
 
-class ComponentBase(Reported):
+class ComponentBase(Works):
     """Be one node of the machine. Subclass it, declare `PARAMS`, and define `overhead`, `run` or `receive`.
 
     `params` holds the node's resolved parameters: times in ns, bandwidths in bytes/ns, sizes in
@@ -67,8 +68,8 @@ class ComponentBase(Reported):
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
     __slots__ = (
-        "_computes", "_idle", "_near", "_op_logger", "_raw", "_rounded", "_service", "_splits", "_time", "arrive",
-        "fabric", "id", "in_ports", "internal_wires", "node", "out_ports", "params", "processes", "rates",
+        "_near", "_raw", "_rounded", "_service", "arrive", "fabric", "in_ports", "internal_wires", "node", "out_ports",
+        "params",
     )  # fmt: skip
     _begun: dict[MsgBase, float]
 
@@ -87,20 +88,19 @@ class ComponentBase(Reported):
         self._near: tuple[Any, ...] = ()
         self._op_logger = fabric.op_logger
         self._raw, self._rounded = math.nan, 0.0
-        self._idle: list[Signal] = []
-        self.processes: list[Process] = []
         cls = type(self)
-        reactive = defines(cls, "receive")
+        reactive, served = defines(cls, "receive"), defines(cls, "run")
         if reactive:
             self._begun = {}
-        served = defines(cls, "run")
         #: Whether its service may wait for anything, so that it takes up capacity and has no bound known on arrival.
         self.run_style = served or (reactive and not defines(cls, "overhead"))
         self._computes = defines(cls, "flops")
         self.rates = Rates()
         self._splits = defines(cls, "split")
         self._paced = defines(cls, "interval")
-        self._service: Callable[[Any], None] = self._arrive_run if served else self._arrive_overhead
+        self._service: Callable[[Any], None] = self._arrive_overhead
+        if served:
+            self._service = self._arrive_run
         self.arrive: Callable[[Any], None] = self.receive if reactive else self._service
 
     # Beat two -------------------------------------------------------------------------------------
@@ -212,9 +212,8 @@ class ComponentBase(Reported):
         """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""
         for observer in self._observers:
             observer.answered(self, msg)
-        env = self.env
-        if msg.tail > self._time.now or env.active_process is not None:
-            env.call_at(msg.tail, msg, _answered)
+        if msg.tail > self._time.now or self._time.active is not None:
+            self.env.call_at(msg.tail, msg, _answered)
         else:
             msg.answered()
 
@@ -245,18 +244,6 @@ class ComponentBase(Reported):
     def on_internal(self, msg: MsgBase) -> None:
         """Go on with `msg` when an internal wire delivers it."""
         raise ComponentError(f"{self.id}: {type(self).__name__} has an internal wire, so it must define on_internal.")
-
-    # The op log's only doors ------------------------------------------------------------------------
-
-    def _on_process_start(self, msg: MsgBase, t: float) -> None:
-        if self._op_logger is not None and msg.data_op:
-            self._op_logger.record_start(t, self.id, msg)
-
-    def _on_process_end(self, msg: MsgBase, t: float) -> None:
-        if self._op_logger is not None and msg.data_op:
-            for observer in self._observers:
-                observer.served(self, msg)
-            self._op_logger.record_end(t, self.id, msg)
 
     # Overhead style ---------------------------------------------------------------------------------
 
@@ -324,66 +311,10 @@ class ComponentBase(Reported):
         tail = msg.tail + service if msg.tail > now - service else now
         self.emit(msg, now, tail)
 
-    # Run style --------------------------------------------------------------------------------------
-
     def start(self) -> None:
         """Start the workers; called once by the engine, after every `connect`."""
         if defines(type(self), "run"):
-            for index in range(self.servers):
-                self._serving.append(None)
-                self.processes.append(self.env.process(self._work(index, Signal())))
-
-    def _arrive_run(self, msg: MsgBase) -> None:
-        if msg.reply and msg.hop == len(msg.path) - 1:
-            self.take_answer(msg)
-        elif self._idle and not self._splits:
-            self._idle.pop().fire(msg)
-        else:
-            for piece in self.split(msg):
-                if self._idle:
-                    self._idle.pop().fire(piece)
-                else:
-                    self.queue.append(piece)
-
-    def _work(self, index: int, mailbox: Signal) -> ProcessGenerator:
-        env, queue, idle, serving = self.env, self.queue, self._idle, self._serving
-        while True:
-            if queue:
-                msg = self.pick(queue)
-            else:
-                mailbox.callbacks = []
-                idle.append(mailbox)
-                msg = yield mailbox  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
-            start, tail = self._time.now, msg.tail
-            serving[index] = (msg, start)
-            if self._op_logger is not None and msg.data_op:
-                self._on_process_start(msg, start)
-            yield from self.run(env, msg)
-            end = self._time.now
-            serving[index] = None
-            if self._op_logger is not None and msg.data_op:
-                self._on_process_end(msg, end)
-            service = end - start
-            self.served += 1
-            self.busy_ns += service  # inlined from note_busy, as above
-            for observer in self._observers:
-                observer.was_busy(self, service, end)
-            msg.service += service
-            if self._computes:
-                self.rates.note(self, msg, service)
-            if tail > start:  # it acted on the head: the last byte is still to come
-                self.emit(msg, end, tail + service)
-            else:
-                if start != tail:
-                    waited = start - tail  # inlined from note_wait for speed (tools/bench_engine.py: a run() hop -2 %)
-                    msg.queueing += waited
-                    self.waits += 1
-                    self.waited_ns += waited
-                    if waited > self.longest_wait_ns:
-                        self.longest_wait_ns = waited
-                    for observer in self._observers:
-                        observer.waited(self, waited, start)
-                self.emit(msg, end, end)
+            self._workers = [Worker(self, self.env) for _ in range(self.servers)]
 
     def __repr__(self) -> str:
         style = f"run, {self.servers} servers, {len(self.queue)} waiting" if self.run_style else "overhead"

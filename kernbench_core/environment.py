@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import simpy
 from simpy.core import BoundClass
-from simpy.events import NORMAL, Process, Timeout
+from simpy.events import NORMAL, Initialize, Process, Timeout
 
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.faults import SchedulingFault
@@ -75,7 +75,6 @@ class Environment(simpy.Environment):
         self.clock = EventQueue()
         self._queue = self.clock  # type: ignore[assignment]
         self._eid = count()
-        self._active_proc = None
         BoundClass.bind_early(self)
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
         self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
@@ -89,8 +88,17 @@ class Environment(simpy.Environment):
 
     @property
     def active_process(self) -> Process | None:
-        """The process that goes on now, if one does."""
-        return self._active_proc  # not by SimPy's own property, which is Python where this is compiled
+        """The process that runs now; None inside a delivery."""
+        return self.clock.active  # type: ignore[no-any-return]
+
+    @property
+    def _active_proc(self) -> Process | None:
+        """The same, as SimPy's own events call it."""
+        return self.clock.active  # type: ignore[no-any-return]
+
+    @_active_proc.setter
+    def _active_proc(self, process: Process | None) -> None:
+        self.clock.active = process
 
     @property
     def events(self) -> int:
@@ -199,6 +207,7 @@ __all__ = [
     "SEQUENCE_BITS",
     "Environment",
     "Event",
+    "Initialize",
     "Process",
     "ProcessGenerator",
     "Signal",

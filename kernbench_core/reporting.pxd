@@ -8,7 +8,7 @@ cdef class Reported(Waits):
     cdef public bint _paced, run_style
     cdef public tuple _observers
     cdef public object _begun
-    cdef public list _serving
+    cdef public list _workers
     cdef public object env, queue
     cpdef note_busy(self, double took, double until)
     cpdef note_wait(self, double waited, until=*)

@@ -179,7 +179,7 @@ class Reported(Waits):
 
     # A slot: every launch asks all units for it, and their dicts are three times as much memory to go through.
     __slots__ = (
-        "__dict__", "_begun", "_observers", "_paced", "_previous_out", "_serving", "busy_ns", "env", "queue",
+        "__dict__", "_begun", "_observers", "_paced", "_previous_out", "_workers", "busy_ns", "env", "queue",
         "run_style", "served",
     )  # fmt: skip
 
@@ -203,7 +203,8 @@ class Reported(Waits):
         self._previous_out = -math.inf
         #: What waits for a worker or, where a model keeps the order itself, for what it puts in.
         self.queue: deque[MsgBase] = deque()
-        self._serving: list[tuple[MsgBase, float] | None] = []
+        #: Those who serve by `run`, in the order of their numbers.
+        self._workers: list[Any] = []
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of each answer that ends here, of logged messages served, and when it was busy or waited."""
@@ -252,13 +253,13 @@ class Reported(Waits):
 
     def in_service(self, worker: int) -> MsgBase | None:
         """Return the message that a worker, by its number, serves now."""
-        entry = self._serving[worker]
-        return None if entry is None else entry[0]
+        return self._workers[worker].msg  # type: ignore[no-any-return]
 
     @property
     def serving(self) -> tuple[tuple[MsgBase, float], ...]:
         """The messages in service, each with the time in ns at which its service began."""
-        return (*(entry for entry in self._serving if entry is not None), *self._begun.items())
+        by_workers = [(worker.msg, worker.start) for worker in self._workers if worker.msg is not None]
+        return (*by_workers, *self._begun.items())
 
     @property
     def waiting(self) -> tuple[MsgBase, ...]:

@@ -32,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import simpy
 
-from kernbench_core import component as component_module
 from kernbench_core.compiled import is_compiled
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
@@ -222,14 +221,14 @@ def hook_costs(quick: bool) -> Iterable[Result]:
 def without_hooks(stage: type[ComponentBase]) -> type[ComponentBase]:
     """Return `stage` on machinery from which every test of the op logger has been cut out."""
     methods: dict[str, Any] = {}
-    for name in ("_arrive_overhead", "_work"):
+    for name in ("_arrive_overhead", "begin_service", "end_service"):
         tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(ComponentBase, name))))
         stripped = _Stripper()
         stripped.visit(tree)
         if not stripped.cut:
             raise RuntimeError(f"ComponentBase.{name} must test self._op_logger; adapt {Path(__file__).name}.")
         code = compile(ast.fix_missing_locations(tree), f"<{name} without hooks>", "exec")
-        exec(code, vars(component_module), methods)
+        exec(code, vars(sys.modules[getattr(ComponentBase, name).__module__]), methods)
     return type(f"{stage.__name__}WithoutHooks", (stage,), methods)
 
 

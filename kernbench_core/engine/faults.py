@@ -10,9 +10,11 @@ from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceb
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware, of_provider
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
+from kernbench_core.events.faults import NotAnEvent
 from kernbench_core.messages import ISSUED, Command
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.units import format_time
+from kernbench_core.workers.worker import Worker
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
@@ -73,12 +75,13 @@ def component_error(
 
 def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
-    if "Invalid yield value" in in_words(error) or _is_unshown_yield(error):
+    if "Invalid yield value" in in_words(error):
+        value = error.value if isinstance(error, NotAnEvent) else _yielded(error.__traceback__)
         return ComponentError(
-            f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
+            f"{model}.run must yield SimPy events, not {value!r}; "
             "write `yield env.timeout(ns)` to wait."
         )
-    if "is not iterable" in in_words(error) and _last_module(error.__traceback__) == ComponentBase.__module__:
+    if "is not iterable" in in_words(error) and _last_module(error.__traceback__) == Worker.__module__:
         return ComponentError(
             f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
             "write `yield env.timeout(ns)` to wait."
@@ -109,17 +112,9 @@ def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
     """Return the component whose process runs now, or was ended by an error."""
     active = hardware.env.active_process
     for component in hardware.components.values():
-        if any(process is active or process._value is error for process in component.processes):
+        if any(worker.process is active or worker.process._value is error for worker in component._workers):
             return component
     return None
-
-
-def _is_unshown_yield(error: BaseException) -> bool:
-    """Whether SimPy refused what a process yielded, and found no source to show of the compiled base that took it."""
-    name, traceback = "", error.__traceback__
-    while traceback is not None:
-        name, traceback = traceback.tb_frame.f_code.co_name, traceback.tb_next
-    return isinstance(error, FileNotFoundError) and name == "_describe_frame"
 
 
 def _component_in(traceback: TracebackType | None) -> ComponentBase | None:

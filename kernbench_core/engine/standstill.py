@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, Process
+from kernbench_core.workers.worker import Worker
 
 #: Fewer events at one time are no sign of anything: a launch alone is as many as a machine has PEs.
 _MANY: Final = 1000
@@ -44,8 +45,8 @@ def _next_in_words(env: Environment) -> str:
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, ComponentBase):
         return f"{owner.id} ({owner.node.impl}) is given a {type(event).__name__}"
-    if isinstance(owner, Process):
-        return f"a process goes on at {_line(owner._generator)}"
+    if isinstance(owner, Process | Worker):
+        return f"a process goes on at {_line(owner._generator if isinstance(owner, Process) else owner.steps)}"
     return ""
 
 

@@ -9,9 +9,13 @@ cdef class Scheduled:
     cdef public object callbacks
 
 
+cpdef object step(object steps, object value)
+
+
 cdef class EventQueue:
     cdef public double now
     cdef public long long happened, injected
+    cdef public object active
     cdef list _events
     cdef Entry *_heap
     cdef Py_ssize_t *_free

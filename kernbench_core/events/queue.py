@@ -18,6 +18,18 @@ COMPILED = False
 _Entry: TypeAlias = "tuple[float, int, int, Any]"
 
 
+#: What `step` returns for a generator that has returned.
+OVER = object()
+
+
+def step(steps: Any, value: object) -> Any:
+    """Send a value into a generator; return what it yields then, or OVER."""
+    try:
+        return steps.send(value)
+    except StopIteration:
+        return OVER
+
+
 class Scheduled:
     """Happen when it is due: `callbacks` are then called with it, once."""
 
@@ -31,15 +43,16 @@ class Scheduled:
 class EventQueue(list[_Entry]):
     """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
 
-    `injected` is the key of the last delivery that came over no edge.
+    `injected` is the key of the last delivery that came over no edge, `active` the process that runs now, if any.
     """
 
-    __slots__ = ("happened", "injected", "now")
+    __slots__ = ("active", "happened", "injected", "now")
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
         self.happened = self.injected = 0
+        self.active: Any = None
 
     def push(self, time: float, priority: int, key: int, event: Any) -> None:
         """Have an event happen at `time` ns."""

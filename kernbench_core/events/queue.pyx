@@ -2,6 +2,8 @@
 """The queue of events as queue.py has it, in C: a heap of entries in an array."""
 
 from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 
 from kernbench_core.events.copying import copied
@@ -17,7 +19,22 @@ cdef extern from *:
     """
     void SOON_READ(const void *where) noexcept nogil
 
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN, PYGEN_ERROR, PYGEN_NEXT
+    PySendResult PyIter_Send(object steps, object value, PyObject **found) except PYGEN_ERROR
+
 COMPILED = True
+OVER = object()
+
+
+cpdef object step(object steps, object value):
+    """Send a value into a generator; return what it yields then, or OVER: no StopIteration is made."""
+    cdef PyObject *sent = NULL
+    cdef PySendResult result = PyIter_Send(steps, value, &sent)
+    found = <object> sent
+    Py_DECREF(found)
+    return OVER if result == PYGEN_RETURN else found
 
 
 cdef inline bint _before(const Entry *a, const Entry *b) noexcept nogil:
@@ -38,8 +55,8 @@ cdef class Scheduled:
 cdef class EventQueue:
     """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
 
-    `injected` is the key of the last delivery that came over no edge. Events lie in a list, where the garbage collector
-    sees them; `_free` are its free places, in those of the stack that no entry takes.
+    `injected` is the key of the last delivery that came over no edge, `active` the process that runs now, if any. Events
+    lie in a list, where the garbage collector sees them; `_free` are its free places, in those of the stack that no entry takes.
     """
 
     def __cinit__(self):
@@ -51,6 +68,7 @@ cdef class EventQueue:
         self._events = []
         self.now = 0.0
         self.happened = self.injected = 0
+        self.active = None
 
     def __dealloc__(self):
         PyMem_Free(self._heap)

@@ -16,10 +16,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.environment import Environment, Process
+from kernbench_core.environment import Environment
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.messages import Command, FanOutMsg, HostRequest, LaunchMsg, MsgBase, Transaction
+from kernbench_core.workers.worker import Worker
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
@@ -166,11 +167,6 @@ class CauseRecorder:
 
     def __init__(self, hardware: Hardware) -> None:
         self._components = hardware.components
-        self._workers: dict[Process, tuple[ComponentBase, int]] = {
-            process: (component, index)
-            for component in hardware.components.values()
-            for index, process in enumerate(component.processes)
-        }
 
     def cause_of(self, event: object, time: float, parent: Cause) -> Cause:
         """Return the cause of `event`, scheduled for `time` ns inside the event that `parent` caused."""
@@ -226,10 +222,8 @@ class CauseRecorder:
             process = getattr(callback, "__self__", None)
             if isinstance(process, Serving):
                 return Cause(parent, time, "issue", process.place, process.place, None)
-            worker = self._workers.get(process) if isinstance(process, Process) else None
-            if worker is not None:
-                component, index = worker
-                msg = component.in_service(index)
+            if isinstance(process, Worker):
+                component, msg = process.component, process.msg
                 if isinstance(msg, LaunchMsg):
                     running = any(pe in msg.launch.started_ns for pe in msg.targets)
                     return Cause(parent, time, "issue" if running else "start", component.id, component.id, None)

@@ -89,10 +89,10 @@ class Serving:
 
     def _resume(self, stage: int) -> None:
         """Go on as the process that waits until the program is over: components ask which process is active."""
-        env = self._env
-        env._active_proc = self._process
+        queue = self._queue
+        queue.active = self._process
         self._serve(self._request, stage)
-        env._active_proc = None
+        queue.active = None
 
     def _serve(self, request: Any, stage: int) -> None:
         """Answer the kernel's requests, from one on whose stage is known, until it waits or is over."""

@@ -32,14 +32,14 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize(
     ("module", "rooms", "libraries"),
     [
-        ("component", {"events"}, {"simpy"}),
+        ("component", {"events", "workers"}, {"simpy"}),
         ("plugins", {"process", "registration"}, {"pluggy"}),
         ("values.memory_store", {"values"}, {"numpy"}),
-        ("engine.hardware", {"engine", "events", "process"}, {"simpy"}),
-        ("engine.engine", {"engine", "events", "process"}, {"simpy"}),
-        ("engine.watchdog", {"engine", "events", "process"}, {"simpy"}),
+        ("engine.hardware", {"engine", "events", "process", "workers"}, {"simpy"}),
+        ("engine.engine", {"engine", "events", "process", "workers"}, {"simpy"}),
+        ("engine.watchdog", {"engine", "events", "process", "workers"}, {"simpy"}),
         ("testing", {"testing"}, set()),
-        ("testing.rig", {"engine", "events", "process", "testing"}, {"attr", "simpy"}),
+        ("testing.rig", {"engine", "events", "process", "testing", "workers"}, {"attr", "simpy"}),
     ],
 )
 def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], libraries: set[str]) -> None:
@@ -72,6 +72,6 @@ def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
 
 
 def test_the_flat_files_load_no_room_but_those_below() -> None:
-    """All of them together; how a limit interrupts is below every one, what a plug-in offers below its loader."""
+    """All of them together; how a limit interrupts is below every one, workers below the base of components."""
     rooms, _ = loaded_with("\n".join(f"import kernbench_core.{name}" for name in FLAT))
-    assert rooms == {"events", "process", "registration", "wording"}
+    assert rooms == {"events", "process", "registration", "wording", "workers"}
