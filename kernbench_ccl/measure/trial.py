@@ -61,13 +61,16 @@ class AlgorithmTrial:
 
     def run(self, machine: TimedMachine, plugins: Plugins, most_events: int | None) -> TrialTime:
         """Simulate it, and return its time; raise the KernbenchError of whatever goes wrong."""
+        with _garbage_left():
+            return self._simulated(machine, plugins, most_events)
+
+    def _simulated(self, machine: TimedMachine, plugins: Plugins, most_events: int | None) -> TrialTime:
         handles: list[LaunchHandle] = []
         engine = GraphEngine(
             machine.graph, plugins.components, data=False, limits=Limits(most_events),
             functions=op_functions(plugins.ops), plugins=plugins,
         )  # fmt: skip
-        with _garbage_left():
-            engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
+        engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
         uses = resource_uses(engine.hardware, engine.env.now)
         busy = max((use.utilisation for use in uses if use.kind not in OF_LAUNCHES), default=0.0) * engine.env.now
         ns = elapsed_ns(handles[0])
@@ -98,7 +101,10 @@ class AlgorithmTrial:
 
 @contextmanager
 def _garbage_left() -> Iterator[None]:
-    """Leave the garbage of a run around this alone: when that is collected shows in its op log."""
+    """Leave the garbage of a run around this alone, as when that is collected shows in its op log, and none behind.
+
+    What a trial leaves is as large as its machine, and would lie there until Python looks at all that there is.
+    """
     if gc.get_freeze_count():
         yield
         return
@@ -106,4 +112,5 @@ def _garbage_left() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.collect()
         gc.unfreeze()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from kernbench_ccl.plan import load_ccl, make_group
 from kernbench_ccl.plan.trial_choice import TriedChoice, choose_by_trial
 from kernbench_core.cache import Cache
 from kernbench_core.errors import KernbenchWarning
+from kernbench_core.host import GraphEngine
 from kernbench_core.plugins import load_plugins
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.topology import design_of
 
 PLUGINS = load_plugins()
@@ -191,3 +195,30 @@ def test_the_form_of_a_long_chain_is_not_that_of_tiles_that_wait_for_each_other(
     bandwidth, latency = trials.machine.link()
     told = trials.form("ccl.ring_broadcast", nbytes)
     assert told == pytest.approx(8 * latency + (7 * (16 << 10) + nbytes) / bandwidth)
+
+
+class Knot:
+    """Refers to itself, so that only a look for garbage takes it away."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_a_trial_takes_its_own_garbage_away_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine tried on is gone when the next one comes; when the garbage of a run goes shows in its op log."""
+    engines = []
+
+    def made(*given: Any, **named: Any) -> GraphEngine:
+        engine = GraphEngine(*given, **named)
+        engines.append(weakref.ref(engine))
+        return engine
+
+    monkeypatch.setattr("kernbench_ccl.measure.trial.GraphEngine", made)
+    trials = chooser()[1].trials
+    gc.unfreeze()  # what conftest.py froze
+    with no_automatic_collection():
+        left = weakref.ref(Knot())
+        trials._trial(RING, SIZE).run(trials.machine, PLUGINS, None)
+        assert [engine() for engine in engines] == [None]
+        assert left() is not None
+    gc.freeze()
