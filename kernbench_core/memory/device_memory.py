@@ -266,7 +266,7 @@ class DeviceMemory:
     def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[TensorSegment, ...]:
         """Reserve every PE's cell; nothing is kept when one does not fit."""
         copies = f" in {layout.replicas} copies" if layout.replicas > 1 else ""
-        site = site_of_frame(sys._getframe(1))
+        site = site_of_frame(sys._getframe())
         owner = f"{name}{copies}" if site is None else f"{name}{copies}, made at {describe_site(site)}"
         first = [layout.regions(cell)[0].base if layout.size(cell) else 0 for cell in range(layout.cells)]
         segments: list[TensorSegment] = []
