@@ -6,6 +6,7 @@ Everything else of it, in `command`, is imported when it is carried out, so that
 from __future__ import annotations
 
 import gc
+import os
 from typing import TYPE_CHECKING
 
 from kernbench_core.process.quiet_exit import QuietExit
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _ALLOCATIONS = 500_000
 """After how many new objects this process looks for cyclic garbage: what its start makes is kept, not garbage."""
+_SPIN = "20"
+"""For how many clocks, a power of two, numpy's threads look for work before they sleep: 0.4 ms, not the usual 25 ms."""
 
 
 def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
@@ -29,6 +32,7 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     if args is None:
         QuietExit.install()
         gc.set_threshold(_ALLOCATIONS)
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _SPIN)
     from kernbench_core.cli import command
 
     if args is not None:

@@ -5,13 +5,9 @@ A bundle is a compressed tar archive of plain files. Equal runs give equal bytes
 
 from __future__ import annotations
 
-import gzip
-import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 from kernbench_core import records
@@ -23,6 +19,8 @@ from kernbench_core.runs.run_folder import write_inputs
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    import tarfile
+
     from kernbench_core.host.bench import Bench
 
 SUFFIXES = (".tar.gz", ".tgz")
@@ -44,6 +42,9 @@ class Bundle:
         self, manifest: Mapping[str, Any], bench: Bench, values: Mapping[str, Any], inputs: Mapping[str, bytes]
     ) -> None:
         """Write the whole file, or raise and leave it as it was."""
+        import tarfile
+        from tempfile import TemporaryDirectory
+
         with TemporaryDirectory(prefix="kernbench-") as made, whole_file(self.path, compress=True) as out:
             folder = Path(made)
             write_inputs(folder, bench, values, inputs)
@@ -85,6 +86,8 @@ def opened(path: Path) -> Iterator[Path]:
     if not is_bundle:
         yield path
         return
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="kernbench-") as made:
         _unpack(path, Path(made))
         try:
@@ -105,6 +108,8 @@ def _name_members(error: KernbenchError, folder: str, bundle: str) -> None:
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
     """Add a file without its owner, its time and its rights."""
+    import tarfile
+
     entry = tarfile.TarInfo(name)
     entry.size = path.stat().st_size
     with path.open("rb") as file:
@@ -112,6 +117,10 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
 
 
 def _unpack(path: Path, folder: Path) -> None:
+    import gzip
+    import tarfile
+    import zlib
+
     left = _MOST_BYTES
     try:
         with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:

@@ -26,6 +26,19 @@ def call(toy: ModuleType, *args: str) -> int:
     return main(args, toy.plugins)
 
 
+@pytest.mark.parametrize(("given", "kept"), [({}, "20"), ({"OPENBLAS_THREAD_TIMEOUT": "26"}, "26")])
+def test_numpy_s_threads_sleep_soon_in_a_process_of_the_command(given: dict[str, str], kept: str) -> None:
+    """They would look for work for 25 ms of a processor, before there is any; who gave a time of their own keeps it."""
+    program = (
+        "import os; from kernbench_core.cli import command, main\n"
+        "command.run_process = lambda plugins: print(os.environ['OPENBLAS_THREAD_TIMEOUT']) or 0\n"
+        "main()"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"} | given
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.split() == [kept], done.stderr
+
+
 def test_help_imports_nothing_heavy() -> None:
     """`kernbench --help` loads no library of the simulation, and takes under 0.3 s where nothing else runs.
 

@@ -1,4 +1,4 @@
-"""Sections of plug-ins may hold kinds that core's own have not: they are read, and each fault is told with its place."""
+"""Sections of plug-ins may hold kinds that core's own have not: they are read, and faults are told with their place."""
 
 from __future__ import annotations
 
