@@ -16,6 +16,7 @@ cdef class BankChannel:
     cdef list _places, _queues, _pending, _spare
     cdef double _clock, _beat, _row_free, _wake_at, _due, _pre_takes
     cdef tuple _woken
+    @cython.locals(rest=double)
     cpdef wake(self, double time, BurstQueue queue)
     @cython.locals(queue=BurstQueue)
     cpdef hurry(self, double time)
@@ -23,12 +24,10 @@ cdef class BankChannel:
     cpdef let_in_before(self, double time)
     @cython.locals(event=_Wake, queue=EventQueue)
     cdef _schedule(self, double time)
-    @cython.locals(now=double, queue=BurstQueue, time=double)
+    @cython.locals(now=double, queue=BurstQueue, reads=Side, time=double)
     cpdef _on_wake(self, _Wake event)
-    @cython.locals(following=double, queue=BurstQueue, time=double, turn=Side)
+    @cython.locals(following=double, soonest=double, row_free=double, due=double, row_at=double, place=PseudoChannel, queue=BurstQueue, time=double, turn=Side)
     cdef double _next(self, double now) except? -1
-    @cython.locals(found=double, row_free=double, place=PseudoChannel, time=double)
-    cdef double _next_command(self, BurstQueue queue, double now) except? -1
     @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
     cdef double _next_maintenance(self, double now) except? -1
     @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, place=PseudoChannel, queue=BurstQueue, blocked=cython.longlong, burst=Burst)

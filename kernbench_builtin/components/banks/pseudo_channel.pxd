@@ -22,7 +22,7 @@ cdef class PseudoChannel(WaitingBursts):
     cdef public list trace
     cpdef _note_times(self, t)
     cpdef long long blocked(self) except? -9
-    @cython.locals(turn=Side, mode=int, beat=double, to_data=double, end=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
+    @cython.locals(queue=BurstQueue, turn=Side, mode=int, beat=double, to_data=double, end=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
     cpdef give_columns(self, Burst burst, double now)
     @cython.locals(burst=Burst, line=BankLine)
     cdef Burst _following(self, Side turn, double time)

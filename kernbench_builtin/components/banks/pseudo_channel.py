@@ -78,9 +78,10 @@ class PseudoChannel(WaitingBursts):
         other kind cannot have its turn before: too few writes are about, or too many for a read to go before them. That
         another pseudo-channel takes its clock cannot be: who gave a column command the shortest time before goes first.
         """
-        turn, beat = self.queue.turn, self._beat
+        queue, beat = self.queue, self._beat
+        turn = queue.turn
         mode, to_data = turn.kind, self._to_data[READ]
-        ahead = LOOKAHEAD if self.queue.certain() else 1
+        ahead = LOOKAHEAD if queue.is_alone and (queue.only_reads or queue.certain()) else 1
         job, number, longest, start = burst.job, 0, 0.0, now
         given, time, following = 0, now, burst
         while True:
@@ -122,8 +123,7 @@ class PseudoChannel(WaitingBursts):
 
     def _take(self, mode: int, burst: Burst, time: float) -> float:
         """Take a burst out, and note what its column command at `time` ns holds up; return how long its row opened."""
-        line = burst.line
-        bank = line.bank
+        line, bank = burst.line, burst.line.bank
         free = time + self._to_precharge[mode]
         if bank.precharge_at < free:
             bank.precharge_at = free

@@ -77,7 +77,7 @@ cdef class BurstQueue:
     cdef public list places
     cdef public tuple sides
     cdef public Side reads, writes, turn
-    cdef public bint only_reads
+    cdef public bint only_reads, is_alone
     cdef public double next, looked
     cdef double _clock
     cdef Requests _requests

@@ -213,6 +213,8 @@ class BurstQueue:
     def __init__(self, sizes: QueueSizes, clock: float, places: Sequence[BurstPlace], requests: Requests) -> None:
         self.drain_from, self.drain_to = sizes.drain_from, sizes.drain_to
         self.places = list(places)
+        #: Whether it is of one pseudo-channel.
+        self.is_alone = len(self.places) == 1
         self.reads, self.writes = Side(READ, sizes.reads), Side(WRITE, sizes.writes)
         self.sides = self.reads, self.writes
         self.turn = self.reads
@@ -295,9 +297,7 @@ class BurstQueue:
         return max([place.last_col for place in self.places]) < before
 
     def certain(self) -> bool:
-        """Say whether those whose turn it is keep it as far as what is known tells, and have one pseudo-channel."""
-        if len(self.places) > 1:
-            return False
+        """Say whether those whose turn it is keep it as far as what is known tells."""
         if self.only_reads or self.turn is self.writes:
             return True
         writes = self.writes
