@@ -52,6 +52,10 @@ class Elsewhere(Command):
     serves = "pe_math"
 
 
+class ToTheArray(Command):
+    serves = "pe_gemm"
+
+
 class IntoMemory(Command):
     serves = "pe_tcm"
 
@@ -105,6 +109,10 @@ def nowhere(x, tl):
 
 def elsewhere(x, tl):
     tl.issue(Elsewhere())
+
+
+def to_the_array(x, tl):
+    tl.issue(ToTheArray())
 
 
 def into_memory(x, tl):
@@ -220,17 +228,24 @@ def test_a_command_is_sent_once(loaded: Plugins, capsys: pytest.CaptureFixture[s
     )
 
 
+@pytest.mark.parametrize(
+    ("kernel", "command", "raised"),
+    [
+        ("elsewhere", "Elsewhere", "pe_math.PeMath raised AttributeError: 'Elsewhere' object has no attribute 'op'"),
+        ("to_the_array", "ToTheArray", "pe_gemm.PeGemm raised AttributeError: 'ToTheArray' object has no attribute"),
+    ],
+)
 def test_a_unit_that_does_not_know_it_is_told_what_it_was_given(
-    loaded: Plugins, capsys: pytest.CaptureFixture[str]
+    kernel: str, command: str, raised: str, loaded: Plugins, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever the model raises; the line of the kernel says where it came from."""
-    arguments = ["run", "tables", "-p", "kernel=elsewhere", "--topology", "tiny", "--set", UNIT % (100, 0), "-q"]
+    """Whatever the model raises, served by a worker or on its own; the line of the kernel says where it came from."""
+    arguments = ["run", "tables", "-p", f"kernel={kernel}", "--topology", "tiny", "--set", UNIT % (100, 0), "-q"]
     assert main(arguments, loaded) == 6
     err = re.sub(r"\S*acme_table\.py", "acme_table.py", capsys.readouterr().err)
-    assert "pe_math.PeMath raised AttributeError: 'Elsewhere' object has no attribute 'op'" in err
+    assert raised in err
     assert err.splitlines()[-2:] == [
-        f"It was given the Elsewhere that tl.issue at acme_table.py:{line_of('tl.issue(Elsewhere')} sent to the "
-        "pe_math of its PE: choose a model that takes it, or send another command.",
+        f"It was given the {command} that tl.issue at acme_table.py:{line_of(f'tl.issue({command}')} sent to the "
+        f"{raised.partition('.')[0]} of its PE: choose a model that takes it, or send another command.",
         "The model is of kernbench_builtin (source tree).",
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -11,7 +11,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware, of_provider
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
 from kernbench_core.events.faults import NotAnEvent
-from kernbench_core.messages import ISSUED, Command
+from kernbench_core.messages import ISSUED, Command, MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.units import format_time
 from kernbench_core.workers.worker import Worker
@@ -63,17 +63,17 @@ def component_error(
     """
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
-    component = component or _component_in(error.__traceback__)
-    if component is None:
-        component = _owner(hardware, error)
+    callbacks, event = (None if component is not None else hardware.env.clock.failed) or ((), None)
+    component = component or _component_in(error.__traceback__) or _owner(hardware, error) or _called(callbacks)
     if component is None:
         return blamed(error, ComponentError)(
             f"the simulation raised {in_words(error)} at simulated time {format_time(hardware.env.now)}."
         )
-    return of_provider(_model_error(component, error, hardware.env.now), hardware.providers.get(component.node.impl))
+    made = _model_error(component, error, hardware.env.now, event)
+    return of_provider(made, hardware.providers.get(component.node.impl))
 
 
-def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
+def _model_error(component: ComponentBase, error: BaseException, now: float, event: object) -> KernbenchError:
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
     if "Invalid yield value" in in_words(error):
         value = error.value if isinstance(error, NotAnEvent) else _yielded(error.__traceback__)
@@ -90,7 +90,8 @@ def _model_error(component: ComponentBase, error: BaseException, now: float) -> 
         f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
-    command = _issued_in(error.__traceback__)
+    served = [msg for msg, _ in component.serving]
+    command = _issued_in(error.__traceback__) or next(filter(None, map(_issued_for, (event, *served))), None)
     if command is not None and command.site is not None:
         sent = f"{type(command).__name__} that {command.call} at {describe_site(command.site)} sent"
         made.add_note(
@@ -114,6 +115,21 @@ def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
     for component in hardware.components.values():
         if any(worker.process is active or worker.process._value is error for worker in component._workers):
             return component
+    return None
+
+
+def _called(callbacks: Iterable[object]) -> ComponentBase | None:
+    """Return the component that one of the callbacks of an event is a method of."""
+    owners = [getattr(callback, "__self__", None) for callback in callbacks]
+    return next((owner for owner in owners if isinstance(owner, ComponentBase)), None)
+
+
+def _issued_for(event: object) -> Command | None:
+    """Return the command of a plug-in's own, which a kernel issued, that a message is or works for."""
+    while isinstance(event, MsgBase):
+        if isinstance(event, Command) and event.call == ISSUED:
+            return event
+        event = event.origin
     return None
 
 

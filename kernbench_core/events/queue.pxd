@@ -16,6 +16,7 @@ cdef class EventQueue:
     cdef public double now
     cdef public long long happened, injected
     cdef public object active
+    cdef readonly object failed
     cdef list _events
     cdef Entry *_heap
     cdef Py_ssize_t *_free

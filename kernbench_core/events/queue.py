@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from kernbench_core.events.copying import copied
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
@@ -44,9 +44,12 @@ class EventQueue(list[_Entry]):
     """Keep (time in ns, priority, key, event); `now` is the time of the last that happened, `happened` counts them.
 
     `injected` is the key of the last delivery that came over no edge, `active` the process that runs now, if any.
+    `failed` are, in the compiled form, the callbacks and the event that something was raised in: compiled frames have
+    no local variables that would tell.
     """
 
     __slots__ = ("active", "happened", "injected", "now")
+    failed: ClassVar[tuple[Any, Any] | None] = None
 
     def __init__(self) -> None:
         super().__init__()

@@ -69,6 +69,7 @@ cdef class EventQueue:
         self.now = 0.0
         self.happened = self.injected = 0
         self.active = None
+        self.failed = None
 
     def __dealloc__(self):
         PyMem_Free(self._heap)
@@ -184,6 +185,7 @@ cdef class EventQueue:
         cdef double time
         cdef Scheduled known
         cdef tuple receivers
+        callbacks = event = None
         try:
             while done < most and self._size:
                 time = self._heap[0].time
@@ -210,5 +212,8 @@ cdef class EventQueue:
                     callback(event)
                 if not event._ok and not hasattr(event, "_defused"):
                     raise event._value
+        except BaseException:
+            self.failed = callbacks or (), event
+            raise
         finally:
             self.happened += done
