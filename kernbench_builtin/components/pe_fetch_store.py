@@ -18,6 +18,8 @@ from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes
 
+_FETCH, _STORE = StageType.FETCH, StageType.STORE
+
 
 class PeFetchStore(ComponentBase):
     """Serve the FETCH and STORE stages of tiles through the channels of the scratchpad.
@@ -48,7 +50,7 @@ assumption of two cycles at 1 GHz.
 
     def receive(self, msg: Any) -> None:
         """Let a FETCH queue once its tile has room in the register file."""
-        if not isinstance(msg, TileToken) or msg.stage.stage_type is not StageType.FETCH:
+        if not isinstance(msg, TileToken) or msg.stage.stage_type is not _FETCH:
             self.serve(msg)
             return
         self._check_room(msg)
@@ -84,7 +86,7 @@ assumption of two cycles at 1 GHz.
         """Move the bytes of a FETCH or STORE stage."""
         if self._overhead:
             yield env.timeout(self._overhead)
-        op = "write" if msg.stage.stage_type is StageType.STORE else "read"
+        op = "write" if msg.stage.stage_type is _STORE else "read"
         request = TcmRequest(op, msg.operand_bytes, self.id, self._tcm, self._answered)
         answer = self._out[request] = Signal()
         request.born = env.now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernbench_builtin.components.tiles.plan import StageType
 from kernbench_builtin.components.tiles.token import TileStream, TileToken
 
+_STORE = StageType.STORE
 _OutputTile = tuple[TileStream, int, int]
 
 
@@ -52,7 +53,7 @@ class RegisterFile:
     def stage_ended(self, token: TileToken) -> bool:
         """Take back what a tile does not need behind its present stage; return whether that is anything."""
         freed = self.taken_in(token)
-        if token.stage.stage_type is StageType.STORE:
+        if token.stage.stage_type is _STORE:
             self.used -= self._sums.pop(_output_of(token))
             freed = True
         return freed

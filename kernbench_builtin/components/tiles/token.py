@@ -10,8 +10,13 @@ from kernbench_core.callsite import describe_site
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Emitter, MsgBase
-from kernbench_core.oplog import OpDescription
+from kernbench_core.oplog import OpDescription, OpPattern, Patterns
 from kernbench_core.values import Region
+
+_PATTERNS = Patterns()
+# members of an enum by names of the module: in Python 3.11 each look-up in the class is a call
+_DMA_READ, _FETCH, _STORE = StageType.DMA_READ, StageType.FETCH, StageType.STORE
+_GEMM, _MATH = StageType.GEMM, StageType.MATH
 
 
 class TiledCommand(Protocol):
@@ -32,7 +37,9 @@ class TileStream:
     the scratchpad room of the tiles in flight.
     """
 
-    __slots__ = ("_gates", "_summed", "command", "completed", "home", "in_flight", "returned", "staged_bytes")
+    __slots__ = (
+        "_gates", "_known", "_summed", "command", "completed", "home", "in_flight", "returned", "staged_bytes",
+    )  # fmt: skip
 
     def __init__(self, command: TiledCommand, home: str) -> None:
         self.command = command
@@ -41,14 +48,23 @@ class TileStream:
         self.completed = 0
         self.staged_bytes = 0
         self.returned = Signal()
-        self._gates: dict[int, _Gate] = {}
+        self._gates: dict[int, Gate] = {}
         self._summed = 0
+        #: By its identity, what is known of a stage, which stands in the plans of many tiles.
+        self._known: dict[int, StageFacts] = {}
+
+    def facts(self, stage: Stage) -> StageFacts:
+        """Return what all tokens share that come to a stage; worked out once."""
+        found = self._known.get(id(stage))
+        if found is None:
+            found = self._known[id(stage)] = StageFacts(stage, self.command)
+        return found
 
     def feed(self, plan: TilePlan, index: int) -> TileToken:
         """Return the token of the tile with this index in the plan; count it as in flight."""
         if not index:
             # a first tile that stores nothing does just what every tile does before it joins a sum
-            stores = any(stage.stage_type is StageType.STORE for stage in plan.stages)
+            stores = _STORE in [stage.stage_type for stage in plan.stages]
             self._summed = 0 if stores else len(plan.stages)
         self.staged_bytes += plan.staged_bytes
         token = self.in_flight[index] = TileToken(plan, self, index)
@@ -57,13 +73,13 @@ class TileStream:
     def in_order(self, token: TileToken) -> bool:
         """Tell whether tiles leave the stage that `token` is at in plan order."""
         kind = token.stage.stage_type
-        if kind is StageType.DMA_READ:  # the last one of a tile's operands; what a step reads later stops nobody
-            return token.plan.stages[token.stage_idx + 1].stage_type is StageType.FETCH
-        return token.stage_idx < self._summed and kind in (StageType.GEMM, StageType.MATH)
+        if kind is _DMA_READ:  # the last one of a tile's operands; what a step reads later stops nobody
+            return token.plan.stages[token.stage_idx + 1].stage_type is _FETCH
+        return token.stage_idx < self._summed and (kind is _GEMM or kind is _MATH)
 
     def leave(self, token: TileToken, component: Emitter, head: float, tail: float) -> None:
         """Send `token` on from its present stage at (`head`, `tail`) ns, once all tiles before it have gone."""
-        gate = self._gates.setdefault(token.stage_idx, _Gate())
+        gate = self._gates.setdefault(token.stage_idx, Gate())
         gate.held[token.index] = (token, head, tail)
         while gate.next in gate.held:
             ready, own_head, own_tail = gate.held.pop(gate.next)
@@ -98,7 +114,33 @@ def spelled(command: Any) -> str:
     return f"composite {command.op_id}" if site is None else f"{command.call} at {describe_site(site)}"
 
 
-class _Gate:
+class StageFacts:
+    """Keep what a stage of a command's tiles is beside its parameters: where its data lies, and how it is logged.
+
+    `regions` are the physical ranges that a DMA moves; `stage` is kept, as its identity is its name.
+    """
+
+    __slots__ = ("numbers", "pattern", "regions", "stage")
+
+    def __init__(self, stage: Stage, command: TiledCommand) -> None:
+        self.stage = stage
+        params = stage.params
+        self.regions: tuple[Region, ...] = ()
+        kind = stage.stage_type
+        if kind.dma_op:
+            block = params["row0"], params["rows"], params["col0"], params["cols"]
+            self.regions = command.tile_regions(params["operand"], *block)
+        told = {"stage_type": kind.name, **params}
+        open_ = tuple([name for name, value in told.items() if type(value) is int])
+        self.numbers: tuple[int, ...] = tuple([told[name] for name in open_])
+        looks = tuple([(name, None if name in open_ else value) for name, value in told.items()])
+        found = _PATTERNS.find(looks)
+        if found is None:
+            found = _PATTERNS.add(looks, OpPattern(kind.op_kind, f"TileToken/{kind.name}", told, open_))
+        self.pattern: OpPattern = found
+
+
+class Gate:
     """Hold the tiles that have ended one stage before tiles that come earlier in the plan."""
 
     __slots__ = ("held", "next")
@@ -119,7 +161,7 @@ class TileToken(MsgBase):
     """
 
     __slots__ = (
-        "command", "index", "on_stage_end", "on_taken_in", "params", "plan", "regions", "stage", "stage_idx", "stream",
+        "command", "facts", "index", "on_stage_end", "on_taken_in", "params", "plan", "stage", "stage_idx", "stream",
     )  # fmt: skip
 
     data_op: ClassVar[bool] = True
@@ -137,8 +179,13 @@ class TileToken(MsgBase):
         self.on_stage_end: Callable[[TileToken], None] | None = None
         self.on_taken_in: Callable[[TileToken], None] | None = None
         self.params: Mapping[str, Any] = {}
-        self.regions: tuple[Region, ...] = ()
+        self.facts: StageFacts = stream.facts(self.stage)
         self.advance()
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The physical ranges that the present stage moves, if it is a DMA's."""
+        return self.facts.regions
 
     @property
     def origin(self) -> Any:
@@ -217,17 +264,14 @@ class TileToken(MsgBase):
         return int(self.params["nbytes"])
 
     def advance(self) -> bool:
-        """Go to the next stage and keep its params and regions at hand; return whether there is one."""
+        """Go to the next stage and keep its params and facts at hand; return whether there is one."""
         stages, index = self.plan.stages, self.stage_idx + 1
         if index == len(stages):
             return False
         self.stage_idx = index
-        stage = self.stage = stages[index]
-        params = self.params = stage.params
-        self.regions = ()
-        if stage.stage_type.dma_op:
-            block = params["row0"], params["rows"], params["col0"], params["cols"]
-            self.regions = self.command.tile_regions(params["operand"], *block)
+        self.stage = stages[index]
+        self.params = self.stage.params
+        self.facts = self.stream.facts(self.stage)
         return True
 
     def taken_in(self) -> None:
@@ -279,10 +323,9 @@ class TileToken(MsgBase):
 
     def describe(self) -> OpDescription:
         """Describe the present stage for the op log."""
-        stage = self.stage
-        params = {"stage_type": stage.stage_type.name, **stage.params}
-        name = f"TileToken/{stage.stage_type.name}"
-        return OpDescription(stage.stage_type.op_kind, name, params, stage_of=self.command.op_id)
+        found = self.facts.pattern.described(self.facts.numbers, (), None, None)
+        found.stage_of = self.command.op_id
+        return found
 
     def __repr__(self) -> str:
         where = self.path[self.hop] if self.path else "nowhere"
