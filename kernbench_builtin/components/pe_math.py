@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit, streamed_bytes
 from kernbench_builtin.components.math_costs import COSTS, cycles_of
@@ -12,9 +12,12 @@ from kernbench_core.compute.ops import ALIASES, OPS, Form, MathOp
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.oplog import OpPattern
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
 from kernbench_core.values.dtypes import itemsize
+
+_MOST_KNOWN: Final = 4096
 
 
 class PeMath(ComputeUnit):
@@ -56,9 +59,14 @@ counted in steps, by the records of the ops; the overhead and the lane width are
         self._costs: dict[str, float] = self.params["costs"]
         #: The peak on elements of a width, in operations per ns, by that width in bytes.
         self._peaks: dict[int, float] = {}
+        #: How long commands take that are alike, in ns, and the peak on their elements.
+        self._known: dict[OpPattern, tuple[float, float]] = {}
 
     def cycles(self, msg: Any) -> int:
-        """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
+        """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra.
+
+        They must be the same for commands that are `alike`: one of them is asked about.
+        """
         op = ALIASES.get(msg.op, msg.op)
         cost = self._costs.get(op) or self._cost_of_plugin(msg)
         width = _width(msg)
@@ -77,7 +85,20 @@ counted in steps, by the records of the ops; the overhead and the lane width are
 
     def min_service_ns(self, msg: Any) -> float:
         """Return how long an op takes, in ns; it never takes less, nor more."""
-        return grid_ceil(self._overhead + max(self.cycles(msg) / self._clock, streamed_bytes(msg) / self._port))
+        return self._figures(msg)[0]
+
+    def _figures(self, msg: Any) -> tuple[float, float]:
+        """Return how long an op takes and the peak on its elements, worked out once for all commands that are alike."""
+        alike: OpPattern | None = getattr(msg, "alike", None)
+        found = None if alike is None else self._known.get(alike)
+        if found is None:
+            took = max(self.cycles(msg) / self._clock, streamed_bytes(msg) / self._port)
+            found = grid_ceil(self._overhead + took), self._peak(_width(msg))
+            if alike is not None:
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+                self._known[alike] = found
+        return found
 
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Keep the lanes busy for as long as the op takes."""
@@ -89,7 +110,10 @@ counted in steps, by the records of the ops; the overhead and the lane width are
 
     def peak_flops(self, msg: Any) -> float:
         """Return what full lanes do with the cheapest op, in operations per ns."""
-        width = _width(msg)
+        return self._figures(msg)[1]
+
+    def _peak(self, width: int) -> float:
+        """Return the peak on elements of so many bytes."""
         peak = self._peaks.get(width)
         if peak is None:
             packed = max(1, self._lane_width // width) if self._packed else 1

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kernbench_core.host.timing import wire_kind
-from kernbench_core.kernel.commands import GemmCmd, KernelCommand, MathCmd
+from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
 from kernbench_core.messages import FanOutMsg, LaunchMsg, MsgBase, Transaction
 
 if TYPE_CHECKING:

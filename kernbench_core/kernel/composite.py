@@ -8,7 +8,8 @@ from typing import ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.errors import PageFaultError, UninitializedReadError
-from kernbench_core.kernel.commands import KernelCommand, MemoryUse, Operand
+from kernbench_core.kernel.commands import KernelCommand, MemoryUse
+from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.op_params import gemm_params, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Ref

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
-from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse, Operand
+from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse
+from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.op_params import NO_ADDRESS, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Transfer
@@ -67,7 +68,7 @@ class DmaCommand(KernelCommand):
         regions = translated(memory, transfer, op_id[0], tensor, call, site)
         if transfer.dtype != tensor.dtype:
             check_whole_elements(f"{call} at {describe_site(site)}", tensor, regions, transfer.dtype)
-        super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
+        self._begin(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.tensor = tensor
         self._virtual = transfer.regions
         self.regions = regions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.kernel import TLContext
-from kernbench_core.kernel.commands import GemmCmd
+from kernbench_core.kernel.compute_commands import GemmCmd
 from tests.reference.generator import FURTHER, STREAMED, Maker
 from tests.reference.harness import compare
 from tests.reference.posts import Runtime

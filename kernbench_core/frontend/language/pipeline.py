@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 from kernbench_core.callsite import CallSite
 from kernbench_core.frontend.language.numbers import NumberLanguage
 from kernbench_core.kernel.atomic_commands import AtomicCmd
-from kernbench_core.kernel.commands import ComputeCommand
+from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.kernel.tl.tensor import Tensor

@@ -7,7 +7,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.language.numbers import NumberLanguage
-from kernbench_core.kernel.commands import GemmCmd, Operand
+from kernbench_core.kernel.compute_commands import GemmCmd, Operand
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.memory.scratchpad import TcmBlock

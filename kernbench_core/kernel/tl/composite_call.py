@@ -11,8 +11,8 @@ from kernbench_core.compute.ops import OPS, Form, Operands, type_rules
 from kernbench_core.compute.promotion import meet_all
 from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.kernel.commands import Operand
 from kernbench_core.kernel.composite import CompositeCmd, CompositeWork, EpilogueSpec, MatrixLayout
+from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.pointers import Pointer, Ref, direct_transfer, make_ref
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor

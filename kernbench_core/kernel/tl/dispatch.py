@@ -10,16 +10,8 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import (
-    AnyOf,
-    GemmCmd,
-    KernelCommand,
-    MathCmd,
-    Operand,
-    PluginMathCmd,
-    Results,
-    called,
-)
+from kernbench_core.kernel.commands import AnyOf, KernelCommand, Results
+from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd, Operand, PluginMathCmd, called
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
@@ -240,7 +232,20 @@ class Dispatcher:
 
         `operand_dtype` is what numbers among `things` become, the result's dtype by default.
         """
-        dtype = str(dtype)  # of a tensor it is more than a text, which no log and no function of a plug-in asks for
+        # of a tensor the dtype is more than a text, which no log and no function of a plug-in asks for
+        return self._compute(op, tuple(things), tuple(shape), str(dtype), operand_dtype, extra, reduce)
+
+    def _compute(
+        self,
+        op: str | MathOp,
+        things: tuple[Any, ...],
+        shape: tuple[int, ...],
+        dtype: str,
+        operand_dtype: str | None,
+        extra: Mapping[str, object] | None,
+        reduce: bool,
+    ) -> Tensor:
+        """Do what `math` does, which has its arguments by name."""
         numbers = operand_dtype or dtype
         reads = tuple([self.operand(thing, numbers, op) for thing in things])
         site = call_site()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
-    from kernbench_core.kernel.commands import KernelCommand, Operand
+    from kernbench_core.kernel.commands import KernelCommand
+    from kernbench_core.kernel.compute_commands import Operand
     from kernbench_core.messages import Command
     from kernbench_core.values.arrays import Array
     from kernbench_core.values.value import Value

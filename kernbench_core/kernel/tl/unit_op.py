@@ -8,7 +8,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import Form, MathOp, Operands
 from kernbench_core.errors import ShapeError
-from kernbench_core.kernel.commands import MathCmd
+from kernbench_core.kernel.compute_commands import MathCmd
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.keywords import checked_keywords
 from kernbench_core.kernel.tl.shapes import compute_now, free_of_memory, kind_of, shape_of

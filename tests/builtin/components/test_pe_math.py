@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from kernbench_builtin.components.math_costs import COSTS
 from kernbench_builtin.components.pe_math import PeMath
 from kernbench_core.compute.ops import OPS
+from kernbench_core.kernel.compute_commands import MathCmd, Operand
 from kernbench_core.kernel.tl.composite_call import ALONE, WITH_OPERAND
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig, assert_ready_at
 from kernbench_core.units import grid_ceil
 from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import ResultValue
 
 WIRE_NS = 1.0
 
@@ -175,3 +178,35 @@ def test_ops_wait_for_the_lanes_and_keep_their_order() -> None:
     rig.run()
     assert [(line.t_start, line.t_end) for line in rig.log] == [(1, 13), (13, 16), (16, 19)]
     assert rig.under_test.busy_ns == 18
+
+
+commands = st.tuples(
+    st.sampled_from(["add", "exp", "sum", "cumsum"]), st.sampled_from([(8,), (8, 128), (128, 8), (64, 64)]),
+    st.sampled_from(["f16", "f32", "int64"]), st.sampled_from(["f16", "f32"]), st.sampled_from([None, 0]),
+    st.booleans(),
+)  # fmt: skip
+
+
+def command_of(op: str, shape: tuple[int, ...], dtype: str, out: str, axis: int | None, immediate: bool) -> MathCmd:
+    """Make a command as the language does, with a second operand that comes with it, or lies in the scratchpad."""
+    folds = op in ("sum", "cumsum")
+    kept = tuple(e for i, e in enumerate(shape) if axis is not None and i != axis) if op == "sum" else shape
+    where = Region(0, 64)
+    more = [] if folds else [Operand(ResultValue((0, 1), (), dtype), None if immediate else where)]
+    reads = (Operand(ResultValue((0, 0), shape, dtype), where), *more)
+    block: Any = SimpleNamespace(region=where)
+    site = (command_of.__code__, 0)
+    return MathCmd(
+        (0, 2), op, site, (block,), reads, ResultValue((0, 2), kept, out), {"axis": axis} if folds else {}, folds
+    )
+
+
+@given(st.lists(commands, min_size=2, max_size=8))
+def test_what_is_known_of_commands_that_are_alike_is_what_each_alone_takes(found: list[Any]) -> None:
+    """A unit that has seen others says the same of a command as one that is asked for the first time."""
+    params: dict[str, object] = {"operand_bandwidth": "64 GB/s", "packed": True}
+    seen = unit(**params)
+    for one in found:
+        fresh = unit(**params)
+        assert seen.min_service_ns(command_of(*one)) == fresh.min_service_ns(command_of(*one))
+        assert seen.peak_flops(command_of(*one)) == fresh.peak_flops(command_of(*one))

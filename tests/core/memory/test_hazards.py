@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.kernel.commands import MathCmd, Operand
+from kernbench_core.kernel.compute_commands import MathCmd, Operand
 from kernbench_core.memory.hazard import Hazard
 from kernbench_core.messages import Launch
 from kernbench_core.values.value import ResultValue
