@@ -1,0 +1,1 @@
+cpdef tuple call_site()
