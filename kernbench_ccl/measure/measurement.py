@@ -170,14 +170,13 @@ def _check_bound(case: TimedCase, machine: TimedMachine, algorithm: Algorithm, n
 def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
     """Return what was busy the longest during the collective, and the busiest scale-up link."""
     uses = [use for use in resource_uses(engine.hardware, engine.env.now) if use.kind not in OF_LAUNCHES]
-    ranked = sorted(uses, key=lambda use: (-use.utilisation, use.name))
 
     def of(found: Iterable[Any]) -> Busy | None:
-        first = next(iter(found), None)
+        first = min(found, key=lambda use: (-use.utilisation, use.name), default=None)
         scale = engine.env.now / ns if ns else 0.0
         return None if first is None else Busy(first.name, first.kind, min(1.0, first.utilisation * scale))
 
-    return of(ranked), of(use for use in ranked if use.kind == LINK)
+    return of(uses), of(use for use in uses if use.kind == LINK)
 
 
 def _hazard_lines(engine: GraphEngine) -> Iterable[str]:

@@ -197,9 +197,8 @@ def _not_overbooked(hardware: Hardware, result: TimingResult, horizon_ns: float)
 
     What nobody waited for, such as the last credits of queues, is still under way when a run ends.
     """
-    for use in resource_uses(hardware, result.total_ns):
-        if use.utilisation > 1.0:
-            yield f"{use.name} was busy for {use.utilisation:.1%} of the time; no resource can pass 100 %."
+    for use in resource_uses(hardware, result.total_ns, above=1.0):
+        yield f"{use.name} was busy for {use.utilisation:.1%} of the time; no resource can pass 100 %."
     end = max(result.total_ns, horizon_ns)
     for wire in hardware.wires:
         if wire.busy_ns > end and wire.busy_by(result.total_ns) <= result.total_ns:

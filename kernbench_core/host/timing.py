@@ -185,20 +185,29 @@ def _group_order(group: list[ResourceUse]) -> tuple[float, str]:
     return _busiest_first(group[0])
 
 
-def resource_uses(hardware: Hardware, total: float) -> Iterable[ResourceUse]:
-    """Yield the use, until `total` ns, of every wire, channel and server pool that was used at all."""
+def resource_uses(hardware: Hardware, total: float, above: float = -1.0) -> Iterable[ResourceUse]:
+    """Yield the use, until `total` ns, of every wire, channel and server pool that was used at all.
+
+    Only those whose utilisation is `above` a fraction, where one is given.
+    """
     if not total:
         return
+    kinds: dict[str, str] = hardware.graph.kept.setdefault("wire kinds", {})
     for wire in hardware.wires:
         if wire.busy_ns:
             busy = wire.busy_by(total)
-            yield ResourceUse(wire.name, wire_kind(hardware, wire), busy / total, busy, wire.bytes_carried)
+            if busy / total > above:
+                kind = kinds.get(wire.name)
+                if kind is None:
+                    kind = kinds[wire.name] = wire_kind(hardware, wire)
+                yield ResourceUse(wire.name, kind, busy / total, busy, wire.bytes_carried)
     for component in hardware.components.values():
         if component.keeps_busy and component.node.kind != "pe_cpu":
             busy = component.busy_by(total)
             if busy:
                 share = busy / (total * component.servers)
-                yield ResourceUse(component.id, component.node.kind, share, busy, 0)
+                if share > above:
+                    yield ResourceUse(component.id, component.node.kind, share, busy, 0)
 
 
 def not_counted(hardware: Hardware) -> Iterable[str]:
