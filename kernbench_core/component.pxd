@@ -6,6 +6,7 @@ from kernbench_core.workers.worker cimport Worker, Works
 cdef class ComponentBase(Works):
     cdef public double _raw, _rounded
     cdef public tuple _near
+    cdef bint _forwards
     cdef public list internal_wires
     cdef public object _service, arrive, fabric, node, params
     cdef public dict in_ports, out_ports
@@ -19,6 +20,7 @@ cdef class ComponentBase(Works):
     cpdef serve(self, MsgBase msg)
     cpdef begin(self, MsgBase msg)
     cpdef end(self, MsgBase msg, busy=*)
-    @cython.locals(overhead=double, out=double, floor=double, tail=double, interval=double)
+    @cython.locals(overhead=double, out=double, floor=double, tail=double, interval=double, path=tuple, hop=Py_ssize_t,
+                   wire=Wire)
     cpdef _arrive_overhead(self, MsgBase msg)
     cpdef double _round(self, raw) except? -1

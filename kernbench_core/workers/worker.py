@@ -215,8 +215,9 @@ class Works(Reported):
         service = end - start
         self.served += 1
         self.busy_ns += service  # inlined from note_busy, as below
-        for observer in self._observers:
-            observer.was_busy(self, service, end)
+        if self._observers:
+            for observer in self._observers:
+                observer.was_busy(self, service, end)
         msg.service += service
         if self._computes:
             self.rates.note(self, msg, service)  # type: ignore[arg-type]  # it is a component

@@ -1,0 +1,10 @@
+cdef class Channel:
+    cdef public list free
+    cdef public object queue
+
+cdef class Job:
+    cdef public object msg
+    cdef public str op
+    cdef public long long waiting
+    cdef public bint pushes, fetches, translates, started
+    cdef public double began, ready, ends

@@ -1,0 +1,35 @@
+"""What a DMA keeps of its work: the chunks that wait for a direction, and what is the same for all of a descriptor."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+
+class Channel:
+    """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
+
+    __slots__ = ("free", "queue")
+
+    def __init__(self, places: int) -> None:
+        self.free = [0.0] * places
+        self.queue: deque[Any] = deque()
+
+
+class Job:
+    """Keep what is the same for all chunks of a descriptor, how many are still to end, and its times in ns.
+
+    A chunk `pushes` to another PE, `fetches` from the scratchpad before it leaves, `translates` addresses. Service of
+    the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
+    """
+
+    __slots__ = (
+        "began", "ends", "fetches", "msg", "op", "pushes", "ready", "started", "translates", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, msg: Any, op: str, waiting: int) -> None:
+        self.msg = msg
+        self.op = op
+        self.waiting = waiting
+        self.pushes = self.fetches = self.translates = self.started = False
+        self.began = self.ready = self.ends = 0.0
