@@ -57,6 +57,7 @@ COMPILED = (
     "kernbench_builtin.components.forwarding",
     "kernbench_builtin.components.channelled_memory",
     "kernbench_builtin.components.hbm_ctrl",
+    "kernbench_builtin.components.dma_jobs",
     "kernbench_builtin.components.pe_dma",
     "kernbench_builtin.components.pe_mmu",
     "kernbench_builtin.components.pe_tcm",

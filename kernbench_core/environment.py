@@ -9,10 +9,10 @@ order in which it was scheduled.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from heapq import heappush
 from itertools import count
+from math import ceil, inf
 from types import MethodType
 from typing import Any, Protocol
 
@@ -22,15 +22,13 @@ from simpy.events import NORMAL, Initialize, Process, Timeout
 
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.faults import SchedulingFault
-from kernbench_core.events.queue import COMPILED, EventQueue
+from kernbench_core.events.queue import COMPILED, DELIVERY, EventQueue
 from kernbench_core.units import GRID_NS, grid_ceil
 
 #: What a `run` generator may yield, and what it is.
 Event = simpy.events.Event
 ProcessGenerator = Generator[Event, Any, Any]
 
-#: Priority of a delivery: before SimPy's URGENT (0) and NORMAL (1) at the same time.
-DELIVERY = -1
 #: A delivery's tie key is edge id * 2^40 + sequence: 2^40 deliveries per edge are out of reach.
 SEQUENCE_BITS = 40
 #: Edge id of messages that are put into a component from outside the graph.
@@ -52,7 +50,7 @@ class GridTimeout(Timeout):
     """Happen after a delay in ns, rounded up to the grid; what `env.timeout` makes."""
 
     def __init__(self, env: Environment, delay: float, value: object = None) -> None:
-        if not 0.0 <= delay < math.inf:
+        if not 0.0 <= delay < inf:
             raise ValueError(f"a delay must be a finite time in ns, at least 0, not {delay!r}")
         self.env = env
         self.callbacks = []
@@ -61,7 +59,7 @@ class GridTimeout(Timeout):
         self._ok = True
         # inlined from Environment.schedule for speed (tools/bench_engine.py)
         queue = env.clock
-        time = queue.now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS
+        time = queue.now + ceil(delay * _TICKS_PER_NS) * GRID_NS
         if COMPILED:
             queue.push(time, NORMAL, next(env._eid), self)
         else:
@@ -119,7 +117,7 @@ class Environment(simpy.Environment):
         if not event._ok and not isinstance(event._value, Exception):
             self.clock.clear()
         if delay:
-            delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
+            delay = ceil(delay * _TICKS_PER_NS) * GRID_NS
         queue = self.clock
         queue.push(queue.now + delay, priority, next(self._eid), event)
 
@@ -137,9 +135,7 @@ class Environment(simpy.Environment):
         queue = self.clock
         if not time >= queue.now:
             raise ValueError(f"call_at must be given a time from now, {queue.now} ns, on, not {time!r}")
-        msg.callbacks = (callback,)
-        queue.injected += 1
-        queue.push(time, DELIVERY, queue.injected, msg)
+        queue.appoint(time, msg, (callback,))
 
     def horizon_ns(self) -> float:
         """Return when the last of what is scheduled happens, and has ended where it is a message; now if nothing is."""
@@ -149,7 +145,7 @@ class Environment(simpy.Environment):
         """End the simulation inside this event, whatever is still scheduled; an event's callback."""
         raise simpy.core.StopSimulation
 
-    def advance(self, most: int, until: float = math.inf) -> bool:
+    def advance(self, most: int, until: float = inf) -> bool:
         """Process up to `most` events, none of them later than `until` ns; return whether any are left.
 
         After `halt` none are: what is still scheduled does not happen any more.

@@ -27,7 +27,7 @@ cdef class Wire(Waits):
     @cython.locals(took=double, start=double, end=double, own=double, waited=double, latency=double, nbytes=cython.longlong)
     cpdef send(self, MsgBase msg, double head, double tail)
     @cython.locals(start=double, end=double, took=double, latency=double)
-    cpdef book(self, long long nbytes, double head, double tail, msg=*)
+    cpdef (double, double) book(self, long long nbytes, double head, double tail, msg=*) except *
     @cython.locals(took=double)
     cpdef double duration(self, long long nbytes) except? -1
     cpdef deliver(self, MsgBase msg, double time)

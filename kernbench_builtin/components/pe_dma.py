@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
+from kernbench_builtin.components.dma_jobs import Channel, Job
+from kernbench_builtin.components.pe_mmu import PeMmu
+from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError
@@ -58,13 +61,19 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         self._overhead = grid_ceil(self.params["overhead"])
         reads = self.params["read_outstanding"] or self.params["servers"]
         writes = self.params["write_outstanding"] or self.params["servers"]
-        self._reads, self._writes = _Channel(reads), _Channel(writes)
+        self._reads, self._writes = Channel(reads), Channel(writes)
         self.servers = reads + writes
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self._active: dict[_ChunkMsg, None] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._mmu: Any = None
         self._tcm: Any = None
+        #: The same, where they are kernbench's own: these can be asked without objects made of numbers.
+        self._own_mmu: PeMmu | None = None
+        self._own_tcm: PeTcm | None = None
+        # callbacks, made once: every chunk is scheduled with two of them
+        self._to_leave, self._to_fetch = (self._leave,), (self._fetch,)
+        self._to_go_on, self._to_finish = (self._fetched,), (self._finish,)
         #: The wires to and from the scratchpad.
         self._to_tcm: Wire | None = None
         self._from_tcm: Wire | None = None
@@ -74,9 +83,11 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     def connect(self) -> None:
         """Find the PE's mmu and scratchpad; what is not there, or says nothing of its time, takes none."""
         self._mmu = self.fabric.components.get(pe_unit(self._prefix, "pe_mmu"))
+        self._own_mmu = self._mmu if type(self._mmu) is PeMmu else None
         tcm = self.fabric.components.get(pe_unit(self._prefix, "pe_tcm"))
         if tcm is not None and hasattr(tcm, "book_access") and tcm.id in self.out_ports:
             self._tcm = tcm
+            self._own_tcm = tcm if isinstance(tcm, PeTcm) else None
             self._to_tcm, self._from_tcm = self.out_ports[tcm.id], tcm.out_ports.get(self.id)
 
     def acts_on_head(self, msg: MsgBase) -> bool:
@@ -93,9 +104,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
         """
         if isinstance(msg, (Transaction, PushChunk, Credit)):
-            if msg.hop + 1 < len(msg.path):
+            known: MsgBase = msg
+            if known.hop + 1 < len(known.path):
                 self.served += 1
-                self.emit(msg, self._time.now, msg.tail)
+                self.emit(known, self._time.now, known.tail)
             elif isinstance(msg, PushChunk):
                 self.served += 1
                 self._land(msg)
@@ -106,7 +118,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         ordered = isinstance(msg, DmaOrder)
         fabric = self.fabric
         pieces: Sequence[Chunk | None] = (msg.cut(fabric) if ordered else fabric.cut(msg.regions)) or (None,)
-        job = _Job(msg, op, len(pieces))
+        job = Job(msg, op, len(pieces))
         job.pushes = ordered and isinstance(msg, Push)
         job.fetches = self._tcm is not None and (op != "read" or (ordered and type(msg) is Fetch and self._inside(msg)))
         job.translates = not ordered and self._mmu is not None
@@ -120,7 +132,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Remove and return the chunk to serve next; the one place for priority."""
         return queue.popleft()
 
-    def _serve(self, channel: _Channel) -> None:
+    def _serve(self, channel: Channel) -> None:
         """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
         queue, free, now = channel.queue, channel.free, self._time.now
         while queue and free:
@@ -145,8 +157,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self.env.call_at(leave, chunk_msg, self._empty)
                 return
         elif job.translates:
-            leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
-        self.env.call_at(leave, chunk_msg, self._fetch if job.fetches else self._leave)
+            mmu = self._own_mmu
+            if mmu is not None:  # whose times are on the grid
+                leave += mmu.translation_ns(chunk.regions, leave)
+            else:
+                leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
+        self._time.appoint(leave, chunk_msg, self._to_fetch if job.fetches else self._to_leave)
 
     # The round trip of a chunk ------------------------------------------------------------------------
 
@@ -163,10 +179,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             nbytes = job.msg.sent
         assert self._to_tcm is not None
         _, asked = self._to_tcm.book(0, now, now, chunk_msg)
-        head, tail = self._tcm.book_access("read", nbytes, asked, asked)
+        head, tail = self._access("read", nbytes, asked, asked)
         back = self._from_tcm if self._from_tcm is not None else self._tcm.out_ports[self.id]
         chunk_msg.head, chunk_msg.tail = back.book(nbytes, head, tail)
-        self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
+        self._time.appoint(chunk_msg.head, chunk_msg, self._to_go_on)
 
     def _fetched(self, chunk_msg: _ChunkMsg) -> None:
         if chunk_msg.job.op != "read":
@@ -179,8 +195,14 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Put bytes that are here at (`head`, `tail`) ns into the scratchpad; return when the last is in."""
         assert self._to_tcm is not None
         head, tail = self._to_tcm.book(nbytes, head, tail)
-        _, end = self._tcm.book_access("write", nbytes, head, tail)
-        return float(end)
+        return self._access("write", nbytes, head, tail)[1]
+
+    def _access(self, op: str, nbytes: int, head: float, tail: float) -> tuple[float, float]:
+        """Occupy the scratchpad's channel of a direction; see `PeTcm.book_access`."""
+        tcm = self._own_tcm
+        if tcm is not None:
+            return tcm.book_access(op, nbytes, head, tail)
+        return self._tcm.book_access(op, nbytes, head, tail)  # type: ignore[no-any-return]
 
     def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
         job, chunk = chunk_msg.job, chunk_msg.chunk
@@ -301,7 +323,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         if job.waiting:
             return
         if job.ends > self._time.now:
-            self.env.call_at(job.ends, chunk_msg, self._finish)
+            self._time.appoint(job.ends, chunk_msg, self._to_finish)
         else:
             self._finish(chunk_msg)
 
@@ -340,41 +362,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         return (*self._reads.queue, *self._writes.queue)
 
 
-class _Channel:
-    """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
-
-    __slots__ = ("free", "queue")
-
-    def __init__(self, places: int) -> None:
-        self.free = [0.0] * places
-        self.queue: deque[_ChunkMsg] = deque()
-
-
-class _Job:
-    """Keep what is the same for all chunks of a descriptor, how many are still to end, and its times in ns.
-
-    A chunk `pushes` to another PE, `fetches` from the scratchpad before it leaves, `translates` addresses. Service of
-    the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
-    """
-
-    __slots__ = (
-        "began", "ends", "fetches", "msg", "op", "pushes", "ready", "started", "translates", "waiting",
-    )  # fmt: skip
-
-    def __init__(self, msg: Any, op: str, waiting: int) -> None:
-        self.msg = msg
-        self.op = op
-        self.waiting = waiting
-        self.pushes = self.fetches = self.translates = self.started = False
-        self.began = self.ready = self.ends = 0.0
-
-
 class _ChunkMsg(MsgBase):
     """Be one chunk of a descriptor, from waiting for a place in its channel to its end."""
 
     __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
 
-    def __init__(self, dma: PeDma, job: _Job, channel: _Channel, chunk: Chunk | None, now: float) -> None:
+    def __init__(self, dma: PeDma, job: Job, channel: Channel, chunk: Chunk | None, now: float) -> None:
         # inlined from MsgBase, which a chunk is only for being scheduled, and for reports: it never travels
         self.nbytes, self.path, self.hop, self.reply = 0, (), 0, False
         self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0

@@ -24,5 +24,6 @@ cdef class EventQueue:
     cdef Py_ssize_t _room
 
     cpdef void push(self, double time, long long priority, long long key, object event) except *
+    cpdef void appoint(self, double time, object event, tuple callbacks) except *
     cdef object _pop(self)
     cdef int _grow(self) except -1

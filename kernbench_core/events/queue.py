@@ -13,6 +13,8 @@ from typing import Any, ClassVar, TypeAlias
 from kernbench_core.events.copying import copied
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
 
+#: Priority of a delivery: before SimPy's URGENT (0) and NORMAL (1) at the same time.
+DELIVERY = -1
 #: Whether this is the compiled form.
 COMPILED = False
 _Entry: TypeAlias = "tuple[float, int, int, Any]"
@@ -60,6 +62,12 @@ class EventQueue(list[_Entry]):
     def push(self, time: float, priority: int, key: int, event: Any) -> None:
         """Have an event happen at `time` ns."""
         heappush(self, (time, priority, key, event))
+
+    def appoint(self, time: float, event: Any, callbacks: tuple[Callable[[Any], None], ...]) -> None:
+        """Have `callbacks` called with an event at `time` ns, as a delivery over no edge."""
+        event.callbacks = callbacks
+        self.injected += 1
+        heappush(self, (time, DELIVERY, self.injected, event))
 
     def drain(self) -> list[_Entry]:
         """Remove and return all entries, in no order."""

@@ -24,6 +24,7 @@ cdef extern from "Python.h":
         PYGEN_RETURN, PYGEN_ERROR, PYGEN_NEXT
     PySendResult PyIter_Send(object steps, object value, PyObject **found) except PYGEN_ERROR
 
+DELIVERY = -1
 COMPILED = True
 OVER = object()
 
@@ -149,6 +150,15 @@ cdef class EventQueue:
                 SOON_READ(<void *> PyList_GET_ITEM(self._events, heap[1].place))
                 SOON_READ(<void *> PyList_GET_ITEM(self._events, heap[2].place))
         return event
+
+    cpdef void appoint(self, double time, object event, tuple callbacks) except *:
+        """Have `callbacks` called with an event at `time` ns, as a delivery over no edge."""
+        if isinstance(event, Scheduled):
+            (<Scheduled> event).callbacks = callbacks
+        else:
+            event.callbacks = callbacks
+        self.injected += 1
+        self.push(time, -1, self.injected, event)
 
     def drain(self):
         """Remove and return all entries, in no order."""
