@@ -52,6 +52,7 @@ COMPILED = (
     "kernbench_core.memory.page_table",
     "kernbench_core.memory.device_memory",
     "kernbench_core.oplog.description",
+    "kernbench_core.oplog.parameters",
     "kernbench_core.oplog.writing",
     "kernbench_core.oplog.logger",
     "kernbench_builtin.components.forwarding",

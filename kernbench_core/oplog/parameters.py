@@ -79,6 +79,16 @@ class PatternPlan:
         self.places = places
         self.templates: dict[tuple[object, ...], int] = {}
 
+    def filled(self, numbers: tuple[int, ...]) -> list[int]:
+        """Return the integers of a command that has these of its own."""
+        places = self.places
+        if len(numbers) != len(places):
+            raise ValueError(f"A command must give the {len(places)} integers that its pattern leaves open: {numbers}.")
+        found = self.fixed[:]
+        for at, place in enumerate(places):
+            found[place] = numbers[at]
+        return found
+
 
 Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], ParamPlan]
 

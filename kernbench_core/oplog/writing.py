@@ -6,7 +6,7 @@ It is on the path of every command of a kernel, and holds no reading: see `colum
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -78,6 +78,7 @@ class ColumnWriter:
         self._patterns: dict[OpPattern, PatternPlan | None] = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
+        self._find_ways()
 
     def __len__(self) -> int:
         return self.rows
@@ -86,13 +87,13 @@ class ColumnWriter:
         self, t_start: float, t_end: float, component: str, described: OpDescription, sequence: int | None = None
     ) -> None:
         """Add one record; see `OpLog.append`."""
-        template = self._encode(described)
-        self.template.append(template)
-        self.sequence.append(self._next(component) if sequence is None else sequence)
+        start, end, to_component, to_template, to_sequence, to_pe, to_issue, to_stage_pe, to_stage_issue = self._ways
+        to_template(self._encode(described))
+        to_sequence(self._next(component) if sequence is None else sequence)
         number = self.components.get(component)
         if number is None:
             number = self.components[component] = len(self.components)
-        self.component.append(number)
+        to_component(number)
         values = self.values
         for access in described.reads:
             if access.value is not None:
@@ -101,13 +102,13 @@ class ColumnWriter:
         if writes is not None and writes.value is not None:
             values.append(writes.value)
         pe, issue = described.op_id or _NO_OP
-        self.op_pe.append(pe)
-        self.op_issue.append(issue)
+        to_pe(pe)
+        to_issue(issue)
         pe, issue = described.stage_of or _NO_OP
-        self.stage_pe.append(pe)
-        self.stage_issue.append(issue)
-        self.t_end.append(t_end)
-        self.t_start.append(t_start)
+        to_stage_pe(pe)
+        to_stage_issue(issue)
+        end(t_end)
+        start(t_start)
         self.rows += 1
         if self.rows >= self._settle_at:
             self.settle()
@@ -121,15 +122,12 @@ class ColumnWriter:
         plan = None if pattern is None else self._plan_of(pattern)
         if plan is None or (plan.named and described.op_id is None):
             return self._encode_singly(described, look, ints, side)
-        own = plan.fixed.copy()
-        for place, number in zip(plan.places, described.numbers, strict=True):
-            own[place] = number
-        ints += own
+        ints += plan.filled(described.numbers)
         try:
             packed = array("q", ints)
         except OverflowError:
             return self._encode_singly(described, look, ints, side, huge=True)
-        self.ints.extend(packed)
+        self._add_ints(packed)
         if side:
             self.side[self.rows] = tuple(side)
         template = plan.templates.get(look)
@@ -182,6 +180,11 @@ class ColumnWriter:
         self.templates.append(template)
         return number
 
+    def _find_ways(self) -> None:
+        """Look up what appends to the columns, as each record does."""
+        self._ways: tuple[Callable[[Any], None], ...] = tuple([getattr(self, name).append for name in COLUMNS[:-2]])
+        self._add_ints = self.ints.extend
+
     def settle(self) -> None:
         """Pack what came last, or move it to temporary files where there is much."""
         if self.rows >= self._spill_at:
@@ -199,6 +202,7 @@ class ColumnWriter:
                 column = SpilledColumn(array(column.tail.typecode, np.asarray(column).tobytes()))
                 setattr(self, name, column)
             column.spill()
+        self._find_ways()
         if not isinstance(self.side, SpilledSide):
             self.side = SpilledSide(self.side)
         self.side.spill()

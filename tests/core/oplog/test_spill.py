@@ -139,6 +139,7 @@ def test_values_that_nobody_holds_are_let_go_and_come_back_equal() -> None:
 def test_nothing_is_left_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither while the log is used, nor after it, nor when a kernel raised."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.collect()  # files of other tests' logs
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     def failing(x: Any, y: Any, tl: Any) -> None:
