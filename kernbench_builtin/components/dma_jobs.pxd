@@ -1,4 +1,4 @@
-cdef class Channel:
+cdef class DmaChannel:
     cdef public list free
     cdef public object queue
 

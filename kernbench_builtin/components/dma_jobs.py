@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 
-class Channel:
+class DmaChannel:
     """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
 
     __slots__ = ("free", "queue")

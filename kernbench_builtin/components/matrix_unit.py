@@ -68,7 +68,7 @@ class MatrixUnit(ComputeUnit):
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         self._start_up = grid_ceil(self._overhead)
-        self._arrays = [Array() for _ in range(self.servers)]
+        self._arrays = [MacArray() for _ in range(self.servers)]
         self._known: dict[Hashable, _Times] = {}
         #: When each command under way ends, in ns, by its op.
         self._ends: dict[Hashable, float] = {}
@@ -108,7 +108,7 @@ class MatrixUnit(ComputeUnit):
 
     def receive(self, msg: Any) -> None:
         """Turn an array to a product, or let it wait for one; that which has its sum comes first."""
-        chosen: Array | None = None
+        chosen: MacArray | None = None
         for array in self._arrays:
             if array.open and (chosen is None or array.leaves_sum(msg, self._time.now)):
                 chosen = array
@@ -119,7 +119,7 @@ class MatrixUnit(ComputeUnit):
         else:
             self.queue.append(msg)
 
-    def _turn_to(self, array: Array, msg: Any) -> None:
+    def _turn_to(self, array: MacArray, msg: Any) -> None:
         """Begin a product, and appoint when its operands have entered and when its last result is out."""
         now, overlaps = self._time.now, self.overlaps
         self.begin(msg)
@@ -141,10 +141,10 @@ class MatrixUnit(ComputeUnit):
         if isinstance(getattr(msg, "op_id", None), tuple):
             self._ends[msg.op_id] = ends
         if ends != entered:
-            self.env.call_at(ends, Step(array, msg), self._out)
-        self.env.call_at(entered, Step(array, msg), self._in)
+            self.env.call_at(ends, ArrayStep(array, msg), self._out)
+        self.env.call_at(entered, ArrayStep(array, msg), self._in)
 
-    def _entry(self, array: Array, msg: Any, times: _Times, on_sum: bool) -> float:
+    def _entry(self, array: MacArray, msg: Any, times: _Times, on_sum: bool) -> float:
         """Return when the first operand of a product enters an array, in ns."""
         ready: float = msg.tail + self._start_up
         if self._ends and not on_sum:  # a sum that is on its way from another array, or with other products behind it
@@ -159,14 +159,14 @@ class MatrixUnit(ComputeUnit):
             return max(array.free, ready)
         return max(array.free, max(array.loadable, ready) + times.load)
 
-    def _joins(self, array: Array, msg: Any) -> bool:
+    def _joins(self, array: MacArray, msg: Any) -> bool:
         """Whether a product goes on with the sum in the cells, without overlap, before that is shifted out."""
         times = self._times(msg, None)
         one_fold = times.one_fold and array.one_fold and not times.load
         in_time = msg.tail + self._start_up <= array.entered == self._time.now
         return one_fold and in_time and array.leaves_sum(msg, self._time.now)
 
-    def _in(self, step: Step) -> None:
+    def _in(self, step: ArrayStep) -> None:
         """Go on when all operands of a product have entered: the array turns to the next one, or empties itself."""
         array, msg = step.array, step.msg
         if array.ends == array.entered:
@@ -178,13 +178,13 @@ class MatrixUnit(ComputeUnit):
         else:
             self.env.call_at(array.free, step, self._emptied)
 
-    def _out(self, step: Step) -> None:
+    def _out(self, step: ArrayStep) -> None:
         self._leave(step.array, step.msg)
 
-    def _emptied(self, step: Step) -> None:
+    def _emptied(self, step: ArrayStep) -> None:
         self._next(step.array)
 
-    def _next(self, array: Array) -> None:
+    def _next(self, array: MacArray) -> None:
         if self.queue:
             self._turn_to(array, self.pick(self.queue))
         else:
@@ -218,7 +218,7 @@ class MatrixUnit(ComputeUnit):
 
     # What reports ask ---------------------------------------------------------------------------------
 
-    def _leave(self, array: Array, msg: Any) -> None:
+    def _leave(self, array: MacArray, msg: Any) -> None:
         """End a product, and count the time that its array has been busy since the last one that ended."""
         busy = array.busy_by(self._time.now)
         _, streamed, unfilled = array.under_way.pop(msg)
@@ -256,7 +256,7 @@ class _Times:
     alone: float
 
 
-class Array:
+class MacArray:
     """Keep what an array of cells is doing; times in ns.
 
     It is `open` when nothing stands before the next product. The last product's operands have `entered`, and its last
@@ -289,12 +289,12 @@ class Array:
         return max(0.0, time - max(since, self.counted))
 
 
-class Step(MsgBase):
+class ArrayStep(MsgBase):
     """Be an appointment of an array with one of its products."""
 
     __slots__ = ("array", "msg")
 
-    def __init__(self, array: Array, msg: MsgBase) -> None:
+    def __init__(self, array: MacArray, msg: MsgBase) -> None:
         super().__init__()
         self.array = array
         self.msg = msg

@@ -1,5 +1,5 @@
 cimport cython
-from kernbench_builtin.components.dma_jobs cimport Channel, Job
+from kernbench_builtin.components.dma_jobs cimport DmaChannel, Job
 from kernbench_builtin.components.pe_mmu cimport PeMmu
 from kernbench_builtin.components.pe_tcm cimport PeTcm
 from kernbench_core.component cimport ComponentBase
@@ -10,7 +10,7 @@ from kernbench_core.wire cimport Wire
 cdef class _ChunkMsg(MsgBase):
     cdef public PeDma dma
     cdef public Job job
-    cdef public Channel channel
+    cdef public DmaChannel channel
     cdef public object chunk
     cdef public Transaction sent
     cdef public double taken
@@ -19,7 +19,7 @@ cdef class _ChunkMsg(MsgBase):
 cdef class PeDma(ComponentBase):
     cdef dict __dict__
     cdef public double _descriptor_overhead, _overhead
-    cdef public Channel _reads, _writes
+    cdef public DmaChannel _reads, _writes
     cdef public dict _active, _paths
     cdef public object _mmu, _tcm
     cdef PeMmu _own_mmu
@@ -27,11 +27,11 @@ cdef class PeDma(ComponentBase):
     cdef tuple _to_leave, _to_fetch, _to_go_on, _to_finish
     cdef public Wire _to_tcm, _from_tcm
     cdef public str _prefix, _ipcq
-    @cython.locals(job=Job, channel=Channel, now=double, ordered=bint, known=MsgBase)
+    @cython.locals(job=Job, channel=DmaChannel, now=double, ordered=bint, known=MsgBase)
     cpdef receive(self, msg)
     cpdef pick_chunk(self, queue)
     @cython.locals(free=list, now=double, taken=double)
-    cpdef _serve(self, Channel channel)
+    cpdef _serve(self, DmaChannel channel)
     @cython.locals(job=Job, leave=double, mmu=PeMmu)
     cpdef _begin(self, _ChunkMsg chunk_msg, double taken)
     @cython.locals(now=double)
@@ -48,7 +48,7 @@ cdef class PeDma(ComponentBase):
     @cython.locals(end=double, fabric=Fabric)
     cpdef answered(self, _ChunkMsg chunk_msg, Transaction sent)
     cpdef _empty(self, _ChunkMsg chunk_msg)
-    @cython.locals(job=Job, channel=Channel)
+    @cython.locals(job=Job, channel=DmaChannel)
     cpdef _end(self, _ChunkMsg chunk_msg, double end)
     @cython.locals(job=Job, now=double)
     cpdef _finish(self, _ChunkMsg chunk_msg)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
-from kernbench_builtin.components.dma_jobs import Channel, Job
+from kernbench_builtin.components.dma_jobs import DmaChannel, Job
 from kernbench_builtin.components.pe_mmu import PeMmu
 from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
@@ -61,7 +61,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         self._overhead = grid_ceil(self.params["overhead"])
         reads = self.params["read_outstanding"] or self.params["servers"]
         writes = self.params["write_outstanding"] or self.params["servers"]
-        self._reads, self._writes = Channel(reads), Channel(writes)
+        self._reads, self._writes = DmaChannel(reads), DmaChannel(writes)
         self.servers = reads + writes
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self._active: dict[_ChunkMsg, None] = {}
@@ -132,7 +132,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Remove and return the chunk to serve next; the one place for priority."""
         return queue.popleft()
 
-    def _serve(self, channel: Channel) -> None:
+    def _serve(self, channel: DmaChannel) -> None:
         """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
         queue, free, now = channel.queue, channel.free, self._time.now
         while queue and free:
@@ -367,7 +367,7 @@ class _ChunkMsg(MsgBase):
 
     __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
 
-    def __init__(self, dma: PeDma, job: Job, channel: Channel, chunk: Chunk | None, now: float) -> None:
+    def __init__(self, dma: PeDma, job: Job, channel: DmaChannel, chunk: Chunk | None, now: float) -> None:
         # inlined from MsgBase, which a chunk is only for being scheduled, and for reports: it never travels
         self.nbytes, self.path, self.hop, self.reply = 0, (), 0, False
         self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0

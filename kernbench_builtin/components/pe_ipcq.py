@@ -26,8 +26,7 @@ from kernbench_core.reporting import Waiting
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes, grid_ceil
 
-_Key = tuple[int, Channel]
-"""The other PE, and the channel."""
+_Key = tuple[int, Channel]  # the other PE, and the channel
 
 
 class PeIpcq(ComponentBase):

@@ -26,7 +26,6 @@ from kernbench_core.messages import Transaction
 from kernbench_core.process import no_automatic_collection
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
-from kernbench_core.values.region import total_bytes
 
 _DRIVER, _CHAIN = "driver", "chain"
 _WIDER = 64
@@ -190,7 +189,8 @@ class DramProbe:
 
     def _transactions(self, driver: Any, asked: Iterable[tuple[str, tuple[Region, ...]]]) -> list[Transaction]:
         path, on_done = (driver.id, self._node.id), driver.go_on
-        return [Transaction(op, regions, total_bytes(regions), path, on_done) for op, regions in asked]
+        sized = ((op, regions, sum(region.nbytes for region in regions)) for op, regions in asked)
+        return [Transaction(op, regions, nbytes, path, on_done) for op, regions, nbytes in sized]
 
 
 @frozen

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
-from kernbench_core.kernel.neighbours import Neighbours
+from kernbench_core.graph import Node, PeSite
 from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches
 from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
@@ -14,6 +14,7 @@ from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.outside import OutsideAccesses
 from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.oplog.log import OpLog
+from kernbench_core.peers import nearest_in
 from kernbench_core.records import field, frozen
 from kernbench_core.topology.design import Design, Machine
 from kernbench_core.values.chunking import Chunk
@@ -90,3 +91,21 @@ class Device:
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)
+
+
+class Neighbours:
+    """Find the PEs next to others in the meshes of cubes of their SIP, by the positions of their nodes."""
+
+    def __init__(self, sites: Sequence[PeSite], nodes: Mapping[str, Node]) -> None:
+        self._sites = sites
+        self._nodes = nodes
+        self._found: dict[tuple[int, str], int | None] = {}
+
+    def nearest(self, pe: int, direction: str) -> int | None:
+        """Return the nearest PE of the same SIP in a direction, None where there is none."""
+        key = (pe, direction)
+        if key not in self._found:
+            sip = self._sites[pe].sip
+            places = {site.index: self._nodes[site.pe_cpu].position for site in self._sites if site.sip == sip}
+            self._found[key] = nearest_in(places, pe, direction)
+        return self._found[key]

@@ -12,7 +12,7 @@ from kernbench_core import records
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology.configuration import Config
-from kernbench_core.topology.reading_faults import Fault, Faults, faults_of
+from kernbench_core.topology.reading.faults import Faults, ReadingFault, faults_of
 from kernbench_core.topology.specification import (
     Choices,
     ComponentSpec,
@@ -113,7 +113,7 @@ def reader_of(kind: Any) -> _Reader:
         return functools.partial(_listed, reader_of(arguments[0]))
     if records.has(kind):
         return _section(kind)
-    from kernbench_core.topology.foreign_kinds import foreign_reader
+    from kernbench_core.topology.reading.foreign_kinds import foreign_reader
 
     return foreign_reader(kind, reader_of)
 
@@ -159,7 +159,7 @@ def _listed(reader: _Reader, value: object) -> list[object]:
 def _each(reader: _Reader, pairs: Iterable[tuple[Any, object]]) -> list[tuple[Any, object]]:
     """Type what stands beside each key, or raise the faults of all."""
     found: list[tuple[Any, object]] = []
-    faults: list[Fault] = []
+    faults: list[ReadingFault] = []
     for key, value in pairs:
         try:
             found.append((key, reader(value)))
@@ -200,7 +200,7 @@ def _keys(known: Mapping[str, tuple[_Reader, bool]]) -> Callable[[Any], dict[str
 
     def read(value: Any) -> dict[str, Any]:
         given, found = _mapping(value), {}
-        faults: list[Fault] = []
+        faults: list[ReadingFault] = []
         for name, (reader, needed) in known.items():
             if name in given:
                 try:

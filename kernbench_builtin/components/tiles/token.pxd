@@ -12,7 +12,7 @@ cdef class TileStream:
     cpdef StageFacts facts(self, stage)
     cpdef TileToken feed(self, plan, index)
     cpdef bint in_order(self, TileToken token) except -1
-    @cython.locals(gate=Gate, ready=TileToken, own_head=double, own_tail=double)
+    @cython.locals(gate=StageGate, ready=TileToken, own_head=double, own_tail=double)
     cpdef leave(self, TileToken token, component, double head, double tail)
     cpdef complete(self, TileToken token)
 
@@ -21,7 +21,7 @@ cdef class StageFacts:
     cdef readonly tuple numbers, regions
     cdef readonly object pattern
 
-cdef class Gate:
+cdef class StageGate:
     cdef Py_ssize_t next
     cdef dict held
 

@@ -48,7 +48,7 @@ class TileStream:
         self.completed = 0
         self.staged_bytes = 0
         self.returned = Signal()
-        self._gates: dict[int, Gate] = {}
+        self._gates: dict[int, StageGate] = {}
         self._summed = 0
         #: By its identity, what is known of a stage, which stands in the plans of many tiles.
         self._known: dict[int, StageFacts] = {}
@@ -79,7 +79,7 @@ class TileStream:
 
     def leave(self, token: TileToken, component: Emitter, head: float, tail: float) -> None:
         """Send `token` on from its present stage at (`head`, `tail`) ns, once all tiles before it have gone."""
-        gate = self._gates.setdefault(token.stage_idx, Gate())
+        gate = self._gates.setdefault(token.stage_idx, StageGate())
         gate.held[token.index] = (token, head, tail)
         while gate.next in gate.held:
             ready, own_head, own_tail = gate.held.pop(gate.next)
@@ -140,7 +140,7 @@ class StageFacts:
         self.pattern: OpPattern = found
 
 
-class Gate:
+class StageGate:
     """Hold the tiles that have ended one stage before tiles that come earlier in the plan."""
 
     __slots__ = ("held", "next")

@@ -9,7 +9,7 @@ import cattrs
 from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError
 
 from kernbench_core import records
-from kernbench_core.topology.reading_faults import Fault, Faults, faults_of
+from kernbench_core.topology.reading.faults import Faults, ReadingFault, faults_of
 
 
 def foreign_reader(kind: Any, reader_of: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
@@ -30,7 +30,7 @@ def _is_ours(kind: Any) -> bool:
     return records.has(kind) or get_origin(kind) is list
 
 
-def _flat(faults: ClassValidationError | IterableValidationError) -> Iterator[Fault]:
+def _flat(faults: ClassValidationError | IterableValidationError) -> Iterator[ReadingFault]:
     """Yield every fault inside a group of cattrs."""
     with_notes, without = faults.group_exceptions()
     for fault, note in [*with_notes, *((fault, None) for fault in without)]:
