@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+#: Looking at so many new objects takes less time than finding out whether some are frozen.
+_FEW: Final = 10_000
 #: So many objects may have been made without a look before all there are are gone through.
 _MOST_UNSEEN: Final = 1 << 20
 _WRITERS: Final = frozenset({io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom})
@@ -40,9 +42,10 @@ class _Unseen:
 
         Go through them where they have become many since the last time. Frozen ones would thaw, so there they stay new.
         """
-        if gc.get_freeze_count():
+        made = gc.get_count()[0]
+        if made <= _FEW or gc.get_freeze_count():
             return
-        self._objects += gc.get_count()[0]
+        self._objects += made
         if self._objects > _MOST_UNSEEN:
             self._objects = 0
             gc.collect()

@@ -99,3 +99,15 @@ def test_fewer_collections_are_for_a_while_and_never_more() -> None:
             assert gc.get_threshold()[0] == before[0] + 5
         raise KeyError
     assert gc.get_threshold() == before
+
+
+def test_a_small_block_does_not_go_through_what_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting that takes as long as there is much of it: thousands of small blocks would pay for that."""
+    asked = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(1) or 1)
+    with no_automatic_collection():
+        kept: list[list[int]] = [[] for _ in range(1_000)]
+    assert kept and not asked
+    with no_automatic_collection():
+        kept = [[] for _ in range(100_000)]
+    assert kept and asked
