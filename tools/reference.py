@@ -247,7 +247,7 @@ def message_page(plugins: Plugins) -> Iterator[str]:
 
 
 def _kernel_commands() -> Iterator[tuple[str, str, str]]:
-    for module in ("commands", "composite", "dma_commands", "queue_commands"):
+    for module in ("compute_commands", "composite", "dma_commands", "queue_commands"):
         for name, found in _own_classes(import_module(f"kernbench_core.kernel.{module}")):
             if issubclass(found, messages.Command) and found.serves:
                 yield code(name), code(found.serves), sentence(found, name)

@@ -150,7 +150,7 @@ class Digester:
         elif kind.__module__ == "functools" and hasattr(value, "__wrapped__"):
             self._tag("wrapper", whole)
             self._inside("", value.__wrapped__)
-        else:
+        elif kind.__name__ != "cython_function_or_method" or not self._known(value):
             self._instance(value, kind)
 
     # Containers -------------------------------------------------------------------------------------
@@ -217,13 +217,17 @@ class Digester:
 
     # Code -------------------------------------------------------------------------------------------
 
-    def _function(self, value: types.FunctionType) -> None:
+    def _known(self, value: types.FunctionType) -> bool:
+        """Take in a function that is digested with its module; say whether it is."""
         names = value.__globals__
-        module = str(names.get("__name__", value.__module__))
-        known = self._origins.known(module, names)
+        known = self._origins.known(str(names.get("__name__", value.__module__)), names)
         if known is not None:
             self._tag("function", known, value.__qualname__, value.__code__.co_firstlineno)
-        else:
+        return known is not None
+
+    def _function(self, value: types.FunctionType) -> None:
+        if not self._known(value):
+            names = value.__globals__
             self._tag("function", value.__qualname__)
             facts = code_facts(value.__code__)
             self._tag("code", facts.sha256)
