@@ -74,12 +74,15 @@ def attention(q: Array, k: Array, v: Array, scale: float, causal: bool) -> Array
     """
     out = np.empty(q.shape, q.dtype)
     group = len(q) // len(k)
+    later = np.triu(np.ones((q.shape[1], k.shape[1]), bool), 1)
     for head in range(len(q)):
         keys, values = k[head // group].astype(np.float32), v[head // group].astype(np.float32)
-        scores = (q[head].astype(np.float32) @ keys.T) * np.float32(scale)
+        scores = q[head].astype(np.float32) @ keys.T
+        scores *= np.float32(scale)
         if causal:
-            scores[np.triu_indices(len(scores), 1)] = -np.inf
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            np.copyto(scores, -np.inf, where=later)
+        scores -= scores.max(axis=1, keepdims=True)
+        weights = np.exp(scores, out=scores)
         out[head] = ((weights @ values) / weights.sum(axis=1, keepdims=True)).astype(q.dtype)
     return out
 

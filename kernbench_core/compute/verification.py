@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from kernbench_core.values.views import FillValue
 
 #: Stretches of wrong elements that are spelled; of more, the others are counted.
 _MOST_STRETCHES = 6
+#: Elements that are compared at once: what is worked out of them stays in a processor's cache.
+_AT_ONCE = 1 << 15
 
 
 @frozen(eq=False)
@@ -148,18 +150,34 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     atol = dtypes.tolerance(dtype) if each.atol is None else each.atol
     whole: Any = np.uint64 if want.dtype == np.uint64 else np.int64
     wide = whole if exact and want.dtype.kind in "iub" else np.float64
+    wrong = False
     with np.errstate(all="ignore"):  # what memory held before may be a signalling NaN, which a cast tells of
+        for one, other in _pieces(got, want):
+            error, apart = _judged(one.astype(wide), other.astype(wide), exact, rtol, atol)
+            tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
+            wrong = wrong or bool(apart.any())
+        if not wrong:
+            return None
         left, right = got.astype(wide), want.astype(wide)
-        same = (left == right) | (np.isnan(left) & np.isnan(right))
-        error = np.where(same, 0.0, distance(left, right))
-        near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
-        wrong = ~same if exact else ~(same | near)
-    tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
-    if not wrong.any():
-        return None
-    worst, words = difference(wrong, error, left, right)
+        error, apart = _judged(left, right, exact, rtol, atol)
+    worst, words = difference(apart, error, left, right)
     within = "exactly" if exact else f"within rtol={rtol:g}, atol={atol:g}"
     return Failure(name, f"must equal what is expected {within}, but {words}", worst=worst)
+
+
+def _pieces(got: Array, want: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield what two arrays of one shape hold, so much at once as a processor's cache does."""
+    one, other = got.reshape(-1), want.reshape(-1)
+    for start in range(0, one.size, _AT_ONCE):
+        yield one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]
+
+
+def _judged(left: Array, right: Array, exact: bool, rtol: float, atol: float) -> tuple[Array, Array]:
+    """Return how far apart elements are, and which of them are too far."""
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    error = np.where(same, 0.0, distance(left, right))
+    near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
+    return error, ~same if exact else ~(same | near)
 
 
 def distance(left: Array, right: Array) -> Array:
@@ -169,7 +187,7 @@ def distance(left: Array, right: Array) -> Array:
         one, other = left.astype(both), right.astype(both)
         # two's complement: as unsigned the difference is right even where it does not fit into int64
         return (np.maximum(one, other) - np.minimum(one, other)).astype(np.uint64).astype(np.float64)
-    found: Array = np.abs(left.astype(np.float64) - right.astype(np.float64))
+    found: Array = np.abs(left.astype(np.float64, copy=False) - right.astype(np.float64, copy=False))
     return found
 
 

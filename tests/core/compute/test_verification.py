@@ -118,3 +118,21 @@ def test_a_tensor_of_no_dimension_is_compared(dtype: str, within: str) -> None:
         f"x must equal what is expected {within}, but 1 of 1 elements differ; the worst is []: got {got}, expected "
         f"{expected}. No op made it: it was written by the host.",
     )
+
+
+@pytest.mark.parametrize("wrong", [(7,), (99_999,), (10, 32_767, 32_768, 70_001), ()])
+def test_large_arrays_are_compared_to_their_last_element(wrong: tuple[int, ...]) -> None:
+    """However many are looked at together, all that differ are counted, and the worst of all is told at its place."""
+    want = np.arange(100_000, dtype=np.int32).reshape(100, 1000)
+    got = want.copy()
+    for worse, at in enumerate(wrong, 1):
+        got.flat[at] += worse
+    store = MemoryStore()
+    store.write("hbm", 0, got)
+    verdict = DataExecutor(OpLog(), store).verify({"x": (Access("hbm", (Region(0, got.nbytes),)), want)})
+    assert verdict.ok is not bool(wrong) and verdict.max_abs_error == len(wrong)
+    if wrong:
+        row, column = divmod(wrong[-1], 1000)
+        said = verdict.failures[0]
+        assert f"but {len(wrong)} of 100000 elements differ" in said
+        assert f"the worst is [{row}, {column}]: got {wrong[-1] + len(wrong)}, expected {wrong[-1]}." in said
