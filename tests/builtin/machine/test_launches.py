@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.engine.hardware import Hardware
 from kernbench_core.plugins import Plugins
-from kernbench_core.wire import Wire
+from tests.noted_bookings import noted_bookings
 
 SIZE = {"M": 128, "N": 96, "K": 160}
 
@@ -43,24 +42,8 @@ def test_the_explanation_has_the_same_points(plugins: Plugins) -> None:
     assert [each.roofline for each in result.launches] == [each.roofline for each in result.explain.launches]
 
 
-def test_what_was_busy_is_what_wires_were_given_meanwhile(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_busy_is_what_wires_were_given_meanwhile(plugins: Plugins) -> None:
     """A second count: every booking of every wire is noted, and summed up from the start to the end of each launch."""
-    booked: list[tuple[str, float, float]] = []
-
-    class NotingWire(Wire):
-        def send(self, msg: Any, head: float, tail: float) -> None:
-            before = self.busy_ns
-            super().send(msg, head, tail)
-            booked.append((self.name, head, self.busy_ns - before))
-
-        def book(self, nbytes: int, head: float, tail: float, msg: Any = None) -> tuple[float, float]:
-            before = self.busy_ns
-            answer = super().book(nbytes, head, tail, msg)
-            booked.append((self.name, head, self.busy_ns - before))
-            return answer
-
-    monkeypatch.setattr(Hardware, "wire_type", NotingWire)
-
     def kernel(x_ptr: Any, n: int, tl: Any) -> None:
         at = x_ptr + tl.program_id(0) * n + tl.arange(0, n)
         tl.store(at, tl.load(at) * 2.0)
@@ -70,7 +53,8 @@ def test_what_was_busy_is_what_wires_were_given_meanwhile(plugins: Plugins, monk
         for n in (512, 64):
             rt.launch(kernel, x, n)
 
-    result = kb.run(bench, "tiny", plugins=plugins)
+    with noted_bookings() as booked:
+        result = kb.run(bench, "tiny", plugins=plugins)
     assert len(result.launches) == 2
     for launch in result.launches:
         sums: dict[str, float] = {}

@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from kernbench_core.engine.hardware import Hardware
 from kernbench_core.plugins import load_plugins
-from kernbench_core.wire import Wire
 from tests.conftest import examples
+from tests.noted_bookings import noted_bookings
 
 SIPS, PES = 3, 2  # of each SIP
 SET = [f"system.sips={SIPS}", f"cube.pes={PES}"]
@@ -98,22 +97,7 @@ def test_units_are_those_that_the_op_log_names_for_its_pes(launches: Wanted) -> 
 @examples(6)
 def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -> None:
     """A second count: of the bookings between its start and end, those that names say may be its, and no others."""
-    booked: list[tuple[str, float, float]] = []
-
-    class NotingWire(Wire):
-        def send(self, msg: Any, head: float, tail: float) -> None:
-            before = self.busy_ns
-            super().send(msg, head, tail)
-            booked.append((self.name, head, self.busy_ns - before))
-
-        def book(self, nbytes: int, head: float, tail: float, msg: Any = None) -> tuple[float, float]:
-            before = self.busy_ns
-            answer = super().book(nbytes, head, tail, msg)
-            booked.append((self.name, head, self.busy_ns - before))
-            return answer
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Hardware, "wire_type", NotingWire)
+    with noted_bookings() as booked:
         result = run(launches)
     for launch, (_, pes) in zip(result.launches, launches, strict=True):
         found = set(launch.links["name"])
