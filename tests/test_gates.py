@@ -28,9 +28,9 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def job(gates: Any, pure: float | None, compiled: float | None) -> Any:
+def job(gates: Any, pure: float | None, compiled: float | None, most_s: float | None = None, **more: Any) -> Any:
     """Return a job of which nothing but the gate matters."""
-    return gates.sides.Job("a job", "", None, None, gates.sides.Gate(pure, compiled))
+    return gates.sides.Job("a job", "", None, None, gates.sides.Gate(pure, compiled, most_s), **more)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,41 @@ def test_a_line_says_what_is_asked_and_missed(gates: Any) -> None:
     assert gates.table.line(found) == (
         "| a job | 5,000 | 8.00 s | 4.00 s | 2.00 (asked: 1.5) | 2.00 s | 4.00 (asked: 5, NOT MET) | 2,500 | 70 MiB |\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("compiled", "ok", "cells"),
+    [
+        (0.5, True, "0.75 s | 10.00 | 0.50 s (at most 0.5 s) | 16.00"),
+        (0.51, False, "0.75 s | 10.00 | 0.51 s (at most 0.5 s, NOT MET) | 16.00"),
+        (None, False, "0.75 s (at most 0.5 s, NOT MET) | 10.00 | - | -"),
+    ],
+)
+def test_a_job_may_take_so_many_seconds(gates: Any, compiled: float | None, ok: bool, cells: str) -> None:
+    """In the form that is installed; in Python where nothing is compiled."""
+    times = {"before": 8.0, "pure": 0.75, "compiled": compiled}
+    told = {name: {"s": s, "peak_mib": 9.0} for name, s in times.items() if s is not None}
+    found = gates.sides.Finding(job(gates, None, None, 0.5), 10.0, None if compiled is None else 16.0, told)
+    assert found.ok is ok
+    assert gates.table.line(found) == f"| a job | - | 8.00 s | {cells} | - | 9 MiB |\n"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_first_time_finds_nothing_on_disk(gates: Any, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    """Neither what it kept before, nor bytecode; all others find both from their second round on."""
+    seen: list[tuple[str, str | None]] = []
+
+    def run(command: list[str], *, env: dict[str, str], **_: Any) -> Any:
+        seen.append((env["KERNBENCH_CACHE"], env.get("PYTHONPYCACHEPREFIX")))
+        return subprocess.CompletedProcess(command, 0, '{"s": 1.0, "peak_mib": 1.0}\n')
+
+    monkeypatch.setattr(gates.sides.subprocess, "run", run)
+    sides = gates.sides.sides_of(ROOT, False)
+    gates.sides.compare(job(gates, None, None, first=first), sides, False)
+    caches, bytecode = zip(*seen, strict=True)
+    assert len(seen) == 8 and len(set(caches)) == (8 if first else 2)
+    assert len(set(bytecode)) == (8 if first else 1)
+    assert (None in bytecode) is not first
 
 
 def test_a_commit_that_is_not_there_is_a_sentence(gates: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,14 +25,24 @@ def line(found: Finding) -> str:
         found.job.label,
         "-" if count is None else f"{count:,}" + ("" if what == "events" else f" {what}"),
         f"{told['before']['s']:.2f} s",
-        f"{told['pure']['s']:.2f} s",
+        _seconds(found, "pure"),
         _times(found.pure, gate.pure),
-        f"{told['compiled']['s']:.2f} s" if "compiled" in told else "-",
+        _seconds(found, "compiled"),
         _times(found.compiled, gate.compiled),
         "-" if count is None else f"{count / newest['s']:,.0f}",
         f"{newest['peak_mib']:,.0f} MiB",
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _seconds(found: Finding, form: str) -> str:
+    """Return the seconds of a form, and behind those of the one that is installed how many it may take."""
+    if form not in found.told:
+        return "-"
+    most_s = found.job.gate.most_s
+    is_limited = most_s is not None and (form == "compiled") is ("compiled" in found.told)
+    limit = f" (at most {most_s:g} s{'' if found.in_time else ', NOT MET'})" if is_limited else ""
+    return f"{found.told[form]['s']:.2f} s{limit}"
 
 
 def _times(ratio: float | None, gate: float | None) -> str:
