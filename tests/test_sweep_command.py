@@ -13,6 +13,7 @@ import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,31 @@ def test_rows_stand_in_a_pipe_in_the_order_of_the_points(
     assert total == f"4 points: 4 ok; kept in {folder}"
     least = min(range(4), key=lambda at: (rows[at]["time"], rows[at]["cost"]))
     assert best.startswith(("best: #", "the Pareto front: #")) and f"#{least}" in best
+
+
+@pytest.mark.parametrize(
+    ("torch", "sentence"),
+    [
+        (None, "--backend torch:cuda needs PyTorch, which is not installed; pip install 'kernbench[torch]'."),
+        (
+            SimpleNamespace(__version__="2.9.0", cuda=SimpleNamespace(device_count=lambda: 0)),
+            "--backend torch:cuda needs a GPU that PyTorch 2.9.0 sees, and it sees none; give --backend torch:cpu, or "
+            "leave it out.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("search", [(), ("--search", "random:2", "--objective", "time")])
+def test_a_backend_that_is_not_here_fails_the_sweep_once(
+    inside: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, torch: object, sentence: str, search: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Before the first point, and before anything is printed or written."""
+    monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
+    folder = tmp_path / "s"
+    asked = ("sweep", "gemm", *SMALL, "-p", "K=16,32", *search, "--verify-data", "--backend", "torch:cuda", "-o")
+    done = inside(*asked, str(folder))
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {sentence}\n")
+    assert not folder.exists()
 
 
 def test_a_sweep_that_is_there_is_shown_and_not_run_again(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
+from kernbench_core.compute.backends import backend_of
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.sweeps.axes import TOPOLOGY
 from kernbench_core.sweeps.constraints import kept_points
@@ -137,8 +138,11 @@ def run_planned(
     order and before any of them runs, and `tell` with each new record once it is kept. Points are
     carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that goes
     away, or has no workers, it is waited for at most `patience_s`. A `function` is the bench that `planned` was given.
+    Raise UsageError, before anything runs or is written, where this machine is to carry points out and does not have
+    the backend that they ask for.
     """
     if scheduler is None:
+        backend_of(sweep.plan.options.get("backend", "numpy"))  # which no point could have where this fails
         count = min(processes or cores(), sweep.most)
         import_all()
         functions = {} if function is None else {sweep.plan.bench: function}
