@@ -61,16 +61,15 @@ class AlgorithmTrial:
 
     def run(self, machine: TimedMachine, plugins: Plugins, most_events: int | None) -> TrialTime:
         """Simulate it, and return its time; raise the KernbenchError of whatever goes wrong."""
-        with _garbage_left():
-            return self._simulated(machine, plugins, most_events)
-
-    def _simulated(self, machine: TimedMachine, plugins: Plugins, most_events: int | None) -> TrialTime:
         handles: list[LaunchHandle] = []
         engine = GraphEngine(
-            machine.graph, plugins.components, data=False, limits=Limits(most_events),
+            machine.graph, plugins.components, data=False, log=False, limits=Limits(most_events),
             functions=op_functions(plugins.ops), plugins=plugins,
         )  # fmt: skip
-        engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
+        try:
+            engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
+        finally:
+            engine.close()
         uses = resource_uses(engine.hardware, engine.env.now)
         busy = max((use.utilisation for use in uses if use.kind not in OF_LAUNCHES), default=0.0) * engine.env.now
         ns = elapsed_ns(handles[0])
@@ -100,10 +99,11 @@ class AlgorithmTrial:
 
 
 @contextmanager
-def _garbage_left() -> Iterator[None]:
+def garbage_left() -> Iterator[None]:
     """Leave the garbage of a run around this alone, as when that is collected shows in its op log, and none behind.
 
-    What a trial leaves is as large as its machine, and would lie there until Python looks at all that there is.
+    What a trial leaves is as large as its machine, and would lie there until Python looks at all that there is. An
+    error holds what it came through: let go of that inside.
     """
     if gc.get_freeze_count():
         yield

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from kernbench_ccl.measure.measurement import closed_form
 from kernbench_ccl.measure.timed_run import TimedCase
-from kernbench_ccl.measure.trial import AlgorithmTrial, TrialCall
+from kernbench_ccl.measure.trial import AlgorithmTrial, TrialCall, garbage_left
 from kernbench_ccl.measure.trial_store import TrialStore
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.trial_choice import TrialTime, steady_bytes
@@ -99,10 +99,11 @@ class AlgorithmTrials:
         kept = self.store.get(trial)
         if kept is not None:
             return kept
-        try:
-            found = trial.run(self.machine, self.plugins, self.most_events)
-        except KernbenchError as error:
-            self.failures.setdefault(name, first_sentence(error))
-            return None
+        with garbage_left():
+            try:
+                found = trial.run(self.machine, self.plugins, self.most_events)
+            except KernbenchError as error:
+                self.failures.setdefault(name, first_sentence(error))
+                return None
         self.store.put(trial, found)
         return found

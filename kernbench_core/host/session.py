@@ -183,6 +183,18 @@ class GraphEngine:
         with (self._wall or WallTime(self.engine.limits.timeout_s)).spent_on("checking the run"):
             check(self.hardware, self.get_timing_result(), self._horizon_ns)
 
+    def close(self) -> None:
+        """End what a run that was stopped has left suspended, kernels and host programs; their `finally` blocks run.
+
+        Nobody may look at where they are after that. Without it they stay in memory, with all that they know: Python
+        does not look for garbage in the frames of greenlets.
+        """
+        for state in self.device.kernels.states.values():
+            if state.runner is not None:
+                state.runner.close()
+        for program in self.shared.programs:
+            program.bridge.close()
+
     def advance(self) -> None:
         """Process events until nothing is left; where a limit is reached, say which kernels wait."""
         try:

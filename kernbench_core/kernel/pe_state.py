@@ -33,6 +33,9 @@ class RunsPrograms(Protocol):
     def part_done(self) -> float | None:
         """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows."""
 
+    def close(self) -> None:
+        """End a program that will not be resumed: its `finally` blocks run, its references go."""
+
 
 class PeState:
     """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.

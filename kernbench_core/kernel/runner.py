@@ -92,6 +92,11 @@ class KernelRunner:
         if meter is not None:
             meter.ended(launch, state.pe)
 
+    def close(self) -> None:
+        """End a program that will not be resumed: its `finally` blocks run, its references go."""
+        if self._bridge is not None:
+            self._bridge.close()
+
     def where(self) -> str | None:
         """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""
         site = None if self._bridge is None else site_of_frame(self._bridge.frame)

@@ -204,8 +204,14 @@ class Knot:
         self.itself = self
 
 
-def test_a_trial_takes_its_own_garbage_away_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine tried on is gone when the next one comes; when the garbage of a run goes shows in its op log."""
+@pytest.mark.parametrize("most_events", [None, 300], ids=["to its end", "stopped"])
+def test_a_trial_takes_its_own_garbage_away_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, most_events: int | None
+) -> None:
+    """A machine tried on is gone when the next one comes; when the garbage of a run goes shows in its op log.
+
+    A trial that is stopped leaves as much as one that ends.
+    """
     engines = []
 
     def made(*given: Any, **named: Any) -> GraphEngine:
@@ -214,11 +220,12 @@ def test_a_trial_takes_its_own_garbage_away_and_no_other(monkeypatch: pytest.Mon
         return engine
 
     monkeypatch.setattr("kernbench_ccl.measure.trial.GraphEngine", made)
-    trials = chooser()[1].trials
+    monkeypatch.setenv("KERNBENCH_CACHE_BYTES", "0")
+    trials = evolve(chooser()[1].trials, most_events=most_events)
     gc.unfreeze()  # what conftest.py froze
     with no_automatic_collection():
         left = weakref.ref(Knot())
-        trials._trial(RING, SIZE).run(trials.machine, PLUGINS, None)
+        assert (trials.time(RING, SIZE) is None) is bool(trials.failures) is (most_events is not None)
         assert [engine() for engine in engines] == [None]
         assert left() is not None
     gc.freeze()
