@@ -100,7 +100,7 @@ def pes(quick: bool) -> Iterable[Result]:
 
 def _collective(name: str, job: bench_ccl.Job) -> Iterable[Result]:
     found = bench_ccl.measure(job)
-    yield Result(f"{name}: wrong or faulty", float(found["wrong"] + len(found["faults"])), "elements", 0.0)
+    yield Result(f"{name}: wrong or faulty", float((found["wrong"] or 0) + len(found["faults"])), "elements", 0.0)
     yield from _told(name, found)
 
 

@@ -281,6 +281,7 @@ class HostProgram:
     def join(self, handle: LaunchHandle) -> None:
         """Wait, in simulated time, for a launch, whichever program submitted it."""
         if not handle.request.done.fired:
+            self._session.device.hazards.waiting(handle.launch, self.number)
             self.waits_for, self.waits_since_ns = handle, self.now
             self.bridge.suspend(handle.request.done)
             self.waits_for = None

@@ -6,6 +6,7 @@ cdef class Thread:
 
 cdef class _Launched:
     cdef public object given, learnt
+    cdef public set coming, running
 
 cdef class _Turns:
     cdef public list threads
@@ -15,7 +16,7 @@ cdef class Clocks:
     cdef public bint _by_program
     cdef public object _nothing
     cdef public long long _width
-    cdef public dict _threads, _turns, _hosts, _children, _over, _launches, _published, _handed
+    cdef public dict _threads, _turns, _hosts, _children, _over, _launches, _waiting, _published, _handed
     cpdef publish(self, op_id)
     @cython.locals(thread=Thread)
     cpdef order(self, from_op, to_pe)

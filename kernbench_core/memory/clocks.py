@@ -9,6 +9,7 @@ it was submitted; the host learns what the PEs of a launch know when it has wait
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,13 +38,18 @@ class Thread:
 
 
 class _Launched:
-    """What the host knew when it submitted a launch, and what the launch's PEs know at their ends."""
+    """What the host knew when it submitted a launch, and what the launch's PEs know at their ends.
 
-    __slots__ = ("given", "learnt")
+    `coming` are the PEs that have not begun their part, `running` those that have not ended it.
+    """
 
-    def __init__(self, given: Clock, learnt: Clock) -> None:
+    __slots__ = ("coming", "given", "learnt", "running")
+
+    def __init__(self, given: Clock, learnt: Clock, pes: Iterable[int]) -> None:
         self.given = given
         self.learnt = learnt
+        self.coming = set(pes)
+        self.running: set[int] = set()
 
 
 class _Turns:
@@ -73,6 +79,8 @@ class Clocks:
         #: What the PEs of launches knew at their ends that some host program has waited for.
         self._over: dict[Launch, Clock] = {}
         self._launches: dict[Launch, _Launched] = {}
+        #: By host program that does nothing until a launch is over, that launch.
+        self._waiting: dict[int, Launch] = {}
         self._published: dict[OpId, Clock] = {}
         #: By atomic op what it found has carried to it, until its kernel has waited for it.
         self._handed: dict[OpId, Clock] = {}
@@ -81,13 +89,16 @@ class Clocks:
 
     def launched(self, launch: Launch, program: int = 0) -> None:
         """Note that a host program submits a launch: what it has waited for comes before the launch."""
-        self._launches[launch] = _Launched(self._hosts[program], self._nothing)
+        self._launches[launch] = _Launched(self._hosts[program], self._nothing, launch.programs)
+        self._waiting.pop(program, None)
 
     def begun(self, launch: Launch, pe: int) -> None:
         """Note that a PE begins its programs of a launch: they come after what the host knew."""
         known = self._launches.get(launch)
         if known is None:
             return
+        known.coming.discard(pe)
+        known.running.add(pe)
         thread = self.thread(pe)
         if self._by_program:
             turns = self._turns[pe]
@@ -118,9 +129,15 @@ class Clocks:
         known = self._launches.get(launch)
         if known is not None:
             known.learnt = joined(known.learnt, over)
+            known.running.discard(pe)
+
+    def waiting(self, launch: Launch, program: int = 0) -> None:
+        """Note that a host program does nothing until a launch is over: `joined` says when it goes on."""
+        self._waiting[program] = launch
 
     def joined(self, launch: Launch, program: int = 0) -> None:
         """Note that a host program has waited for a launch: it comes before all that the program does from now on."""
+        self._waiting.pop(program, None)
         known = self._launches.pop(launch, None)
         learnt = self._over.get(launch) if known is None else known.learnt
         if learnt is None:
@@ -155,10 +172,22 @@ class Clocks:
     def floor(self) -> Clock:
         """Return what everything that comes will know, whichever program or PE does it.
 
-        Host programs that wait for others know all of theirs when they go on, and PEs what their launch gave them.
+        Host programs that wait for others, or for a launch, know all of theirs when they go on. PEs know what their
+        launch gave them, and from when they begin it on all that they have learnt.
         """
-        live = [clock for program, clock in self._hosts.items() if program not in self._children]
-        live += [launched.given for launched in self._launches.values()]
+        live: list[Clock] = []
+        for program, clock in self._hosts.items():
+            if program not in self._children:
+                awaited = self._launches.get(self._waiting[program]) if program in self._waiting else None
+                if awaited is None:
+                    live.append(clock)
+                elif not (awaited.coming or awaited.running):
+                    live.append(joined(clock, awaited.learnt))
+        for launched in self._launches.values():
+            if launched.coming or (launched.running and self._by_program):  # of a PE other programs may be to come
+                live.append(launched.given)
+            else:
+                live += [self._threads[pe].clock for pe in launched.running]
         shortest = min(map(len, live))
         least: Clock = np.minimum.reduce([clock[:shortest] for clock in live])
         return least

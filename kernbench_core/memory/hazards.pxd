@@ -20,7 +20,7 @@ cdef class Hazards(Clocks):
     cpdef landed(self, command, now)
     @cython.locals(use=_Use)
     cpdef handed_out(self, pe, block)
-    @cython.locals(me=cython.longlong, known=cython.longlong, group=UseGroup, earlier=LastUse)
+    @cython.locals(me=cython.longlong, known=cython.longlong, index=cython.longlong, group=UseGroup, earlier=LastUse)
     cdef _compare(self, LastUse use, Thread thread, tensor, virtual)
     cdef _count(self, LastUse first, LastUse second, tensor, virtual)
     cdef _Use _side_of(self, LastUse use, tensor, virtual)

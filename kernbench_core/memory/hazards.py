@@ -171,9 +171,10 @@ class Hazards(Clocks):
             if group is None:
                 group = UseGroup(tensor, physical, writes, command.call, command.site)
                 known.add(group)
-            use = group.last.get(thread.index)
+            use = group.use_of(thread.index)
             if use is None:
-                use = group.last[thread.index] = LastUse(group, op_id, now)
+                use = LastUse(group, thread.index, op_id, now)
+                group.keep(use)
                 self._kept += 1
             else:
                 use.op_id, use.issued, use.landed = op_id, now, None
@@ -225,7 +226,8 @@ class Hazards(Clocks):
         me, clock = thread.index, thread.clock
         known = len(clock)
         for group in use.group.meets:
-            for index, earlier in group.last.items():
+            for earlier in group.uses:
+                index = earlier.thread
                 if index != me and (earlier.pending or index >= known or clock[index] < earlier.epoch):
                     self._count(earlier, use, tensor, virtual)
 

@@ -4,15 +4,20 @@ from kernbench_core.values.region_pages cimport Filed, RegionPages
 
 cdef class LastUse:
     cdef public UseGroup group
-    cdef public object op_id, issued, landed
-    cdef public long long epoch, pending
+    cdef public object op_id, landed
+    cdef public double issued
+    cdef public long long thread, epoch, pending
 
 cdef class UseGroup:
     cdef public object tensor, call, site
     cdef public tuple physical
     cdef public bint writes, atomic
-    cdef public dict last
-    cdef public list meets, _pieces
+    cdef LastUse _first
+    cdef dict _others
+    cdef public list meets
+    @cython.locals(first=LastUse)
+    cpdef LastUse use_of(self, long long thread)
+    cpdef keep(self, LastUse use)
     @cython.locals(region=Region, piece=Region)
     cpdef list pieces(self)
 
@@ -25,10 +30,9 @@ cdef class TensorUses:
     cpdef add(self, UseGroup group)
 
 @cython.locals(piece=_Piece)
-cdef _file(UseGroup group, RegionPages pages)
+cdef _file(list pieces, RegionPages pages)
 @cython.locals(near=dict, piece=_Piece, other=_Piece, met=UseGroup)
-cdef _meet(UseGroup group, RegionPages pages)
-@cython.locals(last=LastUse)
+cdef _meet(UseGroup group, list pieces, RegionPages pages)
 cdef _drop_over(UseGroup group, floor)
 @cython.locals(last=LastUse, own=LastUse, kept=LastUse)
 cdef _unite(UseGroup known, UseGroup group)

@@ -7,7 +7,7 @@ threads used them in the same epochs, so what is kept grows with the places that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import CallSite
@@ -29,10 +29,11 @@ class LastUse:
     `epoch` is the last one in which such a use was over; `pending` are those that the kernel has not waited for.
     """
 
-    __slots__ = ("epoch", "group", "issued", "landed", "op_id", "pending")
+    __slots__ = ("epoch", "group", "issued", "landed", "op_id", "pending", "thread")
 
-    def __init__(self, group: UseGroup, op_id: OpId, now: float) -> None:
+    def __init__(self, group: UseGroup, thread: int, op_id: OpId, now: float) -> None:
         self.group = group
+        self.thread = thread
         self.op_id = op_id
         self.issued = now
         self.landed: float | None = None
@@ -41,13 +42,13 @@ class LastUse:
 
 
 class UseGroup:
-    """The uses of the same bytes by one line: the last of each thread.
+    """The uses of the same bytes by one line: the last of each thread, mostly of one alone.
 
     `meets` are the groups that share a byte with it and conflict with it. Those that are `atomic`, read-modify-writes,
     may come before or after others of their kind.
     """
 
-    __slots__ = ("_pieces", "atomic", "call", "last", "meets", "physical", "site", "tensor", "writes")
+    __slots__ = ("_first", "_others", "atomic", "call", "meets", "physical", "site", "tensor", "writes")
 
     def __init__(
         self, tensor: TensorAllocation, physical: tuple[Region, ...], writes: bool, call: str, site: CallSite
@@ -57,23 +58,54 @@ class UseGroup:
         self.writes = writes
         self.call = call
         self.site = site
-        self.last: dict[int, LastUse] = {}
+        self._first: LastUse | None = None
+        #: By thread the uses of all but the first; a dict for each group would be a quarter of all that is kept.
+        self._others: dict[int, LastUse] | None = None
         self.meets: list[UseGroup] = []
         self.atomic = call.startswith("tl.atomic_")
-        self._pieces: list[_Piece] = []
 
     @property
     def key(self) -> _Key:
         """What finds it."""
         return self.physical, id(self.site[0]), self.site[1]
 
+    @property
+    def uses(self) -> Sequence[LastUse]:
+        """The last uses, of each thread one."""
+        if self._first is None:
+            return ()
+        return (self._first,) if self._others is None else (self._first, *self._others.values())
+
+    def use_of(self, thread: int) -> LastUse | None:
+        """Return the last use of a thread."""
+        first = self._first
+        if first is None or first.thread == thread:
+            return first
+        return None if self._others is None else self._others.get(thread)
+
+    def keep(self, use: LastUse) -> None:
+        """Have a use be the last of its thread."""
+        use.group = self
+        if self._first is None or self._first.thread == use.thread:
+            self._first = use
+            return
+        if self._others is None:
+            self._others = {}
+        self._others[use.thread] = use
+
+    def keep_only(self, uses: Iterable[LastUse]) -> None:
+        """Have these be the last uses, and no others."""
+        self._first = self._others = None
+        for use in uses:
+            self.keep(use)
+
     def pieces(self) -> list[_Piece]:
         """Return the bytes as ascending regions, to be filed."""
-        if not self._pieces:
-            for region in self.physical:
-                for piece in ascending_pieces(region):
-                    self._pieces.append(_Piece(piece, self))
-        return self._pieces
+        found = []
+        for region in self.physical:
+            for piece in ascending_pieces(region):
+                found.append(_Piece(piece, self))
+        return found
 
 
 class _Piece(Filed):
@@ -103,17 +135,19 @@ class TensorUses:
         if not group.writes:
             self.reads[group.key] = group
             if self._read_pages is not None:
-                _meet(group, self._write_pages)
-                _file(group, self._read_pages)
+                pieces = group.pieces()
+                _meet(group, pieces, self._write_pages)
+                _file(pieces, self._read_pages)
             return
         if self._read_pages is None:
             self._read_pages = RegionPages()
             for read in self.reads.values():
-                _file(read, self._read_pages)
+                _file(read.pieces(), self._read_pages)
         self.writes[group.key] = group
-        _meet(group, self._read_pages)
-        _file(group, self._write_pages)
-        _meet(group, self._write_pages)
+        pieces = group.pieces()
+        _meet(group, pieces, self._read_pages)
+        _file(pieces, self._write_pages)
+        _meet(group, pieces, self._write_pages)
 
     def tidy(self, floor: Clock) -> int:
         """Drop what is over for everything that comes, whose clocks are at least `floor`; join neighbours.
@@ -124,7 +158,7 @@ class TensorUses:
         for groups in (self.reads, self.writes):
             for group in groups.values():
                 _drop_over(group, floor)
-            left = [group for group in groups.values() if group.last]
+            left = [group for group in groups.values() if group.uses]
             groups.clear()
             for group, parts in _joined(left):
                 known = groups.setdefault(group.key, group)
@@ -132,7 +166,7 @@ class TensorUses:
                     _unite(known, group)
                 became.update(dict.fromkeys(parts, known))
         self._link(became)
-        return sum(len(group.last) for groups in (self.reads, self.writes) for group in groups.values())
+        return sum(len(group.uses) for groups in (self.reads, self.writes) for group in groups.values())
 
     def _link(self, became: dict[UseGroup, UseGroup]) -> None:
         """Have groups meet those that the ones that they met became, and file them anew."""
@@ -145,18 +179,18 @@ class TensorUses:
             group.meets = list(met)
             pages = self._write_pages if group.writes else self._read_pages
             if pages is not None:
-                _file(group, pages)
+                _file(group.pieces(), pages)
 
 
-def _file(group: UseGroup, pages: RegionPages) -> None:
-    for piece in group.pieces():
+def _file(pieces: list[_Piece], pages: RegionPages) -> None:
+    for piece in pieces:
         pages.file(piece)
 
 
-def _meet(group: UseGroup, pages: RegionPages) -> None:
-    """Have a group and those on pages near it that share a byte with it know each other."""
+def _meet(group: UseGroup, pieces: list[_Piece], pages: RegionPages) -> None:
+    """Have a group, whose pieces these are, and those on pages near it that share a byte with it know each other."""
     near: dict[UseGroup, bool] = {}
-    for piece in group.pieces():
+    for piece in pieces:
         for other in pages.near(piece.region):
             if not near.get(other.group):
                 near[other.group] = overlaps(piece.region, other.region)
@@ -168,24 +202,24 @@ def _meet(group: UseGroup, pages: RegionPages) -> None:
 
 
 def _drop_over(group: UseGroup, floor: Clock) -> None:
-    over = [
-        index
-        for index, last in group.last.items()
-        if not last.pending and index < len(floor) and floor[index] >= last.epoch
-    ]
-    for index in over:
-        del group.last[index]
+    uses = group.uses
+    left = [
+        last for last in uses
+        if last.pending or last.thread >= len(floor) or floor[last.thread] < last.epoch
+    ]  # fmt: skip
+    if len(left) < len(uses):
+        group.keep_only(left)
 
 
 def _unite(known: UseGroup, group: UseGroup) -> None:
     """Take over the last uses of a group of the same line and bytes: the later ones, and those that are pending."""
-    for index, last in group.last.items():
-        own = known.last.get(index)
+    for last in group.uses:
+        own = known.use_of(last.thread)
+        kept = own
         if own is None or last.pending or (last.epoch > own.epoch and not own.pending):
-            known.last[index] = last
-            last.group = known
-        if own is not None:
-            kept = known.last[index]
+            known.keep(last)
+            kept = last
+        if own is not None and kept is not None:
             kept.epoch = max(own.epoch, last.epoch)
 
 
@@ -194,11 +228,11 @@ def _joined(groups: list[UseGroup]) -> Iterable[tuple[UseGroup, list[UseGroup]]]
     alike: dict[tuple[object, ...], list[UseGroup]] = {}
     for group in groups:
         region = group.physical[0]
-        if len(group.physical) > 1 or not region.ascending or any(last.pending for last in group.last.values()):
+        if len(group.physical) > 1 or not region.ascending or any(last.pending for last in group.uses):
             yield group, [group]
             continue
         rows = (1, 0) if region.contiguous else (region.rows, region.pitch)
-        epochs = tuple(sorted((index, last.epoch) for index, last in group.last.items()))
+        epochs = tuple(sorted((last.thread, last.epoch) for last in group.uses))
         alike.setdefault((*group.key[1:], *rows, epochs), []).append(group)
     for several in alike.values():
         several.sort(key=lambda group: group.physical[0].base)
@@ -217,9 +251,7 @@ def _standing_for(region: Region, parts: list[UseGroup]) -> UseGroup:
     """Return one group for neighbours, with the last uses of the first of them."""
     first = parts[0]
     found = UseGroup(first.tensor, (region,), first.writes, first.call, first.site)
-    for index, last in first.last.items():
-        found.last[index] = last
-        last.group = found
+    found.keep_only(first.uses)
     return found
 
 

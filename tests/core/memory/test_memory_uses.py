@@ -66,7 +66,14 @@ def kept(search: Hazards) -> int:
     """Count the last uses that are kept."""
     tensors = search._tensors.values()
     groups = [group for tensor in tensors for side in (tensor.reads, tensor.writes) for group in side.values()]
-    return sum(len(group.last) for group in groups)
+    return sum(len(group.uses) for group in groups)
+
+
+def keep(group: UseGroup, thread: int, number: int, epoch: int) -> None:
+    """Put a last use into a group."""
+    use = LastUse(group, thread, (thread, number), 0.0)
+    use.epoch = epoch
+    group.keep(use)
 
 
 def test_a_loop_over_the_same_bytes_keeps_its_last_use() -> None:
@@ -95,12 +102,10 @@ def test_columns_of_a_matrix_are_joined() -> None:
     tensor, group = TensorUses(), None
     for tile in (2, 0, 3, 1):
         group = UseGroup(X, (Region(64 * tile, 64, 8, 256),), False, "tl.load", SITES[0])
-        group.last[0] = LastUse(group, (0, tile), 0.0)
-        group.last[0].epoch = 5
+        keep(group, 0, tile, 5)
         tensor.add(group)
     other = UseGroup(X, (Region(0, 64, 8, 256),), True, "tl.store", SITES[0])
-    other.last[1] = LastUse(other, (1, 0), 0.0)
-    other.last[1].epoch = 5
+    keep(other, 1, 0, 5)
     tensor.add(other)
     assert tensor.tidy(hazards(2).floor()) == 2
     (joined,) = tensor.reads.values()
@@ -115,8 +120,7 @@ def test_unlike_neighbours_are_not_joined(epoch: int, line: int, then: int) -> N
     tensor = TensorUses()
     for base, when, site in ((0, 5, SITES[0]), (then, epoch, SITES[line])):
         group = UseGroup(X, (Region(base, 256),), False, "tl.load", site)
-        group.last[0] = LastUse(group, (0, base), 0.0)
-        group.last[0].epoch = when
+        keep(group, 0, base, when)
         tensor.add(group)
     assert tensor.tidy(hazards(2).floor()) == 2
     assert len(tensor.reads) == 2
@@ -128,8 +132,7 @@ def test_what_cannot_be_joined_keeps_nothing_from_it() -> None:
     scattered = (Region(0, 8), Region(64, 8))
     for number, physical in enumerate((scattered, (Region(1024, 64),), (Region(1088, 64),), (Region(1152, 64),))):
         group = UseGroup(X, physical, False, "tl.load", SITES[0])
-        group.last[0] = LastUse(group, (0, number), 0.0)
-        group.last[0].epoch = 5
+        keep(group, 0, number, 5)
         tensor.add(group)
     assert tensor.tidy(hazards(2).floor()) == 2
     assert [group.physical for group in tensor.reads.values()] == [scattered, (Region(1024, 192),)]
@@ -223,6 +226,115 @@ def test_all_is_forgotten_when_the_host_has_waited() -> None:
     search.ended(launch, 0)
     search.joined(launch)
     assert (search._tensors, search._published) == ({}, {})
+
+
+def launch_on(*pes: int) -> Launch:
+    """Return a launch of one program on each of some PEs."""
+    return Launch(None, {}, (len(pes), 1, 1), {pe: ((pe, 0, 0),) for pe in pes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("race_by", "pes", "waits", "left"),
+    [("pe", (0, 1), True, 0), ("pe", (0, 1), False, 1), ("pe", (0, 1, 2), True, 1), ("program", (0, 1), True, 1)],
+)
+def test_what_every_pe_has_heard_of_is_over(race_by: str, pes: tuple[int, ...], waits: bool, left: int) -> None:
+    """While the host waits: else it may launch what has heard of nothing, as may begin a PE, or a program of it."""
+    search, launch = hazards(3, race_by), launch_on(*pes)
+    search.launched(launch)
+    for pe in (0, 1):
+        search.begun(launch, pe)
+        search.turned(pe, 0)
+    used(search, 0, Region(0, 64), writes=True)
+    for sender, receiver in ((0, 1), (1, 0)):
+        search.publish((sender, 0))
+        search.order((sender, 0), receiver)
+    if waits:
+        search.waiting(launch)
+    search._tidy()
+    assert kept(search) == left
+
+
+def test_a_host_that_goes_on_knows_what_its_launch_learnt() -> None:
+    """And nothing of another one that it did not wait for."""
+    search, first, second = hazards(), launch_on(0), launch_on(1)
+    for pe, launch in enumerate((first, second)):
+        search.launched(launch)
+        search.begun(launch, pe)
+        used(search, pe, Region(64 * pe, 64), writes=True)
+    search.waiting(first)
+    search.ended(first, 0)
+    search._tidy()
+    assert kept(search) == 2  # the second does not know of the first
+    search.ended(second, 1)
+    search._tidy()
+    assert kept(search) == 1
+    search.joined(first)
+    search._tidy()
+    assert kept(search) == 1
+
+
+class Machine:
+    """Takes steps that a run could take: PEs run launches one after another, a host that waits does nothing else."""
+
+    def __init__(self) -> None:
+        self.search = hazards()
+        self.queues: dict[int, list[Launch]] = {pe: [] for pe in range(4)}
+        self.begun: set[int] = set()
+        self.left: dict[Launch, set[int]] = {}
+        self.waited: Launch | None = None
+        self.number = 0
+
+    def take(self, kind: str, pe: int, other: int, start: int, writes: bool) -> None:
+        """Take a step, where it can be taken now."""
+        self.number += 1
+        if kind == "launch" and self.waited is None:
+            launch = launch_on(*{pe, other, start % 4})
+            self.left[launch] = set(launch.programs)
+            self.search.launched(launch)
+            for each in launch.programs:
+                self.queues[each].append(launch)
+        elif kind == "wait" and self.waited is None and self.left:
+            self.waited = [*self.left][start % len(self.left)]
+            self.search.waiting(self.waited)
+        elif kind == "join" and self.waited is not None and not self.left[self.waited]:
+            self.search.joined(self.waited)
+            del self.left[self.waited]
+            self.waited = None
+        elif kind == "step" and self.queues[pe] and pe not in self.begun:
+            self.search.begun(self.queues[pe][0], pe)
+            self.begun.add(pe)
+        elif kind == "step" and pe in self.begun:
+            self.begun.remove(pe)
+            launch = self.queues[pe].pop(0)
+            self.search.ended(launch, pe)
+            self.left[launch].discard(pe)
+        elif pe in self.begun:
+            if kind == "use":
+                used(self.search, pe, Region(8 * start, 16), writes, line=start % 2)
+            elif kind == "edge" and other in self.begun:
+                self.search.publish((pe, -self.number))
+                self.search.order((pe, -self.number), other)
+
+
+machine_steps = st.tuples(
+    st.sampled_from(["use", "use", "use", "edge", "edge", "step", "step", "launch", "wait", "join"]),
+    st.integers(0, 3), st.integers(0, 3), st.integers(0, 7), st.booleans(),
+)  # fmt: skip
+
+
+@examples(300)
+@given(st.lists(machine_steps, max_size=120))
+def test_tidying_among_launches_finds_the_same(steps: list[Any]) -> None:
+    """By kind, lines and how often: after each step, or never."""
+    found = []
+    for tidies in (False, True):
+        machine = Machine()
+        for step in steps:
+            machine.take(*step)
+            if tidies:
+                machine.search._tidy()
+        found.append([(h.kind, h.count, *sorted([h.first.line, h.second.line])) for h in machine.search.found()])
+    assert sorted(found[0]) == sorted(found[1])
 
 
 uses = st.tuples(
