@@ -27,6 +27,8 @@ _SCRATCH = 8 << 20
 _SMALL = 1 << 12
 # Left operands from this many elements on are multiplied where they are: stacking them costs more than it gains.
 _LARGE = 1 << 18
+# So many that are multiplied one after another are a part: fewer parts leave threads with nothing to do.
+_SINGLY = 4
 OpOutcome = tuple[PlannedOp, Array | BaseException]
 """The result of an op, or what computing it raised."""
 BatchPart = Callable[[], list[OpOutcome]]
@@ -60,7 +62,7 @@ class ProductBatch:
                 alike.setdefault(self._shape(ops[0]), []).append(ops[0])
         for key, ops in alike.items():
             small = sum(map(_size, key[:2])) <= _SMALL
-            step = max(1, _SCRATCH // max(1, 4 * sum(map(_size, key[:2]))))
+            step = max(1, _SCRATCH // max(1, 4 * sum(map(_size, key[:2])))) if small else _SINGLY
             each = self._stack if small else self._singly
             parts += [partial(each, ops[start : start + step]) for start in range(0, len(ops), step)]
         return parts

@@ -10,7 +10,8 @@ cdef class Calculation:
     cdef object _held, _errors
     cdef long long _held_bytes
     cpdef Kind kind_of(self, PlannedOp op)
-    cpdef one(self, PlannedOp op)
+    cpdef bint one(self, PlannedOp op) except -1
+    cpdef counted(self, long long count, long long own)
     cdef _answer(self, PlannedOp op)
     cdef _take(self, PlannedOp op, out)
     @cython.locals(result=ResultValue, kind=Kind)

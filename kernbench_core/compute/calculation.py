@@ -18,7 +18,7 @@ from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.batches import OpOutcome, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
-from kernbench_core.compute.threads import in_threads
+from kernbench_core.compute.threads import in_threads, one_by_one
 from kernbench_core.errors import ExecutionError, PendingDataError, blamed, in_words
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -30,13 +30,15 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
 _HELD_BYTES: Final = 8 << 20
 #: Results of fewer bytes together are computed sooner than threads are there.
 _WORTH_BYTES: Final = 1 << 18
+#: Between results of fewer bytes each, threads wait for each other more than they compute.
+_WORTH_EACH: Final = 1 << 13
 
 
 class Calculation:
     """Fill in results of ops whose operands are there.
 
     `record` gives the record of an op, `function` by what it is computed, other than floats that the `backend` has;
-    `computed` is called with 1 after each op.
+    `computed` is called with how many ops were computed, after some.
     """
 
     def __init__(
@@ -72,12 +74,27 @@ class Calculation:
             op.kind = kind
         return kind
 
-    def one(self, op: PlannedOp) -> None:
-        """Compute an op by itself."""
-        out = self._answer(op)
-        if isinstance(out, BaseException):
-            self._failed(op, out)
-        self._fill(op, out)
+    def one(self, op: PlannedOp) -> bool:
+        """Compute an op by itself, and leave it to the caller to count it; return whether the backend computed it."""
+        self._take(op, self._answer(op))
+        return (op.kind or self.kind_of(op)).own
+
+    def counted(self, count: int, own: int) -> None:
+        """Count ops that were computed, and how many of them by the backend."""
+        self.count += count
+        self.own += own
+        self._computed(count)
+
+    def is_worth_threads(self, chains: Sequence[Sequence[PlannedOp]]) -> bool:
+        """Whether ops that depend on each other only within their chain are better computed at the same time.
+
+        Functions of plug-ins are not, as they may keep something from call to call.
+        """
+        if len(chains) < 2 or not self._backend.in_threads:
+            return False
+        ops = [op for chain in chains for op in chain if op.result.pending]
+        nbytes = sum([op.result.nbytes for op in ops])
+        return nbytes >= max(_WORTH_BYTES, len(ops) * _WORTH_EACH) and all(self.kind_of(op).alike for op in ops)
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
         """Compute ops that do not depend on each other: products together, others at the same time."""
@@ -87,9 +104,10 @@ class Calculation:
         parts = ProductBatch(products, self._backend.product).parts()
         parts += [partial(self._answers, op) for op in ops if not self.kind_of(op).is_product]
         worth = self._backend.in_threads and sum(op.result.nbytes for op in ops) >= _WORTH_BYTES
-        for answers in in_threads(parts) if worth else (part() for part in parts):
+        for answers in (in_threads if worth else one_by_one)(parts):
             for op, out in answers:
                 self._take(op, out)
+                self.counted(1, self.kind_of(op).own)
 
     def _answers(self, op: PlannedOp) -> list[OpOutcome]:
         with np.errstate(all="ignore"):
@@ -121,9 +139,6 @@ class Calculation:
         if out.dtype is not kind.target or result.dtype != kind.dtype:
             out = dtypes.cast(out, result.dtype)
         result.fill(out.view())
-        self.count += 1
-        self.own += kind.own
-        self._computed(1)
 
     def _data(self, value: Value) -> Array:
         content = value.content()

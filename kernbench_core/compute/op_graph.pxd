@@ -19,17 +19,22 @@ cdef class OpGraph:
 
 cdef class _Walk:
     cdef OpGraph graph
-    cdef object seen
+    cdef object _lock, seen
     cdef readonly dict dependents, waits
     cdef readonly long long left
     cdef readonly list ready
     cdef set kept, wanted
-    @cython.locals(graph=OpGraph, waits=dict, dependents=dict, calculation=Calculation, stack=list, fresh=set, room=cython.longlong, op=PlannedOp, later=PlannedOp, count=cython.longlong)
+    @cython.locals(graph=OpGraph, calculation=Calculation, chains=list)
     cpdef window(self)
-    cdef tuple _begun(self)
+    @cython.locals(waits=dict, dependents=dict, order=list, numbers=dict, same=list, chains=dict, room=cython.longlong, op=PlannedOp, later=PlannedOp, count=cython.longlong, number=cython.Py_ssize_t)
+    cdef list _chains(self, list stack)
+    @cython.locals(calculation=Calculation, op=PlannedOp, count=cython.longlong, own=cython.longlong, known=cython.longlong)
+    cpdef tuple _chain(self, list ops, set fresh)
     @cython.locals(ops=list, nbytes=cython.longlong, op=PlannedOp)
     cdef list _taken(self)
     @cython.locals(kind=Kind)
     cdef bint _is_grouped(self, PlannedOp op) except -1
     @cython.locals(lifetimes=Lifetimes)
     cdef _drop_what(self, PlannedOp op)
+
+cdef Py_ssize_t _first(list same, Py_ssize_t number) except -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -35,7 +35,7 @@ def in_threads(parts: Sequence[Callable[[], _Answer]]) -> Iterator[_Answer]:
     """Yield what each part returns, in their order; several are computed at a time where that is faster."""
     count = min(threads(), len(parts))
     if count < 2 or len(parts) < threads() or _openblas() is None:
-        yield from (part() for part in parts)
+        yield from one_by_one(parts)
         return
     each = -(-len(parts) // (count * _TURNS))
     runs = [parts[first : first + each] for first in range(0, len(parts), each)]
@@ -48,6 +48,12 @@ def in_threads(parts: Sequence[Callable[[], _Answer]]) -> Iterator[_Answer]:
                     raise error
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def one_by_one(parts: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
+    """Yield what each part returns."""
+    for part in parts:
+        yield part()
 
 
 def _answers(parts: Sequence[Callable[[], _Answer]]) -> tuple[list[_Answer], BaseException | None]:
