@@ -177,7 +177,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             outgoing.tail += 1
             progress.begun += nbytes
             if progress.begun == progress.total:
-                waiting.popleft()
+                waiting.pop(0)
             self._emit(push, out)
 
     def _pushed(self, push: Push, out: float) -> None:
@@ -278,13 +278,13 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _match(self, incoming: Incoming, out: float) -> None:
         """Give the pieces that have arrived to the receives that wait, both in order."""
         while incoming.recvs and incoming.arrived:
-            progress, push = incoming.recvs[0], incoming.arrived.popleft()
+            progress, push = incoming.recvs[0], incoming.arrived.pop(0)
             command: RecvCmd = progress.command
             last = push.last
             if not push.offset:
                 self._take(incoming, progress, push, last, out)
             if last:
-                incoming.recvs.popleft()
+                incoming.recvs.pop(0)
             if command.error is None and command.local is None:
                 self._lend(incoming, command, push)
                 self._finish(progress, out)

@@ -2,7 +2,8 @@ cdef class Queue:
     cdef readonly object source, destination, channel, tier
     cdef readonly tuple slots
     cdef readonly long long slot_bytes
-    cdef public object unreceived, last_receipt, outgoing, incoming
+    cdef public list unreceived
+    cdef public object last_receipt, outgoing, incoming
     cdef public long long received
     cdef public list ends, cuts
     cdef public bint closing

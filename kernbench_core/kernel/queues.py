@@ -6,7 +6,6 @@ closed. What moves the payload and counts the credits is the component `pe_ipcq`
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -72,7 +71,7 @@ class Queue:
         self.tier = tier
         self.slots = slots
         self.slot_bytes = slot_bytes
-        self.unreceived: deque[SendCmd] = deque()
+        self.unreceived: list[SendCmd] = []
         self.received = 0
         self.last_receipt: CallSite | None = None
         self.ends: list[QueueEnd] = []
@@ -102,7 +101,7 @@ class Queue:
 
     def take(self, site: CallSite) -> None:
         """Note that the oldest message is received, at the line `site`; called by pe_ipcq when it gives it."""
-        self.unreceived.popleft()
+        self.unreceived.pop(0)
         self.received += 1
         self.last_receipt = site
 

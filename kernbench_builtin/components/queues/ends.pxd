@@ -3,16 +3,18 @@ from kernbench_core.kernel.queues cimport Queue
 from kernbench_builtin.components.queues.messages cimport Push, TransferProgress
 
 cdef class Outgoing:
-    cdef public object channel, waiting
+    cdef public object channel
+    cdef public list waiting
     cdef public Queue queue
     cdef public long long slots, tail, given_back
     cdef public tuple route
 
 cdef class Incoming:
-    cdef public object channel, arrived, recvs
+    cdef public object channel
+    cdef public list arrived, recvs
     cdef public Queue queue
     cdef public dict early
-    cdef public set free
+    cdef public frozenset free
     cdef public long long slots, copies, next, given_back
     cdef public tuple back
     cpdef take_in(self, Push push)

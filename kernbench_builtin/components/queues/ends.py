@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from typing import Final
 
 from kernbench_builtin.components.queues.messages import Push, TransferProgress
 from kernbench_core.kernel.queues import Queue
 from kernbench_core.units import format_bytes
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class Outgoing:
@@ -14,6 +16,8 @@ class Outgoing:
 
     Messages that wait for slots, the first of which may be under way in part, are `waiting`; `route` is the way that
     their bytes take, () before the first. `channel` is that of the last message: an equal one for each launch.
+
+    There may be many queues with a message or two: what waits is in lists, as an empty deque takes 0.6 KiB.
     """
 
     __slots__ = ("channel", "given_back", "queue", "route", "slots", "tail", "waiting")
@@ -25,7 +29,7 @@ class Outgoing:
         self.tail = 0
         self.given_back = 0
         self.route: tuple[str, ...] = ()
-        self.waiting: deque[TransferProgress] = deque()
+        self.waiting: list[TransferProgress] = []
 
     def told(self, peer: str, progress: TransferProgress) -> str:
         """Say what a message waits for here."""
@@ -50,12 +54,12 @@ class Incoming:
         self.queue = queue
         self.channel = queue.channel
         self.slots = len(queue.slots)
-        self.arrived: deque[Push] = deque()
+        self.arrived: list[Push] = []
         self.early: dict[int, Push] = {}
         self.copies = 0
         self.next = 0
-        self.recvs: deque[TransferProgress] = deque()
-        self.free: set[int] = set()
+        self.recvs: list[TransferProgress] = []
+        self.free: frozenset[int] = _NONE
         self.given_back = 0
         self.back: tuple[str, ...] = ()
 
@@ -80,11 +84,11 @@ class Incoming:
         slots = self.slots
         turn = self.given_back % slots
         if index != turn:
-            self.free.add(index)
+            self.free |= {index}
             return False
         self.given_back += 1
         while self.given_back % slots in self.free:
-            self.free.remove(self.given_back % slots)
+            self.free -= {self.given_back % slots}
             self.given_back += 1
         return True
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from types import SimpleNamespace
 from typing import Any
 
+from kernbench_builtin.components.queues.ends import Incoming, Outgoing
 from kernbench_builtin.components.queues.messages import Fetch, Push, TransferProgress
 from kernbench_core.callsite import call_site
 from kernbench_core.environment import Environment
@@ -55,3 +57,21 @@ def test_chunks_of_a_slot_are_those_of_its_bytes_whatever_was_in_it_before() -> 
     for number in range(198, 240):  # one size: what each slot holds is known from its first round on
         _pushed(queue, number, SLOT).cut(fabric)
     assert owners.asked <= asked + 3
+
+
+def test_a_queue_takes_little_memory() -> None:
+    """With both of its ends, of which the ranks of a direct all-reduce have as many as there are pairs of PEs."""
+    slots = tuple(Region(index * 4096, 4096) for index in range(4))
+
+    def made() -> tuple[Queue, Outgoing, Incoming]:
+        queue = Queue(0, 1, Channel("ring"), "tcm", slots, 4096)
+        return queue, Outgoing(queue), Incoming(queue)
+
+    made()
+    tracemalloc.start()
+    try:
+        kept = [made() for _ in range(100)]
+        nbytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert nbytes / len(kept) < 2048
