@@ -19,8 +19,8 @@ from kernbench_core.values.value import OpId
 if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
-Clock = np.ndarray[Any, np.dtype[np.int64]]
-"""By thread the last epoch that is known to be over; of threads past its end none is."""
+Clock = np.ndarray[Any, np.dtype[np.int32]]
+"""By thread the last epoch that is known to be over; of threads past its end none is. 2**31 epochs do for any run."""
 
 #: Launches that were waited for whose clocks are kept, for other host programs that wait for them too.
 _MOST_OVER: Final = 256
@@ -67,7 +67,7 @@ class Clocks:
 
     def __init__(self, pes: int, *, by_program: bool = False) -> None:
         self._by_program = by_program
-        self._nothing: Clock = np.zeros(pes, np.int64)
+        self._nothing: Clock = np.zeros(pes, np.int32)
         self._width = pes
         #: The thread that each PE is in.
         self._threads: dict[int, Thread] = {}
