@@ -54,7 +54,7 @@ class Data:
         return self._inputs(lambda n, rank: exact_inputs(self.dtype, self.redop, n, self.world, rank))
 
     def reals(self) -> list[Array | None]:
-        """Return every rank's input of reals: normal ones, for products those around 1."""
+        """Return every rank's input of reals: those from -4 to 4, for products those around 1."""
         wide: Any = np.float64 if self.dtype == "f64" else np.float32
 
         def draw(count: int, rank: int) -> Array:
@@ -65,7 +65,10 @@ class Data:
                 if self.redop == "product":
                     part[:] = cast(generator.uniform(0.5, 1.5, len(part)).astype(wide), self.dtype)
                 else:
-                    part[:] = cast(generator.standard_normal(len(part), wide), self.dtype)
+                    numbers = generator.random(len(part), wide)
+                    numbers *= 8
+                    numbers -= 4
+                    part[:] = cast(numbers, self.dtype)
             return drawn
 
         return self._inputs(draw)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 
 from kernbench_core.records import frozen
 
@@ -23,7 +23,7 @@ class FirstFit:
     """
 
     __slots__ = (
-        "_given", "_hole_ends", "_hole_starts", "_live", "_numbers", "_order", "alignment", "base", "size", "used",
+        "_given", "_hole_ends", "_hole_starts", "_live", "_order", "alignment", "base", "size", "used",
     )  # fmt: skip
 
     def __init__(self, base: int, size: int, alignment: int = 1) -> None:
@@ -33,10 +33,10 @@ class FirstFit:
         self.size = size - size % alignment
         self.alignment = alignment
         self.used = 0
-        self._live: dict[int, tuple[int, object]] = {}
-        # the starts of the live blocks, ascending, and the number of each
+        # by start how many bytes a block has, for whom, and its number
+        self._live: dict[int, tuple[int, object, int]] = {}
+        # the starts, ascending
         self._order: list[int] = []
-        self._numbers: list[int] = []
         self._given = 0
         self._hole_starts: list[int] = [base] if self.size else []
         self._hole_ends: list[int] = [base + self.size] if self.size else []
@@ -53,10 +53,8 @@ class FirstFit:
                     del starts[index], ends[index]
                 else:
                     starts[index] = start + need
-                self._live[start] = (need, owner)
-                index = bisect_left(self._order, start)
-                self._order.insert(index, start)
-                self._numbers.insert(index, self._given)
+                self._live[start] = (need, owner, self._given)
+                insort(self._order, start)
                 self._given += 1
                 self.used += need
                 return start
@@ -64,9 +62,8 @@ class FirstFit:
 
     def free(self, address: int) -> None:
         """Give a block back by its address; an address that is not allocated is a KeyError."""
-        nbytes, _ = self._live.pop(address)
-        index = bisect_left(self._order, address)
-        del self._order[index], self._numbers[index]
+        nbytes, _, _ = self._live.pop(address)
+        del self._order[bisect_left(self._order, address)]
         start, end = address, address + nbytes
         self.used -= nbytes
         starts, ends = self._hole_starts, self._hole_ends
@@ -85,9 +82,10 @@ class FirstFit:
         index = bisect_right(self._order, address) - 1
         if index >= 0:
             start = self._order[index]
-            end = start + self._live[start][0]
+            nbytes, _, number = self._live[start]
+            end = start + nbytes
             if address < end:
-                return start, end, self._numbers[index]
+                return start, end, number
         return None
 
     @property
@@ -107,4 +105,4 @@ class FirstFit:
 
     def table(self) -> tuple[Block, ...]:
         """The live blocks by ascending address."""
-        return tuple(Block(address, *self._live[address]) for address in sorted(self._live))
+        return tuple(Block(address, *self._live[address][:2]) for address in sorted(self._live))
