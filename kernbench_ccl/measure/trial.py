@@ -20,6 +20,7 @@ from kernbench_core.engine import Limits
 from kernbench_core.host import GraphEngine, resource_uses
 from kernbench_core.kernel import op_functions
 from kernbench_core.peers import Channel
+from kernbench_core.process import no_automatic_collection
 from kernbench_core.topology import design_of
 from kernbench_core.values.dtypes import itemsize
 
@@ -110,7 +111,8 @@ def garbage_left() -> Iterator[None]:
         return
     gc.freeze()
     try:
-        yield
+        with no_automatic_collection():
+            yield
     finally:
         gc.collect()
         gc.unfreeze()
