@@ -15,34 +15,36 @@ _Array = np.ndarray[Any, Any]
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 #: So many elements are worth the dozen calls that it takes.
 _LEAST: Final = 2048
-_SIGN: Final = np.uint32(0x80000000)
-#: The bits of 65536 and 2**-14: from the first on f16 has infinity and NaN, below the other fewer digits.
-_TOO_LARGE, _SMALL = 0x47800000, np.uint32(0x38800000)
-_HALF: Final = np.uint32(0x3F000000)
-#: Takes the exponent from f32's to f16's, and rounds: all of the 13 bits that go but half of the last.
-_REBASED: Final = np.uint32(0xC8000FFF)
-_GONE, _ONE, _TO_SIGN = np.uint32(13), np.uint32(1), np.uint32(16)
+_SIGN, _EXPONENT = np.uint16(0x8000), np.uint32(0x7F800000)
+#: From the first on f16 has infinity and NaN, below the second its numbers have fewer digits.
+_TOO_LARGE, _FIRST = np.float32(65536), np.float32(2.0**-14)
+#: To a power of two, so many times that is added to have the 13 digits rounded off that f16 lacks.
+_COARSE: Final = np.float32(1 << 13)
+_GONE, _TO_SIGN = np.uint32(13), np.uint32(16)
+#: Takes the exponent from f32's to f16's.
+_REBASED: Final = np.uint16(0x1C400 & 0xFFFF)
 
 
 def as_f16(array: _Array) -> _Array:
     """Return an array cast to f16, rounded to the nearest, of two to the even one."""
     if array.dtype != _F32 or array.size < _LEAST:
         return array.astype(_F16)
-    sign: _Array = array.view(np.uint32) & _SIGN
-    size = array.view(np.uint32) ^ sign
-    if size.max() >= _TOO_LARGE:
+    bits: _Array = array.view(np.uint32)
+    exponent = bits & _EXPONENT
+    power = exponent.view(_F32)  # of two, that is in a number; below the first of f16's powers there are no more digits
+    if power.max() >= _TOO_LARGE:
         return array.astype(_F16)
-    small = (size.view(_F32) + np.float32(0.5)).view(np.uint32)  # at 0.5 the last digit of f32 is that of such f16
-    small -= _HALF
-    found = size >> _GONE
-    found &= _ONE
-    found += _REBASED
-    found += size
-    found >>= _GONE
-    np.copyto(found, small, where=size < _SMALL)
-    sign >>= _TO_SIGN
+    np.maximum(power, _FIRST, out=power)
+    coarse = power * _COARSE
+    coarse += np.abs(array)  # which rounds to f16's last digit, and leaves it where the last one of f32 is
+    exponent >>= _GONE
+    exponent += coarse.view(np.uint32)
+    found: _Array = exponent.astype(np.uint16)
+    found -= _REBASED
+    sign = (bits >> _TO_SIGN).astype(np.uint16)
+    sign &= _SIGN
     found |= sign
-    return found.astype(np.uint16).view(_F16)
+    return found.view(_F16)
 
 
 def as_f32(array: _Array) -> _Array:
@@ -51,7 +53,7 @@ def as_f32(array: _Array) -> _Array:
         return array
     if array.dtype != _F16 or array.size < _LEAST or not array.flags.c_contiguous:
         return array.astype(_F32)
-    return np.take(_widened(), array.view(np.uint16))
+    return np.take(_widened(), array.view(np.uint16), mode="clip")  # none is beyond; that it need not look
 
 
 @cache
