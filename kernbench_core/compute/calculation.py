@@ -93,7 +93,7 @@ class Calculation:
         if len(chains) < 2 or not self._backend.in_threads:
             return False
         ops = [op for chain in chains for op in chain if op.result.pending]
-        nbytes = sum([op.result.nbytes for op in ops])
+        nbytes = sum([op.nbytes for op in ops])
         return nbytes >= max(_WORTH_BYTES, len(ops) * _WORTH_EACH) and all(self.kind_of(op).alike for op in ops)
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
@@ -103,7 +103,7 @@ class Calculation:
             self._check_inputs(op)
         parts = ProductBatch(products, self._backend.product).parts()
         parts += [partial(self._answers, op) for op in ops if not self.kind_of(op).is_product]
-        worth = self._backend.in_threads and sum(op.result.nbytes for op in ops) >= _WORTH_BYTES
+        worth = self._backend.in_threads and sum([op.nbytes for op in ops]) >= _WORTH_BYTES
         for answers in (in_threads if worth else one_by_one)(parts):
             for op, out in answers:
                 self._take(op, out)

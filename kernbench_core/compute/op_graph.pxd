@@ -10,23 +10,24 @@ cdef class OpGraph:
     cdef readonly Calculation calculation
     cdef readonly Lifetimes lifetimes
     cdef readonly object record, on_computed
+    cdef long long _walks
     cpdef add(self, PlannedOp op)
     cpdef add_all(self, made, numbers)
     @cython.locals(op=PlannedOp)
     cpdef PlannedOp maker(self, ResultValue result)
-    @cython.locals(waits=dict, dependents=dict, stack=list, op=PlannedOp, count=cython.longlong, result=ResultValue, others=list)
+    @cython.locals(ops=list, dependents=dict, stack=list, op=PlannedOp, count=cython.longlong, walk=cython.longlong, result=ResultValue, others=list)
     cpdef tuple plan(self, targets)
 
 cdef class _Walk:
     cdef OpGraph graph
     cdef object _lock, seen
-    cdef readonly dict dependents, waits
+    cdef readonly dict dependents
     cdef readonly long long left
-    cdef readonly list ready
+    cdef readonly list ops, ready, same
     cdef set kept, wanted
     @cython.locals(graph=OpGraph, calculation=Calculation, chains=list)
     cpdef window(self)
-    @cython.locals(waits=dict, dependents=dict, order=list, numbers=dict, same=list, chains=dict, room=cython.longlong, op=PlannedOp, later=PlannedOp, count=cython.longlong, number=cython.Py_ssize_t)
+    @cython.locals(dependents=dict, same=list, order=list, chains=dict, began=cython.longlong, room=cython.longlong, op=PlannedOp, later=PlannedOp)
     cdef list _chains(self, list stack)
     @cython.locals(calculation=Calculation, op=PlannedOp, count=cython.longlong, own=cython.longlong, known=cython.longlong)
     cpdef tuple _chain(self, list ops, set fresh)

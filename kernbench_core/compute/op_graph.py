@@ -49,6 +49,7 @@ class OpGraph:
         self.lifetimes = lifetimes
         self.record = record
         self.on_computed = on_computed
+        self._walks = 0
 
     def add(self, op: PlannedOp) -> None:
         """Take in an op of the log."""
@@ -75,15 +76,19 @@ class OpGraph:
             )
         return op
 
-    def plan(self, targets: Iterable[PlannedOp]) -> tuple[dict[PlannedOp, int], dict[ResultValue, list[PlannedOp]]]:
-        """Return, for the ops to compute, how many pending results each waits for, and who waits for each result."""
-        waits: dict[PlannedOp, int] = {}
+    def plan(self, targets: Iterable[PlannedOp]) -> tuple[list[PlannedOp], dict[ResultValue, list[PlannedOp]]]:
+        """Return the ops to compute, each with how many results it waits for, and who waits for each of these."""
+        self._walks += 1
+        walk = self._walks
+        ops: list[PlannedOp] = []
         dependents: dict[ResultValue, list[PlannedOp]] = {}
         stack = list(targets)
         while stack:
             op = stack.pop()
-            if op in waits:
+            if op.walk == walk:
                 continue
+            op.walk = walk
+            op.chain = -1
             count = 0
             for result in op.reads():
                 if result.pending:
@@ -94,8 +99,9 @@ class OpGraph:
                         stack.append(self.maker(result))
                     else:
                         others.append(op)
-            waits[op] = count
-        return waits, dependents
+            op.waits = count
+            ops.append(op)
+        return ops, dependents
 
     def execute(
         self,
@@ -114,14 +120,14 @@ class OpGraph:
             while walk.ready:
                 walk.window()
         if walk.left:
-            stuck = self.record(next(op for op, count in walk.waits.items() if count))
+            stuck = self.record(next(op for op in walk.ops if op.waits))
             raise ExecutionError(f"{stuck} must not read its own result, through other ops or directly.")
 
 
 class _Walk:
     """One walk over ops of a graph in the order of their data, see `OpGraph.execute`."""
 
-    __slots__ = ("_lock", "dependents", "graph", "kept", "left", "ready", "seen", "waits", "wanted")
+    __slots__ = ("_lock", "dependents", "graph", "kept", "left", "ops", "ready", "same", "seen", "wanted")
 
     def __init__(
         self,
@@ -136,12 +142,14 @@ class _Walk:
         self.kept = kept
         self.seen = seen
         self._lock = Lock()
-        self.waits, self.dependents = graph.plan(targets)
+        self.ops, self.dependents = graph.plan(targets)
         #: The ops that wait for nothing, in the order of the log, as a heap.
-        self.ready = [(op.t_start, op.row, op) for op, count in self.waits.items() if not count]
+        self.ready = [(op.t_start, op.row, op) for op in self.ops if not op.waits]
         heapify(self.ready)
         #: How many ops are not computed.
-        self.left = len(self.waits)
+        self.left = len(self.ops)
+        #: Chains by their number; of one that was found to belong to another, the other's.
+        self.same: list[int] = []
 
     def window(self) -> None:
         """Compute the next ready ops, and what waits for these alone as long as that is not much."""
@@ -163,35 +171,33 @@ class _Walk:
 
         Those on the stack come with what waits for these alone, as long as that is not much and not to be grouped.
         """
-        waits, dependents = self.waits, self.dependents
+        dependents, same = self.dependents, self.same
+        began = len(same)
         order: list[PlannedOp] = []
-        numbers: dict[PlannedOp, int] = {}
-        #: Chains by their number; of one that was found to belong to another, the other's.
-        same: list[int] = []
         room = _WINDOW_BYTES
         while stack:
             op = stack.pop()
             order.append(op)
-            number = numbers.get(op, -1)
-            if number < 0:
-                number = numbers[op] = len(same)
-                same.append(number)
+            if op.chain < began:
+                op.chain = len(same)
+                same.append(op.chain)
             for later in reversed(dependents.pop(op.result, ())):
-                if numbers.setdefault(later, number) != number:
-                    same[_first(same, numbers[later])] = _first(same, number)
-                count = waits[later] - 1
-                waits[later] = count
-                if count:
+                if later.chain < began:
+                    later.chain = op.chain
+                elif later.chain != op.chain:
+                    same[_first(same, later.chain)] = _first(same, op.chain)
+                later.waits -= 1
+                if later.waits:
                     continue
                 if room > 0 and not self._is_grouped(later):
-                    room -= later.result.nbytes
+                    room -= later.nbytes
                     stack.append(later)
                 else:
                     heappush(self.ready, (later.t_start, later.row, later))
         self.left -= len(order)
         chains: dict[int, list[PlannedOp]] = {}
         for op in order:
-            chains.setdefault(_first(same, numbers[op]), []).append(op)
+            chains.setdefault(_first(same, op.chain), []).append(op)
         return list(chains.values())
 
     def _chain(self, ops: list[PlannedOp], fresh: set[PlannedOp]) -> tuple[int, int, int]:
@@ -221,7 +227,7 @@ class _Walk:
         while self.ready and (not ops or (len(ops) < _WINDOW_OPS and nbytes < _WINDOW_BYTES)):
             op = heappop(self.ready)[2]
             ops.append(op)
-            nbytes += op.result.nbytes
+            nbytes += op.nbytes
         return ops
 
     def _is_grouped(self, op: PlannedOp) -> bool:
@@ -229,7 +235,7 @@ class _Walk:
         if not op.result.pending:
             return False
         kind = op.kind or self.graph.calculation.kind_of(op)
-        return kind.is_product or (kind.alike and op.result.nbytes >= _LARGE_BYTES)
+        return kind.is_product or (kind.alike and op.nbytes >= _LARGE_BYTES)
 
     def _drop_what(self, op: PlannedOp) -> None:
         """Drop what only an op that is computed read."""

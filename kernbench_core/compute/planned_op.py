@@ -10,11 +10,15 @@ from kernbench_core.values.value import ResultValue, Value
 class PlannedOp:
     """An op to compute: where its record is, the values it reads, and the results that these are made of.
 
-    `number` is that of its kind, -1 of one that is like no others; `kind` is there once it is computed.
+    `number` is that of its kind, -1 of one that is like no others; `kind` is there once it is computed. The last walk
+    over ops that met it is `walk`, for which it `waits` for so many results, and belongs to a `chain`.
     """
 
     # no attrs class, for speed: every op of a log is one
-    __slots__ = ("_needs", "done", "inputs", "kind", "number", "record", "result", "row", "t_start")
+    __slots__ = (
+        "_needs", "chain", "done", "inputs", "kind", "nbytes", "number", "record", "result", "row", "t_start", "waits",
+        "walk",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -29,11 +33,15 @@ class PlannedOp:
         self.row = row
         self.t_start = t_start
         self.result = result
+        #: Bytes of the result.
+        self.nbytes = result.nbytes
         self.inputs = inputs
         self.record = record
         self.done = done
         self.number = number
         self.kind: Kind | None = None
+        self.walk = self.chain = -1
+        self.waits = 0
         self._needs: tuple[ResultValue, ...] | None = None
 
     def reads(self) -> tuple[ResultValue, ...]:
