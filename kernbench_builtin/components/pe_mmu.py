@@ -66,6 +66,9 @@ time for each of its ranges.
         # page -> when its walk ends, the least recently used one first
         self._sets: list[dict[Page, float]] = [{} for _ in range(entries // self._ways)]
         self._number = len(self._sets)
+        # of each set the page that was looked up last, and when its walk ends: of chunk after chunk it is the same
+        self._latest: list[Page | None] = [None] * self._number
+        self._latest_known = [0.0] * self._number
         self._walker_free = [0.0] * self.params["walkers"]
         self._memory: DeviceMemory | None = None
         #: Size of a system page, in bytes; taken from the design at the first look-up where there is one.
@@ -153,12 +156,17 @@ time for each of its ranges.
                 if last >= 0 and ranges[last][1] > page[0]:
                     del entries[page]
                     forgotten += 1
+        self._latest = [None] * self._number
         return forgotten
 
     def _look_up(self, page: Page, at: float) -> float:
         """Return when the translation of `page` is known, for a look-up that ends at `at` ns."""
         base, size, _ = page
-        entries = self._sets[base // size % self._number]
+        number = base // size % self._number
+        if self._latest[number] == page:
+            self.hits += 1
+            return self._latest_known[number]
+        entries = self._sets[number]
         since = entries.pop(page, None)
         if since is None:
             self.misses += 1
@@ -172,5 +180,6 @@ time for each of its ranges.
         else:
             self.hits += 1
             known = since
+        self._latest[number], self._latest_known[number] = page, known
         entries[page] = known
         return known

@@ -17,7 +17,6 @@ from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
-from kernbench_core.records import evolve
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import MemoryStore
@@ -296,7 +295,9 @@ def scatter(source: Value, moved: Transfer, fill: FillValue) -> Value:
         offset += region.nbytes
     if moved.outside:
         outside = FillValue(poison(moved.dtype))
-        parts += [evolve(ground(outside, region.nbytes), dst=region) for region in moved.outside]
+        for region in moved.outside:
+            below = ground(outside, region.nbytes)
+            parts.append(Part(region, below.source, below.src))
     return AssemblyValue(moved.shape, moved.dtype, tuple(parts))
 
 

@@ -1,6 +1,7 @@
 cimport cython
 from kernbench_core.values.region cimport Region, ascending_pieces, normal, total_bytes
 from kernbench_core.values.store_index cimport SpaceIndex, Write, WriteTicket, WrittenRegion
+from kernbench_core.values.value cimport Part
 
 cdef class MemoryStore:
     cdef public bint data
@@ -20,7 +21,7 @@ cpdef tuple as_regions(where, nbytes)
 cdef _check_place(space, tuple regions, shape, dtype, verb)
 @cython.locals(out=list)
 cdef list _merged(list parts)
-@cython.locals(src=Region, dst=Region)
-cdef _append(list parts, part)
+@cython.locals(last=Part, src=Region, dst=Region)
+cdef _append(list parts, Part part)
 @cython.locals(pitch=cython.longlong)
 cpdef _continued(Region first, Region then)

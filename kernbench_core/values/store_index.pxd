@@ -1,6 +1,7 @@
 cimport cython
 from kernbench_core.values.region cimport Region, ascending_pieces, covers, intersect, subtract
 from kernbench_core.values.region_pages cimport Filed, RegionPages
+from kernbench_core.values.value cimport Part
 
 cdef class WriteTicket:
     cdef public object writer, lands_at

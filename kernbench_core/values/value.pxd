@@ -1,3 +1,5 @@
+from kernbench_core.values.region cimport Region
+
 cdef class Value:
     cdef object __weakref__
     cdef readonly object dtype, shape
@@ -7,6 +9,10 @@ cdef class Value:
     cpdef tuple results(self)
     cpdef tuple parts(self)
     cpdef Value reshape(self, shape)
+
+cdef class Part:
+    cdef readonly Region dst, src
+    cdef readonly Value source
 
 cdef class ArrayValue(Value):
     cdef object _array, _flat, _writer

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.errors import PendingDataError, ShapeError, StoreError
-from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.region import Region, intersect, linked
@@ -84,13 +83,19 @@ class Value:
         return f"{type(self).__name__}({self.dtype}{list(self.shape)}, {state})"
 
 
-@frozen(eq=False)
 class Part:
-    """One piece of an assembly: the linear bytes of `src` in `source` go to the linear bytes of `dst`."""
+    """One piece of an assembly: the linear bytes of `src` in `source` go to the linear bytes of `dst`.
 
-    dst: Region
-    source: Value
-    src: Region
+    It never changes.
+    """
+
+    # no attrs class, for speed: every load makes some
+    __slots__ = ("dst", "source", "src")
+
+    def __init__(self, dst: Region, source: Value, src: Region) -> None:
+        self.dst = dst
+        self.source = source
+        self.src = src
 
 
 class ArrayValue(Value):
