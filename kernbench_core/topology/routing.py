@@ -183,6 +183,7 @@ class _View:
         self._mesh = wires.mesh
         self._ways: dict[Half, list[Steps | None]] = {}
         self._searches: dict[tuple[str, Half], PathSearch] = {}
+        self._inside: dict[tuple[str, str, Half | None], Path | None] = {}
         linked = EdgeKind.SCALE_UP not in excluded
         self._network = graph.design.network if linked and isinstance(graph, Machine) else None
 
@@ -218,12 +219,19 @@ class _View:
         path: Path = (src,)
         for crossing in (*self._network.route(sip, other), (dst,)):
             if path[-1] != crossing[0]:
-                inside = self._shortest(path[-1], crossing[0], half)
+                inside = self._inside_package(path[-1], crossing[0], half)
                 if inside is None:
                     return None
                 path += inside[1:]
             path += crossing[1:]
         return path
+
+    def _inside_package(self, src: str, dst: str, half: Half | None) -> Path | None:
+        """Return the path from or to a link of a package; all paths of a PE to other packages begin or end with few."""
+        key = src, dst, half
+        if key not in self._inside:
+            self._inside[key] = self._shortest(src, dst, half)
+        return self._inside[key]
 
     def _shortest(self, src: str, dst: str, half: Half | None) -> Path | None:
         """Return the path of least cost, whatever packages it crosses."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.topology import routing
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import VIEWS, PathRouter, is_transit
 from tests.conftest import examples
@@ -138,6 +139,22 @@ def test_another_package_is_reached_over_the_scale_up_links() -> None:
     assert path[middle - 2 : middle + 3] == (
         "sip0.io0.io_ucie", "sip0.io0.io_noc", "sip0.io0.link_sip1", "sip1.io0.link_sip0", "sip1.io0.io_noc",
     )  # fmt: skip
+
+
+def test_paths_to_other_packages_share_what_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all pairs of PEs each way to a link and from one is searched once; a direct all-reduce has all pairs."""
+    searched, search = list[tuple[str, str, object]](), routing._View._shortest
+
+    def counted(view: routing._View, src: str, dst: str, half: routing.Half | None) -> object:
+        searched.append((src, dst, half))
+        return search(view, src, dst, half)
+
+    monkeypatch.setattr(routing._View, "_shortest", counted)
+    graph, router = built(sips=4, width=1, height=1, pes=4)
+    dmas = [f"{site.prefix}.pe_dma" for site in design_of(graph).pes]
+    for src, dst in product(dmas, dmas):
+        router.find_memory_path(src, dst)
+    assert len(searched) == len(set(searched))
 
 
 def test_no_path_takes_a_port_or_an_io_chiplet_as_a_short_cut() -> None:
