@@ -30,7 +30,8 @@ def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: in
     values: NDArray[Any] = np.empty(count, numbers.dtype)
     for start in range(0, count, _BLOCK):
         part = values[start : start + _BLOCK]
-        part[:] = numbers[generator.integers(0, most + 1, len(part), dtype=np.int32)]
+        drawn = generator.integers(0, most + 1, len(part), dtype=np.int32)
+        numbers.take(drawn, out=part, mode="clip")  # a third of the time of numbers[drawn]
     return values
 
 
