@@ -86,8 +86,9 @@ class QueueLanguage(Family):
         slot in the scratchpad. The call comes back when the tile is there, with `wait=False` at once, and the tile is
         waited for when it is used.
         """
-        peer = self._peer(source, "tl.recv", call_site())
-        return self._receive("tl.recv", shape, dtype, (peer,), copy, wait)[0]
+        site = call_site()
+        peer = self._peer(source, "tl.recv", site)
+        return self._receive("tl.recv", site, shape, dtype, (peer,), copy, wait)[0]
 
     def recv_any(
         self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer] | None = None, *, copy: bool = True
@@ -108,7 +109,7 @@ class QueueLanguage(Family):
         named: dict[int, Any] = {self._peer(source, "tl.recv_any", site): source for source in asked}
         if not named:
             raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
-        tensor, sender = self._receive("tl.recv_any", shape, dtype, tuple(named), copy, True)
+        tensor, sender = self._receive("tl.recv_any", site, shape, dtype, tuple(named), copy, True)
         return tensor, named[sender]
 
     def _give_back(self, block: TcmBlock, site: CallSite) -> None:
@@ -137,9 +138,10 @@ class QueueLanguage(Family):
         return peer
 
     def _receive(
-        self, call: str, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool, wait: bool
-    ) -> tuple[Tensor, int]:
-        site, state = call_site(), self._state
+        self, call: str, site: CallSite, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool,
+        wait: bool,
+    ) -> tuple[Tensor, int]:  # fmt: skip
+        state = self._state
         extents = _extents(shape, call, site)
         name = dtype_of(dtype)
         if not copy and not wait:
