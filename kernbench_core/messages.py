@@ -190,7 +190,11 @@ class Transaction(MsgBase):
 
     def turn_around(self, nbytes: int = 0) -> None:
         """Become the reply: a read's carries the data, a write's is an acknowledgement."""
-        MsgBase.turn_around(self, self.total if self.op == "read" else 0)
+        # inlined from MsgBase: every chunk becomes one
+        self.path = self.path[::-1]
+        self.hop = 0
+        self.reply = True
+        self.nbytes = self.total if self.op == "read" else 0
 
     def answered(self) -> None:
         """Tell the sender that the round trip is over; raise ComponentError when it was told before."""

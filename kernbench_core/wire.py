@@ -155,7 +155,10 @@ class Wire(Waits):
         """Deliver `msg` at `time` ns, as the wire's next delivery."""
         msg.callbacks = self._arrive
         self._key += 1
-        self._queue.push(time, DELIVERY, self._key, msg)
+        if COMPILED:
+            self._queue.push(time, DELIVERY, self._key, msg)
+        else:
+            heappush(self._queue, (time, DELIVERY, self._key, msg))
 
     def carry(self, piece: Any, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Carry a piece of a message from `start` ns on, taking the wire for `took` ns, with `nbytes` of payload.

@@ -87,8 +87,8 @@ class EventQueue(list[_Entry]):
         try:
             while done < most and self:
                 entry = heappop(self)
-                time, _, _, event = entry
-                if not now <= time <= until:
+                time, event = entry[0], entry[3]
+                if not time >= now or time > until:  # no chain of comparisons, for speed: Python has none for floats
                     heappush(self, entry)
                     if time > until:
                         break

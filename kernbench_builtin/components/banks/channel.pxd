@@ -14,7 +14,7 @@ cdef class BankChannel:
     cdef public bint hurried
     cdef EventQueue _time
     cdef list _places, _queues, _pending, _spare
-    cdef double _clock, _beat, _row_free, _wake_at, _due, _pre_takes
+    cdef double _clock, _beat, _row_free, _settled, _wake_at, _due, _pre_takes
     cdef tuple _woken
     @cython.locals(rest=double)
     cpdef wake(self, double time, BurstQueue queue)
@@ -22,20 +22,24 @@ cdef class BankChannel:
     cpdef hurry(self, double time)
     @cython.locals(before=double, queue=BurstQueue)
     cpdef let_in_before(self, double time)
-    @cython.locals(event=_Wake, queue=EventQueue)
+    @cython.locals(event=_Wake)
     cdef _schedule(self, double time)
-    @cython.locals(now=double, queue=BurstQueue, reads=Side, time=double)
+    @cython.locals(queue=EventQueue)
+    cdef _push(self, _Wake event, double time)
+    @cython.locals(now=double, time=double)
     cpdef _on_wake(self, _Wake event)
     @cython.locals(following=double, soonest=double, row_free=double, due=double, row_at=double, place=PseudoChannel, queue=BurstQueue, time=double, turn=Side)
     cdef double _next(self, double now) except? -1
     @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
     cdef double _next_maintenance(self, double now) except? -1
-    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, place=PseudoChannel, queue=BurstQueue, blocked=cython.longlong, burst=Burst)
+    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.longlong, burst=Burst)
     cdef _give(self, double now)
     @cython.locals(beat=double)
     cdef bint _goes_before(self, PseudoChannel place, Burst burst, PseudoChannel other, Burst its, double now) except -1
     @cython.locals(place=PseudoChannel, ahead=double)
     cdef bint _is_settled(self, double now) except -1
+    @cython.locals(queue=BurstQueue)
+    cdef _maintain(self, double now)
     @cython.locals(place=PseudoChannel)
     cdef _refresh(self, double now)
     @cython.locals(place=PseudoChannel, following=double, time=double)

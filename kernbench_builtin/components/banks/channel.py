@@ -31,6 +31,11 @@ class BankChannel:
     oldest. A clock at which nothing can happen costs nothing.
     """
 
+    __slots__ = (
+        "_beat", "_clock", "_due", "_pending", "_places", "_pre_takes", "_queues", "_row_free", "_settled", "_spare",
+        "_time", "_wake_at", "_woken", "hurried",
+    )  # fmt: skip
+
     def __init__(self, env: Environment, places: list[PseudoChannel], queues: list[BurstQueue]) -> None:
         #: Whether a request waits for the last burst of a read to be let in.
         self.hurried = False
@@ -40,6 +45,8 @@ class BankChannel:
         timing = places[0].timing
         self._clock, self._beat, self._pre_takes = timing.tCK, timing.tCCD_S, timing.tPRE
         self._row_free = 0.0
+        #: When the last column command comes that is settled.
+        self._settled = -NEVER
         self._wake_at = NEVER
         #: Those that are to happen, and those that have and may be taken again.
         self._pending: list[_Wake] = []
@@ -80,9 +87,12 @@ class BankChannel:
             if event.time == time:
                 return
         event = self._spare.pop() if self._spare else _Wake()
+        self._pending.append(event)
+        self._push(event, time)
+
+    def _push(self, event: _Wake, time: float) -> None:
         event.time = time
         event.callbacks = self._woken
-        self._pending.append(event)
         queue = self._time
         queue.injected += 1
         if COMPILED:
@@ -92,27 +102,21 @@ class BankChannel:
 
     def _on_wake(self, event: _Wake) -> None:
         now = event.time
-        self._pending.remove(event)
-        self._spare.append(event)
         if now != self._wake_at:
+            self._pending.remove(event)
+            self._spare.append(event)
             return
         self._wake_at = NEVER
-        if self._due < now:
-            self._catch_up(now)
-        for queue in self._queues:
-            if queue.next <= now:
-                reads = queue.reads
-                if queue.only_reads and not reads.leaving and reads.count >= reads.depth:
-                    queue.looked = now  # inlined from look for speed (tools/bench_engine.py: random reads -2 %)
-                else:
-                    queue.look(now)
         if self._due <= now:
-            self._refresh(now)
-            for queue in self._queues:  # what a refresh changes is looked at with what is there by now
-                if queue.next <= now and queue.looked < now:
-                    queue.look(now)
+            self._maintain(now)
         self._give(now)
         time = self._next(now)
+        if time < self._wake_at and len(self._pending) == 1:
+            self._wake_at = time
+            self._push(event, time)
+            return
+        self._pending.remove(event)
+        self._spare.append(event)
         if time < self._wake_at:
             self._schedule(time)
 
@@ -127,7 +131,9 @@ class BankChannel:
                 for place in queue.places:  # type: ignore[assignment]
                     if due <= now and place.next_ref <= now and place.blocked() == ALL:
                         continue
-                    row_at = place.activate_at if place.activate_at < place.precharge_at else place.precharge_at
+                    row_at = place.activate_at
+                    if place.precharge_at < row_at:
+                        row_at = place.precharge_at
                     if row_at < row_free:
                         row_at = row_free
                     if row_at < time:
@@ -159,29 +165,38 @@ class BankChannel:
     # Buses ----------------------------------------------------------------------------------------
 
     def _give(self, now: float) -> None:
-        """Give the commands of this clock: of the places of those queues that are to be looked at."""
+        """Look at those queues that are to be looked at, and give the commands of this clock, of their places."""
         column: Burst | None = None
         row: Burst | None = None
-        bus = self._row_free <= now
+        bus, due = self._row_free <= now, self._due <= now
         columns = rows = self._places[0]
-        place: PseudoChannel
-        for queue in self._queues:
+        blocked = -1
+        for place in self._places:
+            queue = place.queue
             if queue.next > now:
                 continue
-            for place in queue.places:  # type: ignore[assignment]
+            if queue.looked < now:
+                reads = queue.reads
+                if queue.only_reads and not reads.leaving and reads.count >= reads.depth:
+                    queue.looked = now  # inlined from look for speed (tools/bench_engine.py: random reads -2 %)
+                else:
+                    queue.look(now)
+            if due:
                 blocked = -1 if place.next_ref > now else place.blocked()
                 if blocked == ALL:
                     continue
-                if place.column_at <= now:
-                    burst = place.column(now, blocked)
-                    if burst is not None and (column is None or self._goes_before(place, burst, columns, column, now)):
-                        columns, column = place, burst
-                if bus and (place.activate_at <= now or place.precharge_at <= now):
-                    burst = place.row(now, blocked)
-                    if burst is not None and (row is None or burst.seq < row.seq):
-                        rows, row = place, burst
-        if column is not None and not self._is_settled(now):
+            if place.column_at <= now:
+                burst = place.column(now, blocked)
+                if burst is not None and (column is None or self._goes_before(place, burst, columns, column, now)):
+                    columns, column = place, burst
+            if bus and (place.activate_at <= now or place.precharge_at <= now):
+                burst = place.row(now, blocked)
+                if burst is not None and (row is None or burst.seq < row.seq):
+                    rows, row = place, burst
+        if column is not None and (now > self._settled or not self._is_settled(now)):
             columns.give_columns(column, now)
+            if columns.last_col > self._settled:
+                self._settled = columns.last_col
         if row is not None:
             self._row_free = rows.give_row(row, now)
 
@@ -201,6 +216,16 @@ class BankChannel:
         return False
 
     # Refresh --------------------------------------------------------------------------------------
+
+    def _maintain(self, now: float) -> None:
+        """Refresh what is due: with what is there by now, and what it changes is looked at again."""
+        if self._due < now:
+            self._catch_up(now)
+        for queue in self._queues:
+            if queue.next <= now:
+                queue.look(now)
+        if self._due <= now:
+            self._refresh(now)
 
     def _refresh(self, now: float) -> None:
         """Give one command of a refresh that is due, if the bus is free."""

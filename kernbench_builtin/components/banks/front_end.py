@@ -89,6 +89,11 @@ class FrontEnd(Requests):
     comes by the wire of its last pseudo-channel.
     """
 
+    __slots__ = (
+        "_burst_bytes", "_burst_takes", "_channel_of", "_channels", "_clock", "_mapping", "_memory", "_places", "_room",
+        "_seq", "_time", "_to_data", "_waiting",
+    )  # fmt: skip
+
     def __init__(self, memory: BankedMemory, room: int, mapping: BankMapping, burst_bytes: int) -> None:
         self._memory = memory
         self._time = memory.env.clock

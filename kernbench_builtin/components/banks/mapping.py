@@ -27,6 +27,11 @@ class BankMapping:
     below both. With `bank_hash` the bank is XORed with the low bits of the row.
     """
 
+    __slots__ = (
+        "_blocks", "_per_group", "bank_groups", "bank_hash", "banks", "burst_bytes", "channel_hash", "channels",
+        "columns", "group_interleave", "interleave_bytes", "row_bytes", "row_first",
+    )  # fmt: skip
+
     def __init__(
         self, *, channels: int, interleave_bytes: int, burst_bytes: int, banks: int, bank_groups: int, row_bytes: int,
         mapping: str, group_interleave: bool, bank_hash: bool, channel_hash: bool,

@@ -22,6 +22,13 @@ class PseudoChannel(WaitingBursts):
     `requests` is told of reads that are settled.
     """
 
+    __slots__ = (
+        "_act_takes", "_act_to_ref", "_beat", "_burst_bytes", "_burst_takes", "_faw", "_in_group", "_per_bank",
+        "_pre_takes", "_ras", "_rc", "_recent", "_ref_bank", "_requests", "_rp", "_rrd", "_rrd_group", "_same_group",
+        "_to_column", "_to_data", "_to_other", "_to_precharge", "conflicts", "hits", "misses", "next_ref", "refreshes",
+        "timing", "trace", "wire",
+    )  # fmt: skip
+
     def __init__(
         self,
         wire: Wire,
@@ -196,11 +203,11 @@ class PseudoChannel(WaitingBursts):
     def give_row(self, burst: Burst, now: float) -> float:
         """Give the row command for the bank of a burst; return from when on the row-command bus is free then (ns)."""
         bank = burst.line.bank
-        self._row = None
         if bank.open == CLOSED:
             self._activate(burst, now)
             return now + self._act_takes
         bank.conflict = True
+        self._closes = None
         if self.trace is not None:
             self.trace.append((now, "PRE", bank.number, bank.open))
         self.precharge_at = self._after_precharge
@@ -211,6 +218,7 @@ class PseudoChannel(WaitingBursts):
         """Open the row of a burst in its bank, which is closed."""
         line = burst.line
         bank, kind, number = line.bank, line.kind, line.number
+        self._opens = None
         bank.opening = self._to_column[kind] + (self._rp if bank.conflict else 0.0)
         for each_kind in (READ, WRITE):
             each: BankLine = self.lines[each_kind][number]

@@ -120,6 +120,8 @@ class Burst:
 class Requests:
     """Be told how far requests are."""
 
+    __slots__ = ()
+
     def taken(self, burst: Burst, now: float) -> None:
         """Take note that the last burst of a request is let in."""
         raise NotImplementedError
@@ -135,6 +137,8 @@ class Requests:
 
 class BurstPlace:
     """Be where bursts go: a pseudo-channel."""
+
+    __slots__ = ("last_col", "queue")
 
     #: Where its bursts come from; set by the queue.
     queue: BurstQueue
@@ -209,6 +213,11 @@ class BurstQueue:
 
     `turn` are those whose turn it is. `requests` is told of the last burst of each request.
     """
+
+    __slots__ = (
+        "_clock", "_requests", "drain_from", "drain_to", "is_alone", "looked", "next", "only_reads", "places", "reads",
+        "sides", "turn", "writes",
+    )  # fmt: skip
 
     def __init__(self, sizes: QueueSizes, clock: float, places: Sequence[BurstPlace], requests: Requests) -> None:
         self.drain_from, self.drain_to = sizes.drain_from, sizes.drain_to

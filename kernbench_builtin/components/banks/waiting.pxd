@@ -4,14 +4,17 @@ from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, 
 cdef int CLOSED, READ, WRITE
 cdef double NEVER
 
+@cython.locals(line=BankLine)
+cdef list _without(long long bank, list lines)
+
 cdef class WaitingBursts(BurstPlace):
     cdef public list banks
     cdef public tuple lines
     cdef list _mine, _for_column, _for_activation, _for_precharge
     cdef double[2] _col
-    cdef double _act, _row_until, _after_activation, _after_precharge
+    cdef double _act, _opens_until, _closes_until, _after_activation, _after_precharge
     cdef public double column_at, activate_at, precharge_at
-    cdef Burst _row
+    cdef Burst _opens, _closes
     cpdef list _lines(self, int kind, groups)
     @cython.locals(line=BankLine, row=cython.longlong, rows=dict, others=cython.longlong)
     cpdef take_in(self, Burst burst)
@@ -25,9 +28,9 @@ cdef class WaitingBursts(BurstPlace):
     cpdef look_again(self)
     @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, following=double)
     cpdef Burst column(self, double now, long long blocked)
-    @cython.locals(found=Burst, other=Burst)
+    @cython.locals(opened=Burst, closed=Burst)
     cpdef Burst row(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.longlong, time=double, of_group=double, following=double)
     cdef Burst _activation(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, more=bint, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.longlong, time=double, following=double)
     cdef Burst _precharge(self, double now, long long blocked)

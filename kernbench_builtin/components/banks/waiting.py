@@ -14,6 +14,12 @@ class WaitingBursts(BurstPlace):
     kind whose turn it is are kept by the command that they need next, so that nothing else is looked through either.
     """
 
+    __slots__ = (
+        "_act", "_after_activation", "_after_precharge", "_closes", "_closes_until", "_col", "_for_activation",
+        "_for_column", "_for_precharge", "_mine", "_opens", "_opens_until", "activate_at", "banks", "column_at",
+        "lines", "precharge_at",
+    )  # fmt: skip
+
     def __init__(self, banks: int, groups: int) -> None:
         super().__init__()
         per_group = banks // groups
@@ -30,9 +36,11 @@ class WaitingBursts(BurstPlace):
         self._col = [0.0, 0.0]
         self._act = 0.0
         self.column_at = self.activate_at = self.precharge_at = NEVER
-        #: What `row` found, until when (ns) it holds, and when the next of its kind may come when it is given.
-        self._row: Burst | None = None
-        self._row_until = self._after_activation = self._after_precharge = NEVER
+        # the oldest burst whose bank can be opened, and that whose bank can be closed, as far as they are known; until
+        # when (ns) that holds; and when the next one may come when the command is given
+        self._opens: Burst | None = None
+        self._closes: Burst | None = None
+        self._opens_until = self._closes_until = self._after_activation = self._after_precharge = NEVER
 
     def _lines(self, kind: int, groups: int) -> list[BankLine]:
         per_group = len(self.banks) // groups
@@ -52,7 +60,7 @@ class WaitingBursts(BurstPlace):
         if not others:
             self._sort(line)
         elif row == line.bank.open:
-            self._row = None
+            self._closes = None
             self._sort(line)
 
     def _sort(self, line: BankLine) -> None:
@@ -77,8 +85,8 @@ class WaitingBursts(BurstPlace):
                 self.precharge_at = time
             if time < self._after_precharge:
                 self._after_precharge = time
-            if time < self._row_until:
-                self._row_until = time
+            if time < self._closes_until:
+                self._closes_until = time
 
     def _wants_activation(self, line: BankLine, bank: Bank) -> None:
         """Note that the bursts of a line need a row of their bank, which is closed, and when it may be opened."""
@@ -92,8 +100,8 @@ class WaitingBursts(BurstPlace):
             self.activate_at = time
         if time < self._after_activation:
             self._after_activation = time
-        if time < self._row_until:
-            self._row_until = time
+        if time < self._opens_until:
+            self._opens_until = time
 
     def may_come(self, line: BankLine, row: int) -> float:
         """Return before when (ns) the next command for a burst of a row cannot come as things stand."""
@@ -115,7 +123,7 @@ class WaitingBursts(BurstPlace):
         self._for_column, self._for_activation, self._for_precharge = [], [], []
         self._mine = self.lines[self.queue.turn.kind]
         self.column_at = self.activate_at = self.precharge_at = NEVER
-        self._row = None
+        self._opens = self._closes = None
         for line in self._mine:
             if line.rows:
                 self._sort(line)
@@ -126,9 +134,7 @@ class WaitingBursts(BurstPlace):
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
         found: Burst | None = None
         following = NEVER
-        for line in self._for_column:
-            if line.number == blocked:
-                continue
+        for line in self._for_column if blocked < 0 else _without(blocked, self._for_column):
             time = line.column_at
             if time < line.gate.at:
                 time = line.gate.at
@@ -144,70 +150,62 @@ class WaitingBursts(BurstPlace):
 
     def row(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst whose bank may have a row command `now` and is not `blocked`."""
-        found = self._row
-        if found is not None and now < self._row_until and blocked < 0:
-            return found
-        found, self._row_until = None, NEVER
+        opened: Burst | None = None
+        closed: Burst | None = None
         if self.activate_at <= now:
-            found = self._activation(now, blocked)
-        elif self.activate_at < self._row_until:
-            self._row_until = self.activate_at
+            opened = self._opens
+            if opened is None or now >= self._opens_until or blocked >= 0:
+                opened = self._activation(now, blocked)
         if self.precharge_at <= now:
-            other = self._precharge(now, blocked)
-            if found is None or (other is not None and other.seq < found.seq):
-                found = other
-        elif self.precharge_at < self._row_until:
-            self._row_until = self.precharge_at
-        self._row = found
-        return found
+            closed = self._closes
+            if closed is None or now >= self._closes_until or blocked >= 0:
+                closed = self._precharge(now, blocked)
+        if opened is None or (closed is not None and closed.seq < opened.seq):
+            return closed
+        return opened
 
     def _activation(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        more, following = False, NEVER
-        for line in self._for_activation:
-            if line.number == blocked:
-                continue
+        ready, following = 0, NEVER
+        for line in self._for_activation if blocked < 0 else _without(blocked, self._for_activation):
             bank = line.bank
-            time = bank.activate_at
-            if time < bank.gate.at:
-                time = bank.gate.at
-            if time <= now:
-                burst: Burst = line.waiting[0]
-                if found is None:
-                    found = burst
-                    continue
-                more = True
-                if burst.seq < found.seq:
-                    found = burst
-            elif time < following:
-                following = time
-        self._after_activation = now if more else following
-        if following < self._row_until:
-            self._row_until = following
+            time, of_group = bank.activate_at, bank.gate.at
+            if time < of_group:
+                time = of_group
+            if time > now:
+                if time < following:
+                    following = time
+                continue
+            burst: Burst = line.waiting[0]
+            if not ready or burst.seq < found.seq:  # type: ignore[union-attr]
+                found = burst
+            ready += 1
+        self._after_activation = now if ready > 1 else following
+        self._opens, self._opens_until = found, following
         if found is None:
             self.activate_at = following
         return found
 
     def _precharge(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        more, following = False, NEVER
-        for line in self._for_precharge:
-            if line.number == blocked:
-                continue
+        ready, following = 0, NEVER
+        for line in self._for_precharge if blocked < 0 else _without(blocked, self._for_precharge):
             time = line.bank.precharge_at
-            if time <= now:
-                burst: Burst = line.waiting[0]
-                if found is None:
-                    found = burst
-                    continue
-                more = True
-                if burst.seq < found.seq:
-                    found = burst
-            elif time < following:
-                following = time
-        self._after_precharge = now if more else following
-        if following < self._row_until:
-            self._row_until = following
+            if time > now:
+                if time < following:
+                    following = time
+                continue
+            burst: Burst = line.waiting[0]
+            if not ready or burst.seq < found.seq:  # type: ignore[union-attr]
+                found = burst
+            ready += 1
+        self._after_precharge = now if ready > 1 else following
+        self._closes, self._closes_until = found, following
         if found is None:
             self.precharge_at = following
         return found
+
+
+def _without(bank: int, lines: list[BankLine]) -> list[BankLine]:
+    """Return the lines of other banks."""
+    return [line for line in lines if line.number != bank]

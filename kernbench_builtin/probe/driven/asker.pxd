@@ -7,6 +7,7 @@ cdef class Asker(ComponentBase):
     cdef object _left, _make, _beside
     cdef public long long unanswered
     cdef public list chained
+    cpdef receive(self, MsgBase msg)
     @cython.locals(following=Transaction)
     cpdef go_on(self, Transaction answered)
     @cython.locals(now=double, wire=Wire)

@@ -40,6 +40,10 @@ class Asker(ComponentBase):
         self._make, self._beside = make, beside
         self.env.inject(make(), self._go)
 
+    def receive(self, msg: MsgBase) -> None:
+        """Take an answer; nothing else comes."""
+        self.take_answer(msg)
+
     def go_on(self, answered: Transaction) -> None:
         """Take an answer, and send the next request."""
         self.unanswered -= 1
