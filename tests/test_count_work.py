@@ -67,6 +67,35 @@ def test_start_up_is_taken_off(tool: ModuleType) -> None:
     assert more.without(less) == tool.Counted(tool.Counter({"numpy": 20}), 2)
 
 
+def account(instructions: int, made: int, **shares: dict[str, float]) -> dict[str, object]:
+    """Return an account of a job as `--json` gives it: of 10 events and 2 ops, 100 instructions of hops."""
+    told = {"events": 10, "ops": 2, "transactions": 1, "instructions": instructions, "of_hops": 100, "made": made}
+    return {"gemm": {**told, "where": {}, "rooms": {}, **shares}}
+
+
+def test_tables_are_written_where_the_page_has_them(tool: ModuleType) -> None:
+    """Costs are those outside hops; shares below 2 % are left out; what stands around the tables stays."""
+    inside = tool.tables(
+        account(10_100, 30),
+        account(5_100, 20, rooms={"kernbench_core/wire.py": 0.5, "kernbench_core/host": 0.019}),
+        account(1_100, 1, where={"compiled: kernbench_core/events": 0.25, "the interpreter": 0.75}),
+    )
+    page = f"above\n{tool.BEGIN}old\n{tool.END}below\n{tool.END}"
+    assert tool.written(page, inside) == (
+        f"above\n{tool.BEGIN}\n"
+        "| job |  | of an event: instructions | of an event: objects | of an op: instructions | of an op: objects"
+        " | hops, of all |\n"
+        "|---|---|---|---|---|---|---|\n"
+        "| gemm | before | 1,000 | 3.0 | 5,000 | 15.0 | 1% |\n"
+        "| gemm | in Python | 500 | 2.0 | 2,500 | 10.0 | 2% |\n"
+        "| gemm | compiled | 100 | 0.1 | 500 | 0.5 | 9% |\n"
+        "\n| instructions, compiled | gemm |\n|---|---|\n| the interpreter | 75% |\n| kernbench_core/events | 25% |\n"
+        "\n| time, in Python | gemm |\n|---|---|\n| kernbench_core/wire.py | 50% |\n"
+        f"\n{tool.END}below\n{tool.END}"
+    )
+    assert tool.BEGIN in tool.PAGE.read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 def test_a_small_account() -> None:

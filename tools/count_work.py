@@ -1,6 +1,7 @@
 """Count what a run spends outside its hops: instructions and allocations for each event, op and transaction.
 
     python tools/count_work.py [JOB ...] [--tree TREE] [--pure] [--quick] [--json]
+    python tools/count_work.py --write BEFORE.json PYTHON.json COMPILED.json
 
 Valgrind counts the instructions of a run and those of a smaller one of the same sort, each in a process that has
 run the smaller one before: what is between them is the work alone, without imports and start-up, and is the same on
@@ -8,6 +9,8 @@ every try. A chain of hops is counted in the same way, and taken off: what is to
 Where the instructions are: in modules of kernbench that are compiled, in the interpreter, in what makes and frees
 objects, in numpy, or in another library. `--tree` counts those of another checkout. Of the run in Python, samples of
 what runs (every millisecond of a processor) say which rooms the time is in; in a compiled module there are none.
+`--write` makes the tables of docs/speed.md from what `--json` gave of another checkout, of this one with `--pure`, and
+of this one compiled.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from typing import Any
 from attrs import frozen
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "speed.md"
+BEGIN, END = "<!-- tools/count_work.py writes from here -->\n", "<!-- to here -->\n"
 #: What makes and frees objects: names of CPython's functions.
 _MAKES = re.compile(
     r"^_?Py(Object|Mem)_(Raw)?(Malloc|Calloc|Realloc|Free)|^_?PyObject_GC_|^gc_|_dealloc$"
@@ -234,6 +239,64 @@ def told(name: str, found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+Account = Mapping[str, Any]
+
+
+def tables(before: Account, python: Account, compiled: Account) -> str:
+    """Return the tables of a page: what each event, op and transaction costs, and where that is now."""
+    titles = ["job", ""]
+    titles += [f"of {each}: {what}" for each in ("an event", "an op") for what in ("instructions", "objects")]
+    rows = [
+        _row([name, form, *_costs(found[name]), f"{found[name]['of_hops'] / found[name]['instructions']:.0%}"])
+        for name in compiled
+        for form, found in (("before", before), ("in Python", python), ("compiled", compiled))
+    ]
+    return "\n".join(
+        (
+            _head([*titles, "hops, of all"]) + "".join(rows),
+            _shares("instructions, compiled", compiled, "where"),
+            _shares("time, in Python", python, "rooms"),
+        )
+    )
+
+
+def _costs(found: Mapping[str, Any]) -> list[str]:
+    """Return instructions and objects of an event and of an op, outside hops."""
+    work = found["instructions"] - found["of_hops"]
+    return [
+        word
+        for each in ("events", "ops")
+        for word in (f"{work / found[each]:,.0f}", f"{found['made'] / found[each]:,.1f}")
+    ]
+
+
+def _shares(what: str, accounts: Account, part: str) -> str:
+    """Return a table of shares, a column for each job; the largest first, none below 2 % in every job."""
+    places = Counter[str]()
+    for found in accounts.values():
+        places |= Counter(found[part])
+    return _head([what, *accounts]) + "".join(
+        _row([where.removeprefix("compiled: "), *(f"{found[part].get(where, 0.0):.0%}" for found in accounts.values())])
+        for where, most in places.most_common()
+        if most >= 0.02
+    )
+
+
+def _head(titles: Sequence[str]) -> str:
+    return _row(titles) + f"|{'---|' * len(titles)}\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def written(text: str, inside: str) -> str:
+    """Return a page with the tables in their place."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n{inside}\n{end}{after}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Count and print; 2 where valgrind is not there."""
     parser = argparse.ArgumentParser(description="Count instructions and objects outside the hop.")
@@ -242,7 +305,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pure", action="store_true", help="in Python")
     parser.add_argument("--quick", action="store_true", help="a small job, for tests")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    accounts = "BEFORE", "PYTHON", "COMPILED"
+    parser.add_argument("--write", nargs=3, type=Path, metavar=accounts, help="write docs/speed.md from three accounts")
     options = parser.parse_args(argv)
+    if options.write:
+        inside = tables(*(json.loads(file.read_text(encoding="utf-8")) for file in options.write))
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), inside), encoding="utf-8")
+        return 0
     if shutil.which("valgrind") is None:
         print("count_work.py needs valgrind; install it (package valgrind).", file=sys.stderr)
         return 2
