@@ -6,6 +6,7 @@ It composes what a run needs around the bare engine, starts host programs, and p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -172,9 +173,12 @@ class GraphEngine:
             self.advance()
             if not self._finished:
                 raise DeadlockError(deadlock_report(self.hardware, self.shared))
-        finally:
-            for other in self.shared.programs[1:]:
-                other.bridge.close()
+        except Exception:
+            with suppress(Exception):  # of their `finally` blocks: what went wrong first is told
+                self.close()
+            raise
+        for other in self.shared.programs[1:]:
+            other.bridge.close()
         if all(isinstance(request, MmuMapMsg) for request in self.shared.requests):
             raise UsageError(
                 f"bench {program!r} must submit something to the device, but it returned without a copy or a "

@@ -197,6 +197,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                     outputs.compute()
     except KeyboardInterrupt:
         partial = _result(request, engine, recorder, None, began, interrupted=True)
+        engine.close()
         raise RunInterrupted(records.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):

@@ -108,6 +108,9 @@ class FakeEngine:
         self.params = params
         bench(SimpleNamespace(logged=self.op_log.records), **params)
 
+    def close(self) -> None:
+        """Have nothing suspended."""
+
     def get_timing_result(self) -> Any:
         return timing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -9,10 +10,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_core.environment import Environment
+from kernbench_core.errors import DeadlockError, KernelError, LimitError
 
 #: Some share a machine with others, some a bench; one has a machine of its own.
 RUNS: tuple[tuple[str, Mapping[str, object], Mapping[str, object]], ...] = (
@@ -71,3 +75,60 @@ def test_a_run_inside_another_changes_neither() -> None:
     assert seen(nested) == seen(plain)
     assert found == [alone(0)]
     assert carried_out(0) == alone(0)
+
+
+def raises(tl: Any) -> None:
+    """Raise on one PE while the others compute."""
+    tile = tl.zeros((16, 16), "f32")
+    if tl.program_id(0) == 0:
+        raise ValueError("no")
+    tl.dot(tile, tile)
+
+
+def waits(tl: Any) -> None:
+    """Wait for what nobody sends."""
+    tl.recv((8,), "f32", (tl.program_id(0) + 1) % tl.num_programs(0))
+
+
+def computes(tl: Any) -> None:
+    """Compute for longer than it may."""
+    tile = tl.zeros((16, 16), "f32")
+    for _ in range(100):
+        tile = tl.dot(tile, tile)
+
+
+def machines() -> int:
+    """Return how many machines are in memory."""
+    gc.collect()
+    return sum(isinstance(each, Environment) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "error"),
+    [
+        (raises, {}, KernelError),
+        (waits, {}, DeadlockError),
+        (computes, {"max_events": 300}, LimitError),
+    ],
+)
+def test_a_run_that_fails_leaves_nothing(kernel: Any, options: dict[str, Any], error: type[Exception]) -> None:
+    """Its kernels are suspended, and with one of them all that it knows would stay."""
+    before = machines()
+    for _ in range(2):
+        with pytest.raises(error):
+            kb.run(lambda rt: rt.launch(kernel), "tiny", **options)
+    assert machines() <= before
+
+
+def test_what_a_finally_block_raises_hides_no_error() -> None:
+    """Kernels that are suspended when another raises end, too; what they raise then is nobody's."""
+
+    def kernel(tl: Any) -> None:
+        try:
+            raises(tl)
+        finally:
+            if tl.program_id(0):
+                raise KeyError("from the end of another")
+
+    with pytest.raises(KernelError, match="ValueError: no"):
+        kb.run(lambda rt: rt.launch(kernel), "tiny")
