@@ -57,10 +57,12 @@ def _module(name: str) -> tuple[str, frozenset[str]]:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module: of the one that is loaded, or where its package has it."""
+    """Return the file of a module, the source of a compiled one: of what is loaded, or where its package has it."""
     loaded = getattr(sys.modules.get(name), "__file__", None)
     if loaded is not None:
-        return Path(loaded) if Path(loaded).is_file() else None
+        path = Path(loaded)
+        source = path.with_name(path.name.partition(".")[0] + ".py")
+        return next((each for each in (source, path) if each.is_file()), None)
     package, _, last = name.rpartition(".")
     home = _file(package) if package else None
     if home is None or home.name != "__init__.py":

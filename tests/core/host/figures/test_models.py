@@ -77,6 +77,21 @@ def test_another_model_changes_nothing(tmp_path: Path) -> None:
     assert after[0] == unit and after[1] != before
 
 
+def test_a_model_that_is_compiled_has_the_digest_of_its_source(tmp_path: Path) -> None:
+    """One source, one digest; of one whose source is not there, that of what was compiled."""
+    before = digests(tmp_path)
+    compiled = tmp_path / "maker" / "unit.cpython-311-x86_64-linux-gnu.so"
+    compiled.write_bytes(b"\x7fELF")
+    sys.modules["maker.unit"].__file__ = str(compiled)
+    model = sys.modules["maker.unit"].Unit()
+    model.node = SimpleNamespace(impl="maker.unit")
+    for is_there in (True, False):
+        models._digest.cache_clear()
+        models._module.cache_clear()
+        assert (models.model_digests([model])["maker.unit"] == before[0]) is is_there
+        (tmp_path / "maker" / "unit.py").unlink(missing_ok=True)
+
+
 def test_a_model_without_a_file_has_no_digest() -> None:
     """As one that a notebook defines."""
     model = type("Typed", (), {"__module__": "maker.nowhere"})()
