@@ -62,8 +62,11 @@ def what_is_missing(root: str) -> str | None:
     if not sources:
         return "it was not compiled when it was installed"
     for module, found in sources.items():
-        if compiled_file(root, module) is None:
+        file = compiled_file(root, module)
+        if file is None:
             return f"{module} was not compiled for this Python"
+        if not os.path.getsize(file):  # noqa: PTH202
+            return f"{file} is empty, as after a full disk; install again"
         if found != checksum(root, module):
             return f"the source of {module} was changed after it was compiled; install again"
     return None

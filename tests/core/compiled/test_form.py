@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.with_suffix(".py").write_text(f"# {name}\n")
         place.with_suffix(".pxd").write_text("# types\n")
-        (place.parent / (place.name + EXTENSION_SUFFIXES[0])).write_bytes(b"")
+        (place.parent / (place.name + EXTENSION_SUFFIXES[0])).write_bytes(b"\x7fELF")
     told = tmp_path / BUILT
     told.parent.mkdir(exist_ok=True)
     told.write_text("".join(f"{name} {checksum(str(tmp_path), name)}\n" for name in MODULES))
@@ -49,6 +49,13 @@ def test_a_source_that_was_changed_is_told(folder: Path, suffix: str) -> None:
     assert what_is_missing(str(folder)) == (
         "the source of kernbench_core.wire was changed after it was compiled; install again"
     )
+
+
+def test_a_compiled_file_that_is_empty_is_told(folder: Path) -> None:
+    """A disk that was full leaves such."""
+    file = folder / f"kernbench_core/wire{EXTENSION_SUFFIXES[0]}"
+    file.write_bytes(b"")
+    assert what_is_missing(str(folder)) == f"{file} is empty, as after a full disk; install again"
 
 
 def test_a_module_for_another_python_is_told(folder: Path) -> None:
