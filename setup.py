@@ -126,13 +126,26 @@ def extensions():
             return []
         return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
     sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
-    return cythonize(
-        [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
-        # as many at once as there are processors, where that does not run this file again
-        nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
-        build_dir=None if "sdist" in sys.argv else "build/cython",
-        compiler_directives={"language_level": 3, "boundscheck": False, "annotation_typing": False},
-        quiet=True,
+    try:
+        return cythonize(
+            [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
+            # as many at once as there are processors, where that does not run this file again
+            nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
+            build_dir=None if "sdist" in sys.argv else "build/cython",
+            compiler_directives={"language_level": 3, "boundscheck": False, "annotation_typing": False},
+            quiet=True,
+        )
+    except Exception as error:
+        tell_of_python(error, "tell its authors of what stands above")
+        return []
+
+
+def tell_of_python(error, what_to_do):
+    """Say in a line that nothing is compiled, and why."""
+    why = (str(error).strip() or type(error).__name__).splitlines()[-1]
+    sys.stderr.write(
+        f"kernbench: its core could not be compiled ({why}), so it is installed as pure Python, which gives the "
+        f"same results more slowly; {what_to_do}, and install again.\n"
     )
 
 
@@ -164,11 +177,7 @@ class AllOrNothing(build_ext):
             if found is not None:
                 Path(found).unlink()
         self.extensions = []
-        why = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        sys.stderr.write(
-            f"kernbench: its core could not be compiled ({why}), so it is installed as pure Python, which gives the "
-            "same results more slowly; install a C compiler, and install again.\n"
-        )
+        tell_of_python(error, "install a C compiler")
 
     def get_outputs(self):
         """Return what was built, and the list of what from."""

@@ -245,6 +245,25 @@ def test_without_a_compiler_it_is_python_and_says_so(tmp_path: Path) -> None:
     assert not [*tree.rglob("*.so"), *tree.rglob("built.txt")]
 
 
+def test_what_cannot_be_made_c_of_is_python_and_says_so(tmp_path: Path) -> None:
+    """As types that a Cython does not understand; the rest of an installation goes on."""
+    pytest.importorskip("Cython")
+    head, _, rest = (REPO / "setup.py").read_text(encoding="utf-8").partition("COMPILED = (")
+    text = f'{head}COMPILED = ("kernbench_core.units",){rest.partition(chr(10) + ")")[2]}'
+    (tmp_path / "setup.py").write_text(text, encoding="utf-8")
+    for name in ("kernbench_core/units.py", "kernbench_core/compiled/form.py", "kernbench_core/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPO / name, tmp_path / name)
+    (tmp_path / "kernbench_core" / "units.pxd").write_text("cdef class Broken(:\n")
+    asked = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (
+        "kernbench: its core could not be compiled (kernbench_core/units.py), so it is installed as pure Python, which "
+        "gives the same results more slowly; tell its authors of what stands above, and install again.\n"
+    ) in done.stderr
+    assert not [*tmp_path.rglob("*.so"), *tmp_path.rglob("built.txt")]
+
+
 @pytest.mark.slow
 def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path) -> None:
     """Less than 110 MB with numpy and all libraries; `__pycache__` does not count, pip and setuptools are not there."""
