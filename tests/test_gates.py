@@ -140,3 +140,33 @@ def test_what_is_measured_of_scale_runs() -> None:
     results = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     assert all(result["ok"] for result in results)
     assert {result["name"] for result in results} >= {"growth of memory over them", "a layer of llama3-70b: events"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            ["bench_engine.py", "--gates", "--before", "docs", "tiny"],
+            "bench_engine.py: error: argument --before: docs must be a checkout of kernbench, but has no "
+            "kernbench_core",
+        ),
+        (
+            ["bench_ccl.py", "--gates", "sips"],
+            "bench_ccl.py: error: argument JOB: sips must be among sips-1M, sips-16M",
+        ),
+        (
+            ["count_work.py", "--tree", "nowhere"],
+            "count_work.py: error: argument --tree: nowhere must be a checkout of kernbench, but has no kernbench_core",
+        ),
+        (
+            ["bench_scale.py", "sips"],
+            "bench_scale.py: error: argument JOB: sips must be among events, cost, ranks, layer, pes",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_told_before_anything_is(asked: list[str], told: str) -> None:
+    """In a folder without kernbench, the one that is installed would be compared with itself."""
+    done = subprocess.run(
+        [sys.executable, f"tools/{asked[0]}", *asked[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, told)

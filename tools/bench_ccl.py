@@ -25,7 +25,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from gates.arguments import GATES, add_jobs
 
 from kernbench_core.units import format_bytes, format_time
 
@@ -205,8 +208,8 @@ def _label(row: str) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Be the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*JOBS, []], help=f"only these of {', '.join(JOBS)}")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0], epilog=GATES)
+    add_jobs(parser, JOBS)
     parser.add_argument("--update", action="store_true", help="write the table into docs/collectives_speed.md")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests")

@@ -304,9 +304,13 @@ def command(
     doc: str | None,
     argv: Sequence[str] | None = None,
     large: Sequence[Callable[[bool], Iterable[Result]]] = (),
+    epilog: str | None = None,
 ) -> int:
-    """Be the command line of a tool: measure, print, and return 1 when a gate fails; with --large measure `large`."""
-    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    """Be the command line of a tool: measure, print, and return 1 when a gate fails; with --large measure `large`.
+
+    `epilog` stands below its help.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0], epilog=epilog)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests")
     if large:
@@ -332,4 +336,6 @@ if __name__ == "__main__":
         from gates.jobs import ENGINE
 
         sys.exit(run_gates(ENGINE, sys.argv[1:]))
-    sys.exit(command(MEASUREMENTS, __doc__, large=(large_jobs,)))
+    from gates.arguments import GATES
+
+    sys.exit(command(MEASUREMENTS, __doc__, large=(large_jobs,), epilog=GATES))

@@ -25,6 +25,7 @@ import attrs
 import bench_ccl
 from bench_engine import Result, table
 from bench_models import measure
+from gates.arguments import add_jobs
 
 #: Growth of the resident memory from a hundredth of the events to all of them, in MiB.
 MOST_GROWTH = 1.0
@@ -134,7 +135,7 @@ JOBS: dict[str, Callable[[bool], Iterable[Result]]] = {
 def main(argv: list[str] | None = None) -> int:
     """Be the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*JOBS, []], help=f"only these of {', '.join(JOBS)}")
+    add_jobs(parser, JOBS)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests")
     options = parser.parse_args(argv)

@@ -30,6 +30,10 @@ from typing import Any
 
 from attrs import frozen
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from gates.arguments import add_jobs, checkout_of
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
 BEGIN, END = "<!-- tools/count_work.py writes from here -->\n", "<!-- to here -->\n"
@@ -300,8 +304,8 @@ def written(text: str, inside: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Count and print; 2 where valgrind is not there."""
     parser = argparse.ArgumentParser(description="Count instructions and objects outside the hop.")
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"only these of {', '.join(JOBS)}")
-    parser.add_argument("--tree", type=Path, default=ROOT, help="a checkout to count instead of this one")
+    add_jobs(parser, JOBS)
+    parser.add_argument("--tree", type=checkout_of, default=ROOT, help="a checkout to count instead of this one")
     parser.add_argument("--pure", action="store_true", help="in Python")
     parser.add_argument("--quick", action="store_true", help="a small job, for tests")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -315,12 +319,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if shutil.which("valgrind") is None:
         print("count_work.py needs valgrind; install it (package valgrind).", file=sys.stderr)
         return 2
-    jobs = QUICK if options.quick else JOBS
-    if unknown := [name for name in options.jobs if name not in jobs]:
-        parser.error(f"{', '.join(unknown)} must be among {', '.join(jobs)}")
-    tree = options.tree.resolve()
-    of_hop = hop(tree, options.pure)
-    found = {name: account(jobs[name], tree, options.pure, of_hop) for name in options.jobs or jobs}
+    jobs = {**JOBS, **QUICK} if options.quick else JOBS
+    of_hop = hop(options.tree, options.pure)
+    names = options.jobs or (QUICK if options.quick else JOBS)
+    found = {name: account(jobs[name], options.tree, options.pure, of_hop) for name in names}
     print(json.dumps(found, indent=2) if options.json else "\n".join(told(*each) for each in found.items()))
     return 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from gates.arguments import add_jobs, checkout_of
 from gates.sides import Job, checkout, compare, sides_of
 from gates.table import PAGES, head, line, updated
 from kernbench_core.compiled import is_compiled
@@ -16,8 +16,10 @@ def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
     """Compare, print a line for each job as it is done, and return 1 when one is slower than asked."""
     parser = argparse.ArgumentParser(description="Compare with the last commit that was pure Python.")
     parser.add_argument("--gates", action="store_true", help="compare (this)")
-    parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*jobs, []], help=f"only these of {', '.join(jobs)}")
-    parser.add_argument("--before", type=Path, metavar="TREE", help="a checkout to compare with, instead of making one")
+    add_jobs(parser, jobs)
+    parser.add_argument(
+        "--before", type=checkout_of, metavar="TREE", help="a checkout to compare with, instead of making one"
+    )
     parser.add_argument("--update", action="store_true", help="write the lines into README.md and docs/speed.md")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests: the ratios say nothing")

@@ -129,7 +129,7 @@ def sides_of(before: Path, compiled: bool) -> tuple[Side, ...]:
 def checkout(given: Path | None) -> Iterator[Path]:
     """Yield the tree to compare with: the one that is given, or `BEFORE` in a folder that goes when done."""
     if given is not None:
-        yield given.resolve()
+        yield given
         return
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "before"
