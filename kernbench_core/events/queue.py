@@ -85,16 +85,17 @@ class EventQueue(list[_Entry]):
         callbacks: Any = ()
         now = self.now
         try:
-            while done < most and self:
-                entry = heappop(self)
-                time, event = entry[0], entry[3]
+            for number in range(1, most + 1):
+                if not self:
+                    break
+                time, priority, key, event = heappop(self)
                 if not time >= now or time > until:  # no chain of comparisons, for speed: Python has none for floats
-                    heappush(self, entry)
+                    heappush(self, (time, priority, key, event))
                     if time > until:
                         break
                     raise IntoThePast(event, time)
                 self.now = now = time
-                done += 1
+                done = number
                 callbacks = event.callbacks
                 event.callbacks = None
                 if type(callbacks) is tuple:  # of a message, which does not fail
