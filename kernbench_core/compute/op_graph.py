@@ -1,8 +1,8 @@
 """The ops of a log as a graph: an op can be computed once the results that it reads are there.
 
 Ready ops are taken in windows of the log: products and large ops first and in groups (see `batches`), the others in
-chains, each op followed by what waited for it, while its data is in the processor's caches. Chains that do not depend on
-each other are computed in threads.
+chains, each op followed by what waited for it, while its data is in the processor's caches. Chains that do not depend
+on each other are computed in threads.
 """
 
 from __future__ import annotations
