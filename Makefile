@@ -12,6 +12,9 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
+# The sources of what is compiled, which is compiled again where one is newer: tests would run as Python else.
+TYPED := $(subst .,/,$(shell cut -d' ' -f1 kernbench_core/compiled/built.txt 2>/dev/null))
+SOURCES := $(wildcard $(foreach suffix,py pxd pyx,$(addsuffix .$(suffix),$(TYPED))))
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS)
 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
@@ -56,7 +59,7 @@ $(VENV)/.installed-python: pyproject.toml constraints.txt | $(VENV)/bin/python
 	KERNBENCH_PURE=1 $(INSTALL) --editable .
 	touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml constraints.txt setup.py $(SOURCES) | $(VENV)/bin/python
 	$(INSTALL) --editable .
 	touch $@
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -75,11 +76,38 @@ def test_make_knows_its_targets() -> None:
     assert dry_run("demo")[-1] == ".venv/bin/kernbench run gemm --verify-data"
 
 
-def dry_run(*arguments: str) -> list[str]:
+def test_what_was_compiled_is_compiled_again_where_its_source_is_newer(tmp_path: Path) -> None:
+    """As after an edit or a pull; without, what is tested would be Python. Of other modules, nothing is done."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "setup.py"):
+        shutil.copy2(REPO / name, tmp_path / name)
+    for name in (
+        "kernbench_core/compiled/built.txt",
+        "kernbench_core/wire.py",
+        "kernbench_core/wire.pxd",
+        "kernbench_core/cli.py",
+        ".venv/bin/python",
+        ".venv/.installed",
+        ".venv/.installed-test",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("kernbench_core.wire 0\n")
+
+    def installs() -> bool:
+        return any("pip install" in line for line in dry_run("test", folder=tmp_path))
+
+    later = time.time() + 10
+    assert not installs()
+    os.utime(tmp_path / "kernbench_core/cli.py", (later, later))
+    assert not installs()
+    os.utime(tmp_path / "kernbench_core/wire.pxd", (later, later))
+    assert installs()
+
+
+def dry_run(*arguments: str, folder: Path = REPO) -> list[str]:
     """Return the lines that make would run."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     make = ["make", "--no-print-directory", "-n", *arguments]
-    done = subprocess.run(make, cwd=REPO, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(make, cwd=folder, env=environment, check=True, capture_output=True, text=True)
     return done.stdout.splitlines()
 
 
