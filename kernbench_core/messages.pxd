@@ -3,13 +3,13 @@ from kernbench_core.events.queue cimport Scheduled
 
 cdef class MsgBase(Scheduled):
     cdef public double head, tail, born, propagation, serialisation, overhead, queueing, service
-    cdef public long long nbytes
+    cdef public Py_ssize_t nbytes
     cdef public Py_ssize_t hop
     cdef public tuple path
     cdef public bint reply
     cdef public object cause, mark
     cpdef at_end(self, component, double head, double tail)
-    cpdef turn_around(self, long long nbytes=*)
+    cpdef turn_around(self, Py_ssize_t nbytes=*)
     cpdef answered(self)
 
 cdef class Command(MsgBase):
@@ -21,6 +21,6 @@ cdef class Command(MsgBase):
 cdef class Transaction(MsgBase):
     cdef public str op
     cdef public object regions, shares, on_done, waiter
-    cdef public long long total, moved_bytes
-    cpdef turn_around(self, long long nbytes=*)
+    cdef public Py_ssize_t total, moved_bytes
+    cpdef turn_around(self, Py_ssize_t nbytes=*)
     cpdef answered(self)

@@ -4,7 +4,7 @@ from kernbench_core.messages cimport MsgBase
 
 cdef class Reported(Waits):
     cdef public double _previous_out, busy_ns
-    cdef public long long served
+    cdef public Py_ssize_t served
     cdef public bint _paced, run_style
     cdef public tuple _observers
     cdef public object _begun

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappush
+from operator import index
 from typing import Any
 
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
@@ -111,7 +112,8 @@ class Wire(Waits):
         if nbytes != self._other_nbytes:
             known = self._duration.get(nbytes)
             if known is None:
-                known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
+                # `index` refuses parts of bytes, which a compiled message does not take in the first place
+                known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(index(nbytes)) / self.bandwidth)
             took = known
         # most wires carry two sizes by turns: requests, and chunks or acknowledgements
         self._other_nbytes, self._other_took = self._last_nbytes, self._last_took

@@ -5,4 +5,4 @@ cdef class ComputeUnit(ComponentBase):
     cdef public double _overhead, _clock, _port
     cpdef cycles(self, msg)
 
-cpdef long long streamed_bytes(msg, operands=*) except -1
+cpdef Py_ssize_t streamed_bytes(msg, operands=*) except -1

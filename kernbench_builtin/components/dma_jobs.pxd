@@ -5,6 +5,6 @@ cdef class DmaChannel:
 cdef class Job:
     cdef public object msg
     cdef public str op
-    cdef public long long waiting
+    cdef public Py_ssize_t waiting
     cdef public bint pushes, fetches, translates, started
     cdef public double began, ready, ends

@@ -36,12 +36,12 @@ cdef class PeDma(ComponentBase):
     cpdef _begin(self, _ChunkMsg chunk_msg, double taken)
     @cython.locals(now=double)
     cpdef _leave(self, _ChunkMsg chunk_msg)
-    @cython.locals(now=double, job=Job, back=Wire, nbytes=cython.longlong, asked=double, head=double, tail=double)
+    @cython.locals(now=double, job=Job, back=Wire, nbytes=cython.Py_ssize_t, asked=double, head=double, tail=double)
     cpdef _fetch(self, _ChunkMsg chunk_msg)
     cpdef _fetched(self, _ChunkMsg chunk_msg)
-    cpdef double _write_tcm(self, long long nbytes, double head, double tail) except? -1
+    cpdef double _write_tcm(self, Py_ssize_t nbytes, double head, double tail) except? -1
     @cython.locals(tcm=PeTcm)
-    cdef (double, double) _access(self, str op, long long nbytes, double head, double tail) except *
+    cdef (double, double) _access(self, str op, Py_ssize_t nbytes, double head, double tail) except *
     @cython.locals(job=Job, path=tuple, sent=Transaction, fabric=Fabric)
     cpdef _send(self, _ChunkMsg chunk_msg, double head, double tail)
     cpdef _atomic(self, msg, tuple path, _ChunkMsg chunk_msg)

@@ -9,7 +9,7 @@ from kernbench_core.messages cimport MsgBase
 cdef class PeIpcq(ComponentBase):
     cdef public object _queues, _memory, _hazards, _anybody
     cdef public double _overhead, _free
-    cdef public long long _metadata_bytes, _credit_bytes, _turn
+    cdef public Py_ssize_t _metadata_bytes, _credit_bytes, _turn
     cdef public str _prefix
     cdef public tuple _to_dma
     cdef public dict _outgoing, _incoming, _last_to, _last_from
@@ -24,7 +24,7 @@ cdef class PeIpcq(ComponentBase):
     cpdef _finish(self, TransferProgress progress, double out)
     @cython.locals(outgoing=Outgoing)
     cpdef _send(self, SendCmd command, double out)
-    @cython.locals(progress=TransferProgress, nbytes=cython.longlong, push=Push, queue=Queue)
+    @cython.locals(progress=TransferProgress, nbytes=cython.Py_ssize_t, push=Push, queue=Queue)
     cpdef _pump(self, Outgoing outgoing, double out)
     cpdef _pushed(self, Push push, double out)
     @cython.locals(outgoing=Outgoing, queue=Queue)
@@ -47,4 +47,4 @@ cdef class PeIpcq(ComponentBase):
     @cython.locals(push=Push, progress=TransferProgress, incoming=Incoming)
     cpdef _fetched(self, Fetch fetch, double out)
     @cython.locals(credit=Credit, queue=Queue)
-    cpdef _give_back(self, Incoming incoming, long long index, double out)
+    cpdef _give_back(self, Incoming incoming, Py_ssize_t index, double out)

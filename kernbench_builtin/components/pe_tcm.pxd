@@ -10,4 +10,4 @@ cdef class PeTcm(ChannelledMemory):
     cdef public Wire _read, _write
     cpdef shares(self, msg)
     @cython.locals(wire=Wire)
-    cpdef (double, double) book_access(self, str op, long long nbytes, double head, double tail) except *
+    cpdef (double, double) book_access(self, str op, Py_ssize_t nbytes, double head, double tail) except *

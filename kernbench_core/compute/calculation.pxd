@@ -5,13 +5,13 @@ from kernbench_core.values.value cimport AssemblyValue, ResultValue, Value
 
 cdef class Calculation:
     cdef object _backend, _record, _function, _computed, _lock
-    cdef readonly long long count, own
+    cdef readonly Py_ssize_t count, own
     cdef dict _kinds
     cdef object _held, _errors
-    cdef long long _held_bytes
+    cdef Py_ssize_t _held_bytes
     cpdef Kind kind_of(self, PlannedOp op)
     cpdef bint one(self, PlannedOp op) except -1
-    cpdef counted(self, long long count, long long own)
+    cpdef counted(self, Py_ssize_t count, Py_ssize_t own)
     cdef _answer(self, PlannedOp op)
     cdef _take(self, PlannedOp op, out)
     @cython.locals(result=ResultValue, kind=Kind)

@@ -6,7 +6,7 @@ cdef class KernelCommand(Command):
     cdef public PeState state
     cdef public bint blocking
     cdef public tuple blocks, uses
-    cdef _begin(self, op_id, str call, site, tuple blocks, long long nbytes)
+    cdef _begin(self, op_id, str call, site, tuple blocks, Py_ssize_t nbytes)
     cpdef at_issue(self, state, double now)
     cpdef land(self, double now)
     cpdef answered(self)

@@ -5,7 +5,7 @@ cdef class DmaCommand(KernelCommand):
     cdef public tuple _virtual, regions
     cdef public Region local
     cdef public object tensor, value
-    cdef public long long total
+    cdef public Py_ssize_t total
     cpdef _copy(self, name, tuple src, tuple dst, read, write)
 
 cdef class DmaReadCmd(DmaCommand):

@@ -5,7 +5,7 @@ from kernbench_core.values.region cimport Region
 cdef class QueueCommand(KernelCommand):
     cdef public object channel, value
     cdef public Region local
-    cdef public long long total
+    cdef public Py_ssize_t total
     cpdef _describe(self, str name, Access source, Access to, peer, bint copied)
 
 cdef class SendCmd(QueueCommand):

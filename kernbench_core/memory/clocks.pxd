@@ -1,7 +1,7 @@
 cimport cython
 
 cdef class Thread:
-    cdef public long long index, epoch
+    cdef public Py_ssize_t index, epoch
     cdef public object clock
 
 cdef class _Launched:
@@ -15,7 +15,7 @@ cdef class _Turns:
 cdef class Clocks:
     cdef public bint _by_program
     cdef public object _nothing
-    cdef public long long _width
+    cdef public Py_ssize_t _width
     cdef public dict _threads, _turns, _hosts, _children, _over, _launches, _waiting, _published, _handed
     cpdef publish(self, op_id)
     @cython.locals(thread=Thread)

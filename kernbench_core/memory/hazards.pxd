@@ -10,7 +10,7 @@ cdef class _Use:
 cdef class Hazards(Clocks):
     cdef object _names, _now
     cdef public dict _tensors, _unwaited, _loose, _on_the_way, _found
-    cdef public long long _kept, _tidy_at
+    cdef public Py_ssize_t _kept, _tidy_at
     @cython.locals(thread=Thread)
     cpdef waited(self, commands)
     @cython.locals(thread=Thread)
@@ -20,7 +20,7 @@ cdef class Hazards(Clocks):
     cpdef landed(self, command, now)
     @cython.locals(use=_Use)
     cpdef handed_out(self, pe, block)
-    @cython.locals(me=cython.longlong, known=cython.longlong, index=cython.longlong, group=UseGroup, earlier=LastUse)
+    @cython.locals(me=cython.Py_ssize_t, known=cython.Py_ssize_t, index=cython.Py_ssize_t, group=UseGroup, earlier=LastUse)
     cdef _compare(self, LastUse use, Thread thread, tensor, virtual)
     cdef _count(self, LastUse first, LastUse second, tensor, virtual)
     cdef _Use _side_of(self, LastUse use, tensor, virtual)

@@ -6,7 +6,7 @@ cdef class LastUse:
     cdef public UseGroup group
     cdef public object op_id, landed
     cdef public double issued
-    cdef public long long thread, epoch, pending
+    cdef public Py_ssize_t thread, epoch, pending
 
 cdef class UseGroup:
     cdef public object tensor, call, site
@@ -16,7 +16,7 @@ cdef class UseGroup:
     cdef dict _others
     cdef public list meets
     @cython.locals(first=LastUse)
-    cpdef LastUse use_of(self, long long thread)
+    cpdef LastUse use_of(self, Py_ssize_t thread)
     cpdef keep(self, LastUse use)
     @cython.locals(region=Region, piece=Region)
     cpdef list pieces(self)

@@ -7,31 +7,31 @@ cdef class _Tile:
     cdef readonly dict seen
 
 cdef class Mapping:
-    cdef readonly long long va, end
+    cdef readonly Py_ssize_t va, end
     cdef readonly object layout, tensor
     cdef tuple _starts, _steps, _digits
     cdef object _nearest
     cdef dict _chosen, _known
-    cdef long long _held, _unit
-    @cython.locals(base=cython.longlong, span=cython.longlong)
+    cdef Py_ssize_t _held, _unit
+    @cython.locals(base=cython.Py_ssize_t, span=cython.Py_ssize_t)
     cpdef bint holds(self, Region region) except? -1
-    @cython.locals(offset=cython.longlong, pitch=cython.longlong, cell=cython.longlong, local=cython.longlong, tile=_Tile)
+    @cython.locals(offset=cython.Py_ssize_t, pitch=cython.Py_ssize_t, cell=cython.Py_ssize_t, local=cython.Py_ssize_t, tile=_Tile)
     cpdef tuple translate(self, Region region, pe)
-    @cython.locals(cell=cython.longlong, local=cython.longlong, weight=cython.longlong, in_cell=cython.longlong, in_local=cython.longlong, count=cython.longlong)
-    cdef (long long, long long) _locate(self, long long offset) except *
+    @cython.locals(cell=cython.Py_ssize_t, local=cython.Py_ssize_t, weight=cython.Py_ssize_t, in_cell=cython.Py_ssize_t, in_local=cython.Py_ssize_t, count=cython.Py_ssize_t)
+    cdef (Py_ssize_t, Py_ssize_t) _locate(self, Py_ssize_t offset) except *
     @cython.locals(chosen=dict)
-    cdef long long _start(self, cell, pe) except? -1
+    cdef Py_ssize_t _start(self, cell, pe) except? -1
     @cython.locals(tile=_Tile)
     cdef _Tile _learn(self, Region region)
     @cython.locals(apart=dict, piece=Region)
     cdef tuple _see(self, _Tile tile, tuple starts)
     cdef _make_room(self)
-    @cython.locals(at=cython.longlong, width=cython.longlong, rows=cython.longlong, pitch=cython.longlong, unit=cython.longlong, reach=cython.longlong, last=cython.longlong, step=cython.longlong, together=cython.longlong, cell=cython.longlong, local=cython.longlong)
+    @cython.locals(at=cython.Py_ssize_t, width=cython.Py_ssize_t, rows=cython.Py_ssize_t, pitch=cython.Py_ssize_t, unit=cython.Py_ssize_t, reach=cython.Py_ssize_t, last=cython.Py_ssize_t, step=cython.Py_ssize_t, together=cython.Py_ssize_t, cell=cython.Py_ssize_t, local=cython.Py_ssize_t)
     cdef tuple _pieces(self, Region region)
-    @cython.locals(end=cython.longlong, piece=cython.longlong, cell=cython.longlong, local=cython.longlong)
-    cdef _run(self, long long offset, long long nbytes, list cells, list found)
-    @cython.locals(weight=cython.longlong, reach=cython.longlong, local=cython.longlong)
-    cdef (long long, long long, long long) _stride(self, long long width, long long pitch) except *
+    @cython.locals(end=cython.Py_ssize_t, piece=cython.Py_ssize_t, cell=cython.Py_ssize_t, local=cython.Py_ssize_t)
+    cdef _run(self, Py_ssize_t offset, Py_ssize_t nbytes, list cells, list found)
+    @cython.locals(weight=cython.Py_ssize_t, reach=cython.Py_ssize_t, local=cython.Py_ssize_t)
+    cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) _stride(self, Py_ssize_t width, Py_ssize_t pitch) except *
 
 cdef class PageTable:
     cdef list _starts, _mappings
@@ -40,5 +40,5 @@ cdef class PageTable:
     cpdef unmap(self, va)
     cpdef Mapping find(self, va)
     cpdef tuple translate(self, Region region, pe=*)
-    @cython.locals(base=cython.longlong, left=cython.longlong, piece=cython.longlong, row=cython.longlong, mapping=Mapping)
+    @cython.locals(base=cython.Py_ssize_t, left=cython.Py_ssize_t, piece=cython.Py_ssize_t, row=cython.Py_ssize_t, mapping=Mapping)
     cdef tuple _split(self, Region region, pe)

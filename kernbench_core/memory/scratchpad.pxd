@@ -7,7 +7,7 @@ cdef class Birth:
 
 cdef class TcmBlock:
     cdef public TcmTable _table
-    cdef public long long address, offset, users
+    cdef public Py_ssize_t address, offset, users
     cdef public Region region
     cdef public Birth birth
     cdef public object freed_at
@@ -21,7 +21,7 @@ cdef class TcmTable:
     cdef readonly object pe
     cdef readonly FirstFit fit
     cdef list _watchers, _mourners
-    cpdef give_back(self, long long address)
+    cpdef give_back(self, Py_ssize_t address)
     cpdef allocate(self, op, shape, dtype, nbytes, site)
     @cython.locals(birth=Birth, block=TcmBlock)
     cpdef find(self, op, shape, dtype, nbytes, site)

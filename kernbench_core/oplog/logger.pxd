@@ -4,7 +4,7 @@ from kernbench_core.oplog.writing cimport ColumnWriter
 
 cdef class LineUse:
     cdef public object site
-    cdef public long long ops
+    cdef public Py_ssize_t ops
     cdef public double ns
 
 cdef class OpLogger:

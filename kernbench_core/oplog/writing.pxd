@@ -6,7 +6,7 @@ from kernbench_core.values.region cimport Region
 cdef class ColumnWriter:
     cdef public object t_start, t_end, component, template, sequence, op_pe, op_issue, stage_pe, stage_issue, ints, floats
     cdef public object values, side
-    cdef public long long rows, _spill_rows, _spill_at, _settle_at
+    cdef public Py_ssize_t rows, _spill_rows, _spill_at, _settle_at
     cdef public bint _spill_values
     cdef public dict components, _template_ids, _plans, _patterns, _regions, _next_sequence
     cdef public list templates

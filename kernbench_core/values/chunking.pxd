@@ -5,25 +5,25 @@ from kernbench_core.values.region cimport Region
 cdef class Chunk:
     cdef readonly object node
     cdef readonly tuple regions
-    cdef readonly long long nbytes
+    cdef readonly Py_ssize_t nbytes
 
-@cython.locals(nbytes=cython.longlong, region=Region, chunk=_Filling, piece=Region, filling=dict)
-cpdef list chunks(regions, long long chunk_bytes, owner)
+@cython.locals(nbytes=cython.Py_ssize_t, region=Region, chunk=_Filling, piece=Region, filling=dict)
+cpdef list chunks(regions, Py_ssize_t chunk_bytes, owner)
 
 cdef class _Filling:
-    cdef long long _most, _pitch, _rows
+    cdef Py_ssize_t _most, _pitch, _rows
     cdef readonly list held
     cdef readonly object node
-    cdef readonly long long room
-    @cython.locals(nbytes=cython.longlong, whole_rows=cython.longlong, first=Region, rest=cython.longlong)
+    cdef readonly Py_ssize_t room
+    @cython.locals(nbytes=cython.Py_ssize_t, whole_rows=cython.Py_ssize_t, first=Region, rest=cython.Py_ssize_t)
     cdef add(self, Region piece, list done)
     cdef take(self, list done)
-    @cython.locals(rows=cython.longlong, last=Region, width=cython.longlong, pitch=cython.longlong)
-    cdef hold(self, Region piece, long long nbytes)
+    @cython.locals(rows=cython.Py_ssize_t, last=Region, width=cython.Py_ssize_t, pitch=cython.Py_ssize_t)
+    cdef hold(self, Region piece, Py_ssize_t nbytes)
     @cython.locals(last=Region)
     cdef _close(self)
 
-@cython.locals(base=cython.longlong, width=cython.longlong, rows=cython.longlong, pitch=cython.longlong, fit=cython.longlong, row=cython.longlong, first=cython.longlong)
-cdef _pieces(Region region, long long most)
-@cython.locals(start=cython.longlong)
-cdef list _runs(long long base, long long nbytes, long long most)
+@cython.locals(base=cython.Py_ssize_t, width=cython.Py_ssize_t, rows=cython.Py_ssize_t, pitch=cython.Py_ssize_t, fit=cython.Py_ssize_t, row=cython.Py_ssize_t, first=cython.Py_ssize_t)
+cdef _pieces(Region region, Py_ssize_t most)
+@cython.locals(start=cython.Py_ssize_t)
+cdef list _runs(Py_ssize_t base, Py_ssize_t nbytes, Py_ssize_t most)

@@ -13,7 +13,7 @@ cdef class Write:
 
 cdef class WrittenRegion(Filed):
     cdef readonly Write write
-    cdef readonly long long offset, sequence
+    cdef readonly Py_ssize_t offset, sequence
 
 cdef class _Remembered:
     cdef readonly object value, writers, shape, dtype
@@ -24,12 +24,12 @@ cdef class SpaceIndex:
     cdef RegionPages _pages
     cdef set _clean, _hidden
     cdef dict _cache
-    cdef long long _sequence, _compact_at
-    @cython.locals(offset=cython.longlong, filed=list, met=set, region=Region, piece=Region, entry=WrittenRegion)
+    cdef Py_ssize_t _sequence, _compact_at
+    @cython.locals(offset=cython.Py_ssize_t, filed=list, met=set, region=Region, piece=Region, entry=WrittenRegion)
     cpdef insert(self, Write write)
     cpdef list touching(self, Region piece)
-    @cython.locals(entries=list, clean=list, shaded=list, first=cython.longlong, covered=cython.longlong, e=WrittenRegion, entry=WrittenRegion, rest=Region)
-    cpdef long long collect(self, Region piece, long long offset, list parts, list used) except? -1
+    @cython.locals(entries=list, clean=list, shaded=list, first=cython.Py_ssize_t, covered=cython.Py_ssize_t, e=WrittenRegion, entry=WrittenRegion, rest=Region)
+    cpdef Py_ssize_t collect(self, Region piece, Py_ssize_t offset, list parts, list used) except? -1
     @cython.locals(known=_Remembered)
     cpdef cached(self, regions, shape, dtype)
     cpdef remember(self, regions, shape, dtype, value, writers, list used)
@@ -38,5 +38,5 @@ cdef class SpaceIndex:
     cdef _keep(self, WrittenRegion entry, bint clean)
     @cython.locals(first=Region)
     cdef _drop(self, WrittenRegion entry)
-    @cython.locals(covered=cython.longlong, entry=WrittenRegion, at_piece=Region, at_entry=Region)
-    cdef long long _take(self, list entries, Region piece, long long offset, list parts) except? -1
+    @cython.locals(covered=cython.Py_ssize_t, entry=WrittenRegion, at_piece=Region, at_entry=Region)
+    cdef Py_ssize_t _take(self, list entries, Region piece, Py_ssize_t offset, list parts) except? -1

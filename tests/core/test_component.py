@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -243,6 +246,25 @@ def test_split_serves_pieces_side_by_side_and_ends_once() -> None:
     rig = Rig(Halves, bandwidth=100.0).feed(0, 100)
     assert_ready_at(rig, 1 + 1 + 2 * 5.0 + 1 + 1)
     assert rig.under_test.served == 4
+
+
+@pytest.mark.parametrize("wrong", [33 * 1.05, np.float32(33.3), np.float64(1.5), "33"])
+def test_parts_of_bytes_are_refused(wrong: Any) -> None:
+    """In both forms: a size in C would lose the part, and times would be others."""
+
+    class Pads(ComponentBase):
+        """Make messages longer."""
+
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            msg.nbytes = wrong
+            super().emit(msg, head, tail)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Pads, bandwidth=10.0).feed(0, 33).run()
+    assert re.match(
+        r"under_test: .*Pads raised TypeError: '.*' object cannot be interpreted as an integer at simulated time",
+        str(caught.value),
+    )
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])

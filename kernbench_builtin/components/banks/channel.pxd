@@ -32,7 +32,7 @@ cdef class BankChannel:
     cdef double _next(self, double now) except? -1
     @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
     cdef double _next_maintenance(self, double now) except? -1
-    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.longlong, burst=Burst)
+    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.Py_ssize_t, burst=Burst)
     cdef _give(self, double now)
     @cython.locals(beat=double)
     cdef bint _goes_before(self, PseudoChannel place, Burst burst, PseudoChannel other, Burst its, double now) except -1

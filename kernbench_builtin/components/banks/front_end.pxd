@@ -29,19 +29,19 @@ cdef class FrontEnd(Requests):
     cdef EventQueue _time
     cdef BankMapping _mapping
     cdef object _waiting
-    cdef long long _burst_bytes, _seq, _room
+    cdef Py_ssize_t _burst_bytes, _seq, _room
     cdef double _clock, _to_data, _burst_takes
     cdef list _places, _channels, _channel_of
     cpdef join(self, BankChannel channel, list places)
     @cython.locals(runs=list, job=RequestProgress, channel=BankChannel)
     cpdef admit(self, Transaction msg, double head, double tail)
-    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.longlong, place=PseudoChannel, line=BankLine, burst=Burst, queue=BurstQueue, side=Side, stuck=bint)
+    @cython.locals(msg=Transaction, kind=int, index=Py_ssize_t, bank=Py_ssize_t, row=cython.Py_ssize_t, place=PseudoChannel, line=BankLine, burst=Burst, queue=BurstQueue, side=Side, stuck=bint)
     cdef _dispatch(self, RequestProgress job, double now)
-    @cython.locals(head=double, tail=double, pace=double, at=double, seq=cython.longlong, number=cython.longlong, lines=list, place=PseudoChannel)
+    @cython.locals(head=double, tail=double, pace=double, at=double, seq=cython.Py_ssize_t, number=cython.Py_ssize_t, lines=list, place=PseudoChannel)
     cdef dict _by_place(self, RequestProgress job, int kind, double now)
     @cython.locals(now=double)
     cdef _wake(self, BankChannel channel, BurstQueue queue, double at)
-    cpdef settled(self, BurstPlace place, RequestProgress job, long long number, double start, double end, double opening)
+    cpdef settled(self, BurstPlace place, RequestProgress job, Py_ssize_t number, double start, double end, double opening)
     @cython.locals(msg=Transaction, shares=tuple, last=PseudoChannel, own=double, rest=double, wire=Wire, now=double)
     cdef _answer_read(self, RequestProgress job, BurstPlace place, double head, double end, double opening)
     @cython.locals(job=RequestProgress, channel=BankChannel)

@@ -9,29 +9,29 @@ cdef double NEVER
 cdef class PseudoChannel(WaitingBursts):
     cdef public Wire wire
     cdef public object timing
-    cdef long long _burst_bytes
+    cdef Py_ssize_t _burst_bytes
     cdef bint _per_bank
     cdef Requests _requests
     cdef double _act_to_ref
     cdef object _recent
-    cdef long long _ref_bank
+    cdef Py_ssize_t _ref_bank
     cdef double[2] _to_data, _to_other, _to_precharge, _to_column
     cdef double _same_group, _beat, _in_group, _burst_takes, _ras, _rc, _rp, _faw, _rrd, _rrd_group, _act_takes, _pre_takes
     cdef public double next_ref
-    cdef public long long hits, misses, conflicts, refreshes
+    cdef public Py_ssize_t hits, misses, conflicts, refreshes
     cdef public list trace
     cpdef _note_times(self, t)
-    cpdef long long blocked(self) except? -9
-    @cython.locals(queue=BurstQueue, turn=Side, mode=int, beat=double, to_data=double, end=double, ahead=cython.longlong, job=RequestProgress, number=cython.longlong, longest=double, start=double, given=cython.longlong, time=double, following=Burst, after=Burst, opening=double)
+    cpdef Py_ssize_t blocked(self) except? -9
+    @cython.locals(queue=BurstQueue, turn=Side, mode=int, beat=double, to_data=double, end=double, ahead=cython.Py_ssize_t, job=RequestProgress, number=cython.Py_ssize_t, longest=double, start=double, given=cython.Py_ssize_t, time=double, following=Burst, after=Burst, opening=double)
     cpdef give_columns(self, Burst burst, double now)
     @cython.locals(burst=Burst, line=BankLine)
     cdef Burst _following(self, Side turn, double time)
     @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double)
     cdef double _take(self, int mode, Burst burst, double time) except? -1
-    @cython.locals(row=cython.longlong, rows=dict, oldest=Burst, left=cython.longlong)
+    @cython.locals(row=cython.Py_ssize_t, rows=dict, oldest=Burst, left=cython.Py_ssize_t)
     cdef _take_out(self, BankLine line, Burst burst)
     @cython.locals(gate=double, of_other=double, took=double, following=double, line=BankLine, time=double, lines=list)
-    cdef _after_columns(self, int mode, double last, long long number)
+    cdef _after_columns(self, int mode, double last, Py_ssize_t number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1
     @cython.locals(line=BankLine, bank=Bank, kind=int, number=Py_ssize_t, each=BankLine, act=double, of_four=double, time=double)
@@ -45,5 +45,5 @@ cdef class PseudoChannel(WaitingBursts):
     cpdef maintain(self, double now)
     @cython.locals(bank=Bank)
     cpdef skip_refreshes(self, double now)
-    cdef _count_refresh(self, long long number)
+    cdef _count_refresh(self, Py_ssize_t number)
     cdef _note(self, double now, str what, Bank bank)

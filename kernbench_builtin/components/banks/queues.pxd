@@ -12,7 +12,7 @@ cdef class Gate:
     cdef public double at
 
 cdef class Bank:
-    cdef public long long number, open
+    cdef public Py_ssize_t number, open
     cdef public double activate_at, precharge_at, opening
     cdef public Gate gate
     cdef public bint conflict
@@ -21,7 +21,7 @@ cdef class BankLine:
     cdef public BurstPlace place
     cdef public int kind
     cdef public Bank bank
-    cdef public long long number
+    cdef public Py_ssize_t number
     cdef public double column_at
     cdef public Gate gate
     cdef public dict rows
@@ -30,33 +30,33 @@ cdef class BankLine:
     cdef public list among
     cpdef move(self, list to)
     @cython.locals(burst=Burst)
-    cpdef Burst find_hit(self, long long row)
+    cpdef Burst find_hit(self, Py_ssize_t row)
 
 @cython.freelist(256)
 cdef class RequestProgress:
     cdef public Transaction msg
     cdef public list runs
     cdef public double first, tail, head, end, opening
-    cdef public long long entering, waiting
+    cdef public Py_ssize_t entering, waiting
     cdef public BurstPlace last
 
 @cython.freelist(256)
 cdef class Burst:
     cdef public double at
     cdef public BankLine line
-    cdef public long long row, seq
+    cdef public Py_ssize_t row, seq
     cdef public RequestProgress job
     cdef public bint issued, last
 
 cdef class Requests:
     cpdef taken(self, Burst burst, double now)
-    cpdef settled(self, BurstPlace place, RequestProgress job, long long number, double start, double end, double opening)
+    cpdef settled(self, BurstPlace place, RequestProgress job, Py_ssize_t number, double start, double end, double opening)
 
 cdef class BurstPlace:
     cdef public BurstQueue queue
     cdef public double last_col
     cpdef take_in(self, Burst burst)
-    cpdef double may_come(self, BankLine line, long long row) except? -1
+    cpdef double may_come(self, BankLine line, Py_ssize_t row) except? -1
     cpdef look_again(self)
 
 @cython.locals(rest=double)
@@ -64,16 +64,16 @@ cpdef double whole_clocks(double time, double clock) except? -1
 
 cdef class Side:
     cdef public int kind
-    cdef public long long count, depth
+    cdef public Py_ssize_t count, depth
     cdef public object arriving, order, leaving
     cpdef bint is_empty(self) except -1
     cpdef bint is_stuck(self) except -1
-    cpdef long long room(self) except? -1
+    cpdef Py_ssize_t room(self) except? -1
     @cython.locals(free=double)
-    cpdef double comes(self, Burst burst, double arrival, long long slot, double clock) except? -1
+    cpdef double comes(self, Burst burst, double arrival, Py_ssize_t slot, double clock) except? -1
 
 cdef class BurstQueue:
-    cdef public long long drain_from, drain_to
+    cdef public Py_ssize_t drain_from, drain_to
     cdef public list places
     cdef public tuple sides
     cdef public Side reads, writes, turn
@@ -87,9 +87,9 @@ cdef class BurstQueue:
     @cython.locals(place=BurstPlace)
     cdef _turn(self)
     cpdef admit(self, double now)
-    @cython.locals(room=cython.longlong, before=cython.longlong, burst=Burst)
+    @cython.locals(room=cython.Py_ssize_t, before=cython.Py_ssize_t, burst=Burst)
     cdef _admit(self, Side side, double now)
-    @cython.locals(reads=bint, writes=cython.longlong)
+    @cython.locals(reads=bint, writes=cython.Py_ssize_t)
     cpdef bint turns(self) except -1
     @cython.locals(before=double, first=Burst, place=BurstPlace)
     cdef bint _rests(self, double now) except -1
@@ -97,7 +97,7 @@ cdef class BurstQueue:
     cpdef bint certain(self) except -1
     @cython.locals(turn=Side, other=Side)
     cpdef double next_change(self, double now, double command, bint hurried) except? -1
-    @cython.locals(reads=Side, clock=double, writes=cython.longlong, needed=double, answers=bint, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst)
+    @cython.locals(reads=Side, clock=double, writes=cython.Py_ssize_t, needed=double, answers=bint, arrival=double, number=cython.Py_ssize_t, room=cython.Py_ssize_t, burst=Burst)
     cdef double _next_turn(self, Side side, double now, double before, bint hurried) except? -1
-    @cython.locals(answers=bint, clock=double, arrival=double, number=cython.longlong, room=cython.longlong, burst=Burst, line=BankLine, row=cython.longlong, time=double)
+    @cython.locals(answers=bint, clock=double, arrival=double, number=cython.Py_ssize_t, room=cython.Py_ssize_t, burst=Burst, line=BankLine, row=cython.Py_ssize_t, time=double)
     cdef double _next_arrival(self, Side side, double now, double before, bint hurried) except? -1

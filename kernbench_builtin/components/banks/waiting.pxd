@@ -5,7 +5,7 @@ cdef int CLOSED, READ, WRITE
 cdef double NEVER
 
 @cython.locals(line=BankLine)
-cdef list _without(long long bank, list lines)
+cdef list _without(Py_ssize_t bank, list lines)
 
 cdef class WaitingBursts(BurstPlace):
     cdef public list banks
@@ -16,21 +16,21 @@ cdef class WaitingBursts(BurstPlace):
     cdef public double column_at, activate_at, precharge_at
     cdef Burst _opens, _closes
     cpdef list _lines(self, int kind, groups)
-    @cython.locals(line=BankLine, row=cython.longlong, rows=dict, others=cython.longlong)
+    @cython.locals(line=BankLine, row=cython.Py_ssize_t, rows=dict, others=cython.Py_ssize_t)
     cpdef take_in(self, Burst burst)
-    @cython.locals(bank=Bank, row=cython.longlong, time=double)
+    @cython.locals(bank=Bank, row=cython.Py_ssize_t, time=double)
     cdef _sort(self, BankLine line)
     @cython.locals(time=double)
     cdef _wants_activation(self, BankLine line, Bank bank)
     @cython.locals(bank=Bank, time=double, rest=double, of_group=double)
-    cpdef double may_come(self, BankLine line, long long row) except? -1
+    cpdef double may_come(self, BankLine line, Py_ssize_t row) except? -1
     @cython.locals(line=BankLine)
     cpdef look_again(self)
     @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, following=double)
-    cpdef Burst column(self, double now, long long blocked)
+    cpdef Burst column(self, double now, Py_ssize_t blocked)
     @cython.locals(opened=Burst, closed=Burst)
-    cpdef Burst row(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.longlong, time=double, of_group=double, following=double)
-    cdef Burst _activation(self, double now, long long blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.longlong, time=double, following=double)
-    cdef Burst _precharge(self, double now, long long blocked)
+    cpdef Burst row(self, double now, Py_ssize_t blocked)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.Py_ssize_t, time=double, of_group=double, following=double)
+    cdef Burst _activation(self, double now, Py_ssize_t blocked)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.Py_ssize_t, time=double, following=double)
+    cdef Burst _precharge(self, double now, Py_ssize_t blocked)

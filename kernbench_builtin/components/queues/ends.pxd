@@ -6,7 +6,7 @@ cdef class Outgoing:
     cdef public object channel
     cdef public list waiting
     cdef public Queue queue
-    cdef public long long slots, tail, given_back
+    cdef public Py_ssize_t slots, tail, given_back
     cdef public tuple route
 
 cdef class Incoming:
@@ -15,8 +15,8 @@ cdef class Incoming:
     cdef public Queue queue
     cdef public dict early
     cdef public frozenset free
-    cdef public long long slots, copies, next, given_back
+    cdef public Py_ssize_t slots, copies, next, given_back
     cdef public tuple back
     cpdef take_in(self, Push push)
-    @cython.locals(slots=cython.longlong)
-    cpdef bint take_back(self, long long index) except? -1
+    @cython.locals(slots=cython.Py_ssize_t)
+    cpdef bint take_back(self, Py_ssize_t index) except? -1

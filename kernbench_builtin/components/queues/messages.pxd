@@ -5,25 +5,25 @@ from kernbench_core.kernel.queue_commands cimport QueueCommand, SendCmd
 from kernbench_core.messages cimport MsgBase, Transaction
 
 cdef class QueueMsg(MsgBase):
-    cpdef _begin(self, long long nbytes, tuple path)
+    cpdef _begin(self, Py_ssize_t nbytes, tuple path)
 
 cdef class TransferProgress:
     cdef public QueueCommand command
-    cdef public long long total, begun, moved
+    cdef public Py_ssize_t total, begun, moved
     cdef public double began
-    cpdef bint done(self, long long nbytes) except? -1
+    cpdef bint done(self, Py_ssize_t nbytes) except? -1
 
 cdef class DmaOrder(QueueMsg):
     cdef public TransferProgress progress
     cdef public Queue queue
     cdef public tuple regions
-    cdef public long long index, total
+    cdef public Py_ssize_t index, total
     @cython.locals(known=tuple)
     cpdef tuple cut(self, Fabric fabric)
 
 cdef class Push(DmaOrder):
     cdef public SendCmd send
-    cdef public long long number, offset, metadata_bytes, sent, landed
+    cdef public Py_ssize_t number, offset, metadata_bytes, sent, landed
     cdef public tuple route
     cdef public double came, ends
 
@@ -34,7 +34,7 @@ cdef class Fetch(DmaOrder):
 cdef class PushChunk(QueueMsg):
     cdef public Push push
     cdef public tuple regions
-    cdef public long long total
+    cdef public Py_ssize_t total
 
 cdef class Landing(Transaction):
     cdef public Push push
@@ -44,4 +44,4 @@ cdef class Arrived(QueueMsg):
 
 cdef class Credit(QueueMsg):
     cdef public Queue queue
-    cdef public long long given_back
+    cdef public Py_ssize_t given_back

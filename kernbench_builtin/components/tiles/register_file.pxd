@@ -2,8 +2,8 @@ cimport cython
 from kernbench_builtin.components.tiles.token cimport TileStream, TileToken
 
 cdef class RegisterFile:
-    cdef readonly long long capacity
-    cdef public long long used
+    cdef readonly Py_ssize_t capacity
+    cdef public Py_ssize_t used
     cdef public list waiting
     cdef dict _sums
     cdef set _held

@@ -5,7 +5,7 @@ from kernbench_core.messages cimport MsgBase
 cdef class TileStream:
     cdef readonly object command, home
     cdef readonly dict in_flight
-    cdef public long long completed, staged_bytes
+    cdef public Py_ssize_t completed, staged_bytes
     cdef readonly Signal returned
     cdef dict _gates, _known
     cdef Py_ssize_t _summed

@@ -5,7 +5,7 @@ from kernbench_core.wire cimport Wire
 
 cdef class Asker(ComponentBase):
     cdef object _left, _make, _beside
-    cdef public long long unanswered
+    cdef public Py_ssize_t unanswered
     cdef public list chained
     cpdef receive(self, MsgBase msg)
     @cython.locals(following=Transaction)

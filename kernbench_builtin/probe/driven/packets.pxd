@@ -5,11 +5,11 @@ cdef class Meter
 
 cdef class Packet(MsgBase):
     cdef public Meter meter
-    cdef public long long tight
+    cdef public Py_ssize_t tight
     cpdef at_end(self, component, double head, double tail)
 
 cdef class Meter:
     cdef public double begin, end, queueing
-    cdef public long long arrived_before, arrived_in_window, tight_crossed, hops
+    cdef public Py_ssize_t arrived_before, arrived_in_window, tight_crossed, hops
     cdef public object latencies
     cpdef note(self, Packet packet)
