@@ -191,9 +191,7 @@ class Transaction(MsgBase):
     def turn_around(self, nbytes: int = 0) -> None:
         """Become the reply: a read's carries the data, a write's is an acknowledgement."""
         # inlined from MsgBase: every chunk becomes one
-        self.path = self.path[::-1]
-        self.hop = 0
-        self.reply = True
+        self.path, self.hop, self.reply = self.path[::-1], 0, True
         self.nbytes = self.total if self.op == "read" else 0
 
     def answered(self) -> None:
@@ -377,9 +375,7 @@ class FanOutMsg(MsgBase):
         self, order: Any, targets: tuple[int, ...], path: tuple[str, ...], on_done: Callable[[Any], None]
     ) -> None:
         super().__init__(order.nbytes, path)
-        self.order = order
-        self.targets = targets
-        self.on_done = on_done
+        self.order, self.targets, self.on_done = order, targets, on_done
 
     def answered(self) -> None:
         """Tell the component that fanned it out; raise ComponentError when it was told before."""

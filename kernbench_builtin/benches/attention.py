@@ -9,7 +9,7 @@ import numpy as np
 
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
-from kernbench_core.compute.threads import in_threads
+from kernbench_core.compute import in_threads
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values import Array
 
