@@ -10,8 +10,7 @@ cdef class Calculation:
     cdef object _held, _errors
     cdef Py_ssize_t _held_bytes
     cpdef Kind kind_of(self, PlannedOp op)
-    cpdef bint one(self, PlannedOp op) except -1
-    cpdef counted(self, Py_ssize_t count, Py_ssize_t own)
+    cpdef one(self, PlannedOp op)
     cdef _answer(self, PlannedOp op)
     cdef _take(self, PlannedOp op, out)
     @cython.locals(result=ResultValue, kind=Kind)

@@ -30,15 +30,13 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
 _HELD_BYTES: Final = 8 << 20
 #: Results of fewer bytes together are computed sooner than threads are there.
 _WORTH_BYTES: Final = 1 << 18
-#: Between results of fewer bytes each, threads wait for each other more than they compute.
-_WORTH_EACH: Final = 1 << 13
 
 
 class Calculation:
     """Fill in results of ops whose operands are there.
 
     `record` gives the record of an op, `function` by what it is computed, other than floats that the `backend` has;
-    `computed` is called with how many ops were computed, after some.
+    `computed` is called with 1 after each op.
     """
 
     def __init__(
@@ -74,27 +72,9 @@ class Calculation:
             op.kind = kind
         return kind
 
-    def one(self, op: PlannedOp) -> bool:
-        """Compute an op by itself, and leave it to the caller to count it; return whether the backend computed it."""
+    def one(self, op: PlannedOp) -> None:
+        """Compute an op by itself."""
         self._take(op, self._answer(op))
-        return (op.kind or self.kind_of(op)).own
-
-    def counted(self, count: int, own: int) -> None:
-        """Count ops that were computed, and how many of them by the backend."""
-        self.count += count
-        self.own += own
-        self._computed(count)
-
-    def is_worth_threads(self, chains: Sequence[Sequence[PlannedOp]]) -> bool:
-        """Whether ops that depend on each other only within their chain are better computed at the same time.
-
-        Functions of plug-ins are not, as they may keep something from call to call.
-        """
-        if len(chains) < 2 or not self._backend.in_threads:
-            return False
-        ops = [op for chain in chains for op in chain if op.result.pending]
-        nbytes = sum([op.nbytes for op in ops])
-        return nbytes >= max(_WORTH_BYTES, len(ops) * _WORTH_EACH) and all(self.kind_of(op).alike for op in ops)
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
         """Compute ops that do not depend on each other: products together, others at the same time."""
@@ -107,7 +87,6 @@ class Calculation:
         for answers in (in_threads if worth else one_by_one)(parts):
             for op, out in answers:
                 self._take(op, out)
-                self.counted(1, self.kind_of(op).own)
 
     def _answers(self, op: PlannedOp) -> list[OpOutcome]:
         with np.errstate(all="ignore"):
@@ -126,10 +105,13 @@ class Calculation:
             return error
 
     def _take(self, op: PlannedOp, out: Array | BaseException) -> None:
-        """Fill in the result of an op, or raise what says why there is none."""
+        """Fill in the result of an op and count it, or raise what says why there is none."""
         if isinstance(out, BaseException):
             self._failed(op, out)
         self._fill(op, out)
+        self.count += 1
+        self.own += (op.kind or self.kind_of(op)).own
+        self._computed(1)
 
     def _fill(self, op: PlannedOp, out: Array) -> None:
         result = op.result

@@ -20,22 +20,17 @@ cdef class OpGraph:
 
 cdef class _Walk:
     cdef OpGraph graph
-    cdef object _lock, seen
+    cdef object seen
     cdef readonly dict dependents
     cdef readonly Py_ssize_t left
-    cdef readonly list ops, ready, same
+    cdef readonly list ops, ready
     cdef set kept, wanted
-    @cython.locals(graph=OpGraph, calculation=Calculation, chains=list)
+    @cython.locals(graph=OpGraph, calculation=Calculation, dependents=dict, stack=list, room=cython.Py_ssize_t, op=PlannedOp, later=PlannedOp)
     cpdef window(self)
-    @cython.locals(dependents=dict, same=list, order=list, chains=dict, began=cython.Py_ssize_t, room=cython.Py_ssize_t, op=PlannedOp, later=PlannedOp)
-    cdef list _chains(self, list stack)
-    @cython.locals(calculation=Calculation, op=PlannedOp, count=cython.Py_ssize_t, own=cython.Py_ssize_t, known=cython.Py_ssize_t)
-    cpdef tuple _chain(self, list ops, set fresh)
+    cpdef tuple _begun(self)
     @cython.locals(ops=list, nbytes=cython.Py_ssize_t, op=PlannedOp)
     cdef list _taken(self)
     @cython.locals(kind=Kind)
     cdef bint _is_grouped(self, PlannedOp op) except -1
     @cython.locals(lifetimes=Lifetimes)
     cdef _drop_what(self, PlannedOp op)
-
-cdef Py_ssize_t _first(list same, Py_ssize_t number) except -1

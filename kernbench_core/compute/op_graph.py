@@ -1,23 +1,19 @@
 """The ops of a log as a graph: an op can be computed once the results that it reads are there.
 
-Ready ops are taken in windows of the log: products and large ops first and in groups (see `batches`), the others in
-chains, each op followed by what waited for it, while its data is in the processor's caches. Chains that do not depend
-on each other are computed in threads.
+Ready ops are taken in windows of the log: products and large ops first and in groups (see `batches`), the others one by
+one, each followed by what waited for it, while its data is in the processor's caches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from heapq import heapify, heappop, heappush
-from threading import Lock
 
 import numpy as np
 
 from kernbench_core.compute.calculation import Calculation
 from kernbench_core.compute.lifetimes import Lifetimes
 from kernbench_core.compute.planned_op import PlannedOp
-from kernbench_core.compute.threads import in_threads, one_by_one
 from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.collection import no_automatic_collection
@@ -35,7 +31,7 @@ Seen = Callable[[PlannedOp], None]
 class OpGraph:
     """The ops by their names, and what computes them.
 
-    `record` gives the record of an op; `on_computed` is called with how many ops met had been computed before.
+    `record` gives the record of an op; `on_computed` is called with 1 after each op that had been computed before.
     """
 
     def __init__(
@@ -89,7 +85,6 @@ class OpGraph:
             if op.walk == walk:
                 continue
             op.walk = walk
-            op.chain = -1
             count = 0
             for result in op.reads():
                 if result.pending:
@@ -128,7 +123,7 @@ class OpGraph:
 class _Walk:
     """One walk over ops of a graph in the order of their data, see `OpGraph.execute`."""
 
-    __slots__ = ("_lock", "dependents", "graph", "kept", "left", "ops", "ready", "same", "seen", "wanted")
+    __slots__ = ("dependents", "graph", "kept", "left", "ops", "ready", "seen", "wanted")
 
     def __init__(
         self,
@@ -142,51 +137,29 @@ class _Walk:
         self.wanted = wanted
         self.kept = kept
         self.seen = seen
-        self._lock = Lock()
         self.ops, self.dependents = graph.plan(targets)
         #: The ops that wait for nothing, in the order of the log, as a heap.
         self.ready = [(op.t_start, op.row, op) for op in self.ops if not op.waits]
         heapify(self.ready)
         #: How many ops are not computed.
         self.left = len(self.ops)
-        #: Chains by their number; of one that was found to belong to another, the other's.
-        self.same: list[int] = []
 
     def window(self) -> None:
         """Compute the next ready ops, and what waits for these alone as long as that is not much."""
-        graph, calculation = self.graph, self.graph.calculation
-        ops = self._taken()
-        grouped = [op for op in ops if self._is_grouped(op)]
-        calculation.many(grouped)
-        fresh = set(grouped)
-        stack = [op for op in reversed(ops) if op not in fresh] if fresh else ops[::-1]
-        chains = self._chains(stack + grouped[::-1])
-        parts = [partial(self._chain, chain, fresh) for chain in chains]
-        together = self.seen is None and calculation.is_worth_threads(chains)
-        for count, own, known in (in_threads if together else one_by_one)(parts):
-            calculation.counted(count, own)
-            graph.on_computed(known)
-
-    def _chains(self, stack: list[PlannedOp]) -> list[list[PlannedOp]]:
-        """Return a window's ops, each after what it reads, in lists of which none reads what another computes.
-
-        Those on the stack come with what waits for these alone, as long as that is not much and not to be grouped.
-        """
-        dependents, same = self.dependents, self.same
-        began = len(same)
-        order: list[PlannedOp] = []
+        graph, calculation, dependents, seen = self.graph, self.graph.calculation, self.dependents, self.seen
+        stack, fresh = self._begun()
         room = _WINDOW_BYTES
         while stack:
             op = stack.pop()
-            order.append(op)
-            if op.chain < began:
-                op.chain = len(same)
-                same.append(op.chain)
+            self.left -= 1
+            if op.result.pending:
+                calculation.one(op)
+            elif op not in fresh:
+                graph.on_computed(1)
+            if seen is not None:
+                seen(op)
+            self._drop_what(op)
             for later in reversed(dependents.pop(op.result, ())):
-                if later.chain < began:
-                    later.chain = op.chain
-                elif later.chain != op.chain:
-                    same[_first(same, later.chain)] = _first(same, op.chain)
                 later.waits -= 1
                 if later.waits:
                     continue
@@ -195,31 +168,15 @@ class _Walk:
                     stack.append(later)
                 else:
                     heappush(self.ready, (later.t_start, later.row, later))
-        self.left -= len(order)
-        chains: dict[int, list[PlannedOp]] = {}
-        for op in order:
-            chains.setdefault(_first(same, op.chain), []).append(op)
-        return list(chains.values())
 
-    def _chain(self, ops: list[PlannedOp], fresh: set[PlannedOp]) -> tuple[int, int, int]:
-        """Compute ops one after another, but those that are `fresh`.
-
-        Return how many that were, how many of them by the backend, and how many had been computed before.
-        """
-        calculation, seen = self.graph.calculation, self.seen
-        count = own = known = 0
-        with np.errstate(all="ignore"):  # each thread has its own
-            for op in ops:
-                if op.result.pending:
-                    own += calculation.one(op)
-                    count += 1
-                elif op not in fresh:
-                    known += 1
-                if seen is not None:
-                    seen(op)
-                with self._lock:
-                    self._drop_what(op)
-        return count, own, known
+    def _begun(self) -> tuple[list[PlannedOp], set[PlannedOp]]:
+        """Take a window of ready ops, and compute its products and large ops; return its ops, these last, and these."""
+        ops = self._taken()
+        grouped = [op for op in ops if self._is_grouped(op)]
+        self.graph.calculation.many(grouped)
+        fresh = set(grouped)
+        others = [op for op in reversed(ops) if op not in fresh] if fresh else ops[::-1]
+        return others + grouped[::-1], fresh
 
     def _taken(self) -> list[PlannedOp]:
         """Take ready ops in log order, up to a number of them and of result bytes, and at least one."""
@@ -244,10 +201,3 @@ class _Walk:
         if self.kept is None and lifetimes.loose_bytes > _WINDOW_BYTES:
             self.kept = lifetimes.sweep(self.wanted)
         lifetimes.finish(op, self.wanted, self.kept)
-
-
-def _first(same: list[int], number: int) -> int:
-    """Return the number that stands for a chain and all that belong to it."""
-    while same[number] != number:
-        same[number] = number = same[same[number]]
-    return number

@@ -8,7 +8,7 @@ cdef class PlannedOp:
     cdef public bint done
     cdef public tuple inputs
     cdef public Kind kind
-    cdef public Py_ssize_t chain, nbytes, number, row, waits, walk
+    cdef public Py_ssize_t nbytes, number, row, waits, walk
     cdef public object record
     cdef public ResultValue result
     cdef public double t_start

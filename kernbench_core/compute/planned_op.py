@@ -11,12 +11,12 @@ class PlannedOp:
     """An op to compute: where its record is, the values it reads, and the results that these are made of.
 
     `number` is that of its kind, -1 of one that is like no others; `kind` is there once it is computed. The last walk
-    over ops that met it is `walk`, for which it `waits` for so many results, and belongs to a `chain`.
+    over ops that met it is `walk`, for which it `waits` for so many results.
     """
 
     # no attrs class, for speed: every op of a log is one
     __slots__ = (
-        "_needs", "chain", "done", "inputs", "kind", "nbytes", "number", "record", "result", "row", "t_start", "waits",
+        "_needs", "done", "inputs", "kind", "nbytes", "number", "record", "result", "row", "t_start", "waits",
         "walk",
     )  # fmt: skip
 
@@ -40,7 +40,7 @@ class PlannedOp:
         self.done = done
         self.number = number
         self.kind: Kind | None = None
-        self.walk = self.chain = -1
+        self.walk = -1
         self.waits = 0
         self._needs: tuple[ResultValue, ...] | None = None
 

@@ -130,39 +130,6 @@ def test_an_op_that_fails_in_a_thread_is_named(library: list[int]) -> None:
     assert library[-1] == 7
 
 
-def chains(record: Recorder) -> list:
-    """Log five chains of small ops, of which the last two end together."""
-    ends = []
-    for number in range(5):
-        scores = record.op("exp", [host(np.full((256, 64), -number, np.float32))], (256, 64), "f32")
-        norm = record.op("sum", [scores], (256, 1), "f32", {"axis": 1, "keepdims": True})
-        ends.append(record.op("div", [scores, norm], (256, 64), "f16"))
-    return [*ends, record.op("add", ends[-2:], (256, 64), "f16")]
-
-
-def test_chains_of_ops_are_computed_at_the_same_time(library: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each op after what it reads, with the bits that it has elsewhere; what nobody reads any more is dropped."""
-    record = Recorder()
-    made = chains(record)
-    executor = record.executor(keep_all=True)
-    told: list[int] = []
-    executor.on_computed = told.append
-    executor.run()
-    assert library == [7, 1, 7]
-    assert sum(told) == executor.computed == 16
-    found = [value.array().tobytes() for value in made]
-    monkeypatch.setattr(threads, "_openblas", lambda: None)
-    record = Recorder()
-    made = chains(record)
-    record.executor(keep_all=True).run()
-    assert [value.array().tobytes() for value in made] == found
-    monkeypatch.undo()
-    record = Recorder()
-    made = chains(record)
-    record.executor().run()
-    assert all(value.pending and value.computed for value in made)
-
-
 def test_functions_of_plug_ins_are_called_in_one_thread(library: list[int]) -> None:
     """They may keep something from call to call."""
     record = Recorder()
@@ -180,14 +147,3 @@ def where_am_i(params: object, inputs: list) -> np.ndarray:
     """Note the thread that computes; give the operand back."""
     called.add(threading.current_thread())
     return inputs[0]
-
-
-def test_the_first_of_the_chains_that_fail_is_told(library: list[int]) -> None:
-    """Whichever fails first."""
-    record = Recorder()
-    chains(record)
-    for _ in range(2):
-        record.op("add", [host(np.ones((256, 64), np.float32)), host(np.ones(3, np.float32))], (256, 64), "f32")
-    with pytest.raises(ExecutionError, match=r"^add \(op 16 of PE 0, .* could not be computed: The operands of add"):
-        record.executor().run()
-    assert library == [7, 1, 7]
