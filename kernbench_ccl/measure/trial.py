@@ -67,10 +67,7 @@ class AlgorithmTrial:
             machine.graph, plugins.components, data=False, log=False, limits=Limits(most_events),
             functions=op_functions(plugins.ops), plugins=plugins,
         )  # fmt: skip
-        try:
-            engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
-        finally:
-            engine.close()
+        engine.run(lambda rt: handles.append(self._launch(rt, machine)), name=f"a trial of {self.algorithm.name}")
         uses = resource_uses(engine.hardware, engine.env.now)
         busy = max((use.utilisation for use in uses if use.kind not in OF_LAUNCHES), default=0.0) * engine.env.now
         ns = elapsed_ns(handles[0])

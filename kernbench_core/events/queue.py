@@ -89,7 +89,7 @@ class EventQueue(list[_Entry]):
                 if not self:
                     break
                 time, priority, key, event = heappop(self)
-                if not time >= now or time > until:  # no chain of comparisons, for speed: Python has none for floats
+                if not time >= now or time > until:  # apart, for speed; a time that is no number is past
                     heappush(self, (time, priority, key, event))
                     if time > until:
                         break
