@@ -9,7 +9,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
-from tests.noted_bookings import noted_bookings
+from tests.builtin.machine.noted_bookings import noted_bookings
 
 SIZE = {"M": 128, "N": 96, "K": 160}
 

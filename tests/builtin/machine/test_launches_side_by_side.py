@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.plugins import load_plugins
+from tests.builtin.machine.noted_bookings import noted_bookings
 from tests.conftest import examples
-from tests.noted_bookings import noted_bookings
 
 SIPS, PES = 3, 2  # of each SIP
 SET = [f"system.sips={SIPS}", f"cube.pes={PES}"]
