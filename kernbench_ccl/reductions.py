@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from kernbench_core.values import Array
-from kernbench_core.values.dtypes import is_float, to_compute
+from kernbench_core.values.dtypes import cast, dtype_name, is_float, to_compute
 
 REDOPS: Final = ("sum", "avg", "product", "min", "max")
 """The reductions that there are."""
@@ -39,11 +39,11 @@ def reduced(inputs: Sequence[Array], redop: str, over: int | None = None) -> Arr
     if dtype.kind == "b":
         return np.asarray((np.any if redop in ("sum", "max") else np.all)(np.stack(list(inputs)), axis=0))
     combine = _COMBINE.get(redop, np.add)
-    found = np.array(inputs[0], dtype if dtype.kind in "iu" else np.float64)
+    found = np.array(to_compute(inputs[0]), dtype if dtype.kind in "iu" else np.float64)
     for each in inputs[1:]:
         combine(found, to_compute(each), out=found)
     if redop == "avg":
         found = found / (len(inputs) if over is None else over)
     if dtype.kind in "iu":
         return np.asarray(found.astype(dtype))
-    return np.asarray(found if dtype == np.float64 else found.astype(np.float32).astype(dtype))
+    return np.asarray(found if dtype == np.float64 else cast(found.astype(np.float32), dtype_name(dtype)))

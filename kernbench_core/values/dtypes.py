@@ -16,7 +16,7 @@ import numpy as np
 
 from kernbench_core.errors import StoreError, UnsupportedError
 from kernbench_core.records import frozen
-from kernbench_core.values.halves import as_f16
+from kernbench_core.values.halves import as_f16, as_f32
 from kernbench_core.wording import brief
 
 
@@ -140,6 +140,7 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
 _ITEMSIZES = {each.name: each.itemsize for each in DTYPES.values()}
 _BY_NUMPY = {each.numpy_name: each.name for each in DTYPES.values()}
 _NARROW = frozenset(each.numpy_name for each in DTYPES.values() if each.kind == "float" and each.itemsize < 4)
+_HALF = np.dtype(np.float16)
 _SPELLINGS = {
     spelling: each.name for each in DTYPES.values() for spelling in (each.name, each.triton, *each.aliases)
 }
@@ -236,6 +237,8 @@ def dtype_of(given: Any) -> str:
 
 def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array in the dtype that arithmetic runs in: narrow floats become f32, others stay as they are."""
+    if array.dtype == _HALF:
+        return as_f32(array)
     if _numpy_name(array.dtype) in _NARROW:
         return array.astype(np.float32)
     return array

@@ -76,6 +76,20 @@ def test_reals_of_f64_have_all_their_digits(redop):
         np.testing.assert_allclose(right, naive, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["f8e4m3", "bf16", "f16", "f32", "f64"])
+@pytest.mark.parametrize("redop, least, most", [("sum", -4, 4), ("product", 0.5, 1.5)])
+def test_reals_are_spread_over_their_range(dtype, redop, least, most):
+    """As many in each quarter of it, few of them whole, and no two ranks bring the same."""
+    inputs = [x.astype(np.float64) for x in Data(ALL_REDUCE, dtype, redop, 0, 100_000, WORLD).reals()]
+    for x in inputs:
+        assert least <= x.min() and x.max() <= most
+        quarters, _ = np.histogram(x, 4, (least, most))
+        # rounding to few digits takes numbers over a border of quarters
+        assert quarters == pytest.approx(np.full(4, 25_000), rel=0.3 if dtype == "f8e4m3" else 0.03)
+        assert np.count_nonzero(x == np.rint(x)) < 25_000
+    assert all((x != inputs[0]).mean() > 0.8 for x in inputs[1:])
+
+
 def test_a_contribution_that_is_missing_is_counted_element_by_element():
     """The number of wrong elements is exact, and the sentence names rank, element and both numbers."""
     made = Collective(Data(ALL_REDUCE, "f16", "sum", 0, 100, WORLD))
