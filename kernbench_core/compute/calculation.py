@@ -81,7 +81,9 @@ class Calculation:
         products = [op for op in ops if self.kind_of(op).is_product]
         for op in products:
             self._check_inputs(op)
-        parts = ProductBatch(products, self._backend.product).parts()
+        parts = []
+        for own, multiply in ((True, self._backend.product), (False, np.matmul)):
+            parts += ProductBatch([op for op in products if self.kind_of(op).own == own], multiply).parts()
         parts += [partial(self._answers, op) for op in ops if not self.kind_of(op).is_product]
         worth = self._backend.in_threads and sum([op.nbytes for op in ops]) >= _WORTH_BYTES
         for answers in (in_threads if worth else one_by_one)(parts):

@@ -6,6 +6,7 @@ and when. Ops of plug-ins, and of records that were bound to values by hand, are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -62,7 +63,9 @@ class Kind:
         #: Whether they are products of floats.
         self.floats = any(dtypes.is_float(value.dtype) for value in inputs[:2])
         #: Whether the backend computes them.
-        self.own = self.is_product and self.floats
+        self.own = (
+            self.is_product and self.floats and _multiplications(inputs, result) >= backend.worth_multiplications
+        )
         #: How the operands of a product lie.
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
         self._prepared: dict[tuple[object, ...], Compute] = {}
@@ -119,6 +122,11 @@ class KindNumbers:
 def params_of(record: OpRecord) -> dict[str, Any]:
     """Return the parameters of a record, with the op's name where they leave it out."""
     return record.params if "op" in record.params else {"op": record.op_name, **record.params}
+
+
+def _multiplications(inputs: Sequence[Value], result: Value) -> float:
+    """Return how many a product takes: that of its sizes is the root of that of the sizes of its three matrices."""
+    return math.sqrt(math.prod(math.prod(value.shape) for value in (*inputs[:2], result)))
 
 
 def _is_place(name: str) -> bool:

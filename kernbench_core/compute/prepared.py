@@ -55,7 +55,8 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backe
     target = dtypes.numpy_dtype(functions.out_dtype(op, params, like))
     name = dtypes.dtype_name(target)
     plainly = dtypes.is_float(name) and dtypes.info(name).greatest is None
-    own = backend.function(op) if calculates else None
+    worth = calculates and sum([array.size for array in like]) >= backend.worth_elements
+    own = backend.function(op) if worth else None
     function = own or op.function
 
     def compute(arrays: Sequence[Array]) -> Array:

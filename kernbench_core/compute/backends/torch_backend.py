@@ -7,9 +7,11 @@ round their operands to fewer digits (TF32), which is its own default too.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +27,12 @@ _SAME: Final = (
     "trunc", "add", "sub", "mul", "div", "pow", "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite",
 )  # fmt: skip
 """Ops that PyTorch has under the same name."""
+KEPT_BYTES: Final = 1 << 30
+"""So many bytes of operands at most stay on a GPU for who reads them next."""
+_WORTH_KEEPING: Final = 1 << 16
+_WORTH_ELEMENTS: Final = 1 << 20
+_WORTH_MULTIPLICATIONS: Final = 1 << 24
+"""Of as much, a GPU takes about as long as a core does, the way there and back included."""
 
 
 class TorchBackend(Backend):
@@ -37,6 +45,10 @@ class TorchBackend(Backend):
         self._device = device
         self.name = f"torch:{device}"
         self._functions = _functions(torch)
+        if device.type != "cpu":
+            self.worth_elements, self.worth_multiplications = _WORTH_ELEMENTS, _WORTH_MULTIPLICATIONS
+        self._kept: OrderedDict[int, tuple[Any, Any]] = OrderedDict()
+        self._kept_bytes = 0
 
     @classmethod
     def on(cls, device: str) -> TorchBackend:
@@ -83,9 +95,35 @@ class TorchBackend(Backend):
         return compute
 
     def _tensor(self, array: Array) -> Any:
+        if self._device.type == "cpu":
+            return self._shared(array)
+        kept = self._kept.get(id(array))
+        if kept is not None:
+            self._kept.move_to_end(id(array))
+            return kept[1]
+        tensor = self._shared(array).to(self._device)
+        if array.nbytes >= _WORTH_KEEPING and not array.flags.writeable:
+            self._keep(array, tensor)
+        return tensor
+
+    def _shared(self, array: Array) -> Any:
+        """Return a tensor on the memory of an array."""
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
-        return self._torch.from_numpy(np.asarray(plainly(array))).to(self._device)
+        return self._torch.from_numpy(np.asarray(plainly(array)))
+
+    def _keep(self, array: Array, tensor: Any) -> None:
+        """Keep on the GPU what an array that nobody writes to holds, for as long as the array lives."""
+        key = id(array)
+        self._kept[key] = ref(array, lambda _: self._forget(key)), tensor
+        self._kept_bytes += array.nbytes
+        while self._kept_bytes > KEPT_BYTES:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, key: int) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._kept_bytes -= kept[1].nbytes
 
     def _array(self, tensor: Any) -> Array:
         found: Array = tensor.cpu().numpy()

@@ -5,15 +5,22 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 import kernbench_core as kb
+import kernbench_core.compute.backends.torch_backend as torch_backend_module
 from kernbench_core.compute.backends import Backend, backend_of
+from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.ops import OPS, Form, MathOp
+from kernbench_core.compute.ops.record import MathFunction
 from kernbench_core.errors import UsageError
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import info, numpy_dtype, tolerance
 from tests.core.compute.test_executor import Recorder, host
 
@@ -94,6 +101,7 @@ def test_a_graph_is_what_numpy_gives(torch_backend: Backend) -> None:
     made = graph(record)
     record.executor(keep_all=True).run()
     wanted = [value.array() for value in made]
+    torch_backend.worth_elements = torch_backend.worth_multiplications = 0
     other = record.executor(inputs={}, keep_all=True, backend=torch_backend)
     for value, want in zip(made, wanted, strict=True):
         got = other.materialize(value)
@@ -107,12 +115,43 @@ def test_a_graph_is_what_numpy_gives(torch_backend: Backend) -> None:
     assert found.words.endswith(", 3 of 11 ops by numpy)")
 
 
+@pytest.mark.parametrize(("elements", "multiplications", "own"), [(0, 0, 8), (129, 0, 5), (0, 513, 3), (65, 513, 1)])
+def test_what_is_too_little_for_a_backend_is_numpys(elements: int, multiplications: int, own: int) -> None:
+    """Five products of 8 x 8 x 8 take 512 multiplications; `sub` has 128 elements, `exp` and `sum` have 64."""
+    record, asked = Recorder(), []
+
+    class Picky(Backend):
+        name = "picky"
+        worth_elements, worth_multiplications = elements, multiplications
+
+        def product(self, a: Array, b: Array) -> Array:
+            asked.append("product")
+            return super().product(a, b)
+
+        def function(self, op: MathOp) -> MathFunction | None:
+            return lambda params, *arrays: asked.append(op.name) or op.function(params, *arrays)
+
+    made = graph(record)
+    record.executor(keep_all=True).run()
+    other = record.executor(inputs={}, keep_all=True, backend=Picky())
+    for value in made:
+        np.testing.assert_array_equal(other.materialize(value), value.array())
+    found = other.computed_by
+    assert found is not None
+    assert found.ops - found.by_numpy == own
+    assert ("product" in asked) == (multiplications <= 512)
+    assert {"sub", "exp", "sum"} & {*asked} == {
+        name for name, size in (("sub", 128), ("exp", 64), ("sum", 64)) if size >= elements
+    }
+
+
 def test_single_ops_are_verified_against_numpy(torch_backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second way is numpy's whatever the backend is, so a wrong one is found."""
     record = Recorder()
     graph(record)
     assert record.executor(backend=torch_backend).verify_ops().ok
     right = type(torch_backend).product
+    torch_backend.worth_multiplications = 0
     monkeypatch.setattr(type(torch_backend), "product", lambda self, a, b: right(self, a, b) + 1)
     record = Recorder()
     graph(record)
@@ -128,6 +167,59 @@ def test_read_only_and_turned_operands(torch_backend: Backend) -> None:
     np.testing.assert_array_equal(function({}, x[::-1, ::-1]), -x[::-1, ::-1])
     np.testing.assert_array_equal(torch_backend.product(x, x.T), x @ x.T)
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+class Sent:
+    """Stand for PyTorch with a GPU: tensors are arrays, and `sent` are those that went to the GPU."""
+
+    def __init__(self) -> None:
+        self.sent: list[np.ndarray] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return MagicMock(name=name)
+
+    def from_numpy(self, array: np.ndarray) -> Any:
+        return SimpleNamespace(to=lambda device: self._moved(array))
+
+    def _moved(self, array: np.ndarray) -> Any:
+        self.sent.append(array)
+        return self._tensor(array.copy())
+
+    def _tensor(self, array: np.ndarray) -> Any:
+        return SimpleNamespace(held=array, nbytes=array.nbytes, cpu=lambda: SimpleNamespace(numpy=lambda: array))
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        return self._tensor(a.held @ b.held)
+
+
+def test_operands_stay_on_a_gpu_while_they_live_and_cannot_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What several products read is sent once; what may be written to is sent each time; what is gone is forgotten."""
+    gpu = Sent()
+    backend = TorchBackend(gpu, SimpleNamespace(type="cuda"))
+    many, few = np.arange(1 << 16, dtype=np.float32).reshape(256, 256), np.eye(256, dtype=np.float32)
+    many.flags.writeable = False
+    assert (backend.product(many, few) == many).all() and len(gpu.sent) == 2
+    few *= 2
+    assert (backend.product(many, few) == 2 * many).all() and len(gpu.sent) == 3
+    gpu.sent.clear()
+    del many
+    for number in range(8):  # most probably at the address of the one before
+        other = np.full((256, 256), number, np.float32)
+        other.flags.writeable = False
+        assert (backend.product(other, other) == 256 * number * number).all() and len(gpu.sent) == number + 1
+        del other
+        gpu.sent[number] = few
+
+    monkeypatch.setattr(torch_backend_module, "KEPT_BYTES", 3 * few.nbytes)
+    alive = [np.full((256, 256), number, np.float32) for number in range(4)]
+    for each in alive:
+        each.flags.writeable = False
+        backend.product(each, each)
+    gpu.sent.clear()
+    backend.product(alive[3], alive[1])
+    assert not gpu.sent
+    backend.product(alive[0], alive[3])
+    assert [each[0, 0] for each in gpu.sent] == [0]
 
 
 def test_numpy_says_that_it_computed() -> None:
