@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
+from itertools import repeat
+from operator import length_hint
 from typing import Any, ClassVar, TypeAlias
 
 from kernbench_core.events.copying import copied
@@ -33,7 +35,7 @@ def step(steps: Any, value: object) -> Any:
 
 
 class Scheduled:
-    """Happen when it is due: `callbacks` are then called with it, once."""
+    """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 
     __slots__ = ("callbacks",)
 
@@ -81,26 +83,27 @@ class EventQueue(list[_Entry]):
         An exception that no process handles is raised as it was, not as SimPy's copy of it. Raise ScheduledTwice and
         IntoThePast for what can not happen.
         """
-        done = 0
+        turns, unused = repeat(None, most), 0  # what repeats None makes no numbers (tools/bench_engine.py: a hop -1 %)
         callbacks: Any = ()
         now = self.now
         try:
-            for number in range(1, most + 1):
+            for _ in turns:
                 if not self:
+                    unused = 1
                     break
                 time, priority, key, event = heappop(self)
                 if not time >= now or time > until:  # apart, for speed; a time that is no number is past
                     heappush(self, (time, priority, key, event))
+                    unused = 1
                     if time > until:
                         break
                     raise IntoThePast(event, time)
                 self.now = now = time
-                done = number
                 callbacks = event.callbacks
                 event.callbacks = None
                 if type(callbacks) is tuple:  # of a message, which does not fail
-                    for callback in callbacks:
-                        callback(event)
+                    (callback,) = callbacks
+                    callback(event)
                     continue
                 for callback in callbacks:
                     callback(event)
@@ -111,4 +114,4 @@ class EventQueue(list[_Entry]):
                 raise
             raise ScheduledTwice(event) from None
         finally:
-            self.happened += done
+            self.happened += most - length_hint(turns) - unused

@@ -45,7 +45,7 @@ cdef inline bint _before(const Entry *a, const Entry *b) noexcept nogil:
 
 
 cdef class Scheduled:
-    """Happen when it is due: `callbacks` are then called with it, once."""
+    """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 
     __slots__ = ("callbacks",)
 
@@ -194,7 +194,6 @@ cdef class EventQueue:
         cdef Py_ssize_t done = 0
         cdef double time
         cdef Scheduled known
-        cdef tuple receivers
         callbacks = event = None
         try:
             while done < most and self._size:
@@ -210,9 +209,9 @@ cdef class EventQueue:
                     known = <Scheduled> event
                     callbacks = known.callbacks
                     known.callbacks = None
-                    if type(callbacks) is tuple and len(<tuple> callbacks) == 1:
-                        receivers = <tuple> callbacks
-                        receivers[0](event)
+                    if type(callbacks) is tuple:
+                        (callback,) = <tuple> callbacks
+                        callback(event)
                         continue
                 else:
                     callbacks, event.callbacks = event.callbacks, None

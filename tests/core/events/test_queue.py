@@ -101,9 +101,9 @@ def test_it_stops_at_its_limits(form: Any) -> None:
     for time in range(5):
         queue.push(float(time), 0, time, Happening(time, lambda event: happened.append(event.name)))
     queue.run(2, 10.0)
-    assert happened == [0, 1] and len(queue) == 3
+    assert happened == [0, 1] and len(queue) == 3 and queue.happened == 2
     queue.run(100, 3.0)
-    assert happened == [0, 1, 2, 3] and len(queue) == 1 and queue[0][:3] == (4.0, 0, 4)
+    assert happened == [0, 1, 2, 3] and len(queue) == 1 and queue[0][:3] == (4.0, 0, 4) and queue.happened == 4
     assert [entry[2] for entry in queue.drain()] == [4] and not queue
 
 
@@ -116,6 +116,7 @@ def test_what_cannot_happen_is_raised(form: Any) -> None:
     with pytest.raises(IntoThePast) as past:
         queue.run(10, 10.0)
     assert past.value.event is late and past.value.time == 4.0 and queue.now == 5.0 and len(queue) == 1
+    assert queue.happened == 1
     queue.clear()
     for make in (Happening, lambda name, then: scheduled(form, name, then)):
         twice = make("twice", lambda _: None)
@@ -139,6 +140,18 @@ def test_what_cannot_happen_is_raised(form: Any) -> None:
     with pytest.raises(KeyError) as unhandled:
         queue.run(10, 10.0)
     assert unhandled.value is failed._value  # type: ignore[attr-defined]
+    assert queue.happened == 1 + 2 * 2 + 1 + 1  # what is raised is raised inside an event
+
+
+@forms
+def test_a_message_has_one_callback(form: Any) -> None:
+    """In a tuple: it is unpacked, which is quicker than to go through it."""
+    queue = form.EventQueue()
+    message = scheduled(form, "a message", lambda _: None)
+    message.callbacks *= 2
+    queue.push(1.0, -1, 0, message)
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        queue.run(10, 10.0)
 
 
 @forms
