@@ -24,7 +24,7 @@ cdef class Wire(Waits):
     cdef public Py_ssize_t number, payload_bytes, header_bytes
     cdef public double bandwidth
     cdef public list _used
-    @cython.locals(took=double, start=double, end=double, own=double, waited=double, latency=double, nbytes=cython.Py_ssize_t)
+    @cython.locals(took=double, start=double, end=double, own=double, waited=double, latency=double, nbytes=cython.Py_ssize_t, key=cython.Py_ssize_t)
     cpdef send(self, MsgBase msg, double head, double tail)
     @cython.locals(start=double, end=double, took=double, latency=double)
     cpdef (double, double) book(self, Py_ssize_t nbytes, double head, double tail, msg=*) except *

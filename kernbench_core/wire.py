@@ -208,16 +208,17 @@ class Wire(Waits):
             self.fresh = False
             self._used.append(self)
         start = self.available_at
-        if start < head:
+        if start <= head:  # the wire is free, so that nothing waits
             start = head
-        end = start + took
-        if end < tail:
-            end = tail
-        self.available_at = end
-        self.busy_ns += took
-        self.bytes_carried += nbytes
-        latency = self.latency
-        if end != tail:
+            end = start + took
+            if end > tail:
+                msg.serialisation += end - tail
+            else:
+                end = tail
+        else:
+            end = start + took
+            if end < tail:
+                end = tail
             own = took - (tail - head)
             waited = end - tail
             if own > 0.0:
@@ -226,18 +227,22 @@ class Wire(Waits):
             if waited:
                 msg.queueing += waited
                 self.note_wait(waited, start)
+        self.available_at = end
+        self.busy_ns += took
+        self.bytes_carried += nbytes
+        latency = self.latency
         msg.propagation += latency
         msg.head = head = start + latency
         msg.tail = tail = end + latency
         on_head = self._on_head
-        if on_head is not True and (on_head is False or not on_head(msg)):
+        if not on_head or (on_head is not True and not on_head(msg)):
             head = tail
         msg.callbacks = self._arrive
-        self._key += 1
+        self._key = key = self._key + 1
         if COMPILED:
-            self._queue.push(head, DELIVERY, self._key, msg)
+            self._queue.push(head, DELIVERY, key, msg)
         else:
-            heappush(self._queue, (head, DELIVERY, self._key, msg))
+            heappush(self._queue, (head, DELIVERY, key, msg))
 
 
 class Port:
