@@ -4,7 +4,7 @@ from kernbench_core.wire cimport Wire
 from kernbench_core.workers.worker cimport Worker, Works
 
 cdef class ComponentBase(Works):
-    cdef public double _raw, _rounded
+    cdef public double _raw, _rounded, _floor
     cdef public tuple _near
     cdef bint _forwards
     cdef public list internal_wires
@@ -20,7 +20,8 @@ cdef class ComponentBase(Works):
     cpdef serve(self, MsgBase msg)
     cpdef begin(self, MsgBase msg)
     cpdef end(self, MsgBase msg, busy=*)
-    @cython.locals(overhead=double, out=double, floor=double, tail=double, interval=double, path=tuple, hop=Py_ssize_t,
-                   wire=Wire)
+    @cython.locals(overhead=double, out=double, tail=double, path=tuple, hop=Py_ssize_t, wire=Wire)
     cpdef _arrive_overhead(self, MsgBase msg)
     cpdef double _round(self, raw) except? -1
+    @cython.locals(interval=double)
+    cdef double _pace(self, MsgBase msg, double out) except? -1

@@ -68,8 +68,8 @@ class ComponentBase(Works):
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
     __slots__ = (
-        "_forwards", "_near", "_raw", "_rounded", "_service", "arrive", "fabric", "in_ports", "internal_wires", "node",
-        "out_ports", "params",
+        "_floor", "_forwards", "_near", "_raw", "_rounded", "_service", "arrive", "fabric", "in_ports",
+        "internal_wires", "node", "out_ports", "params",
     )  # fmt: skip
     _begun: dict[MsgBase, float]
 
@@ -98,6 +98,8 @@ class ComponentBase(Works):
         self.rates = Rates()
         self._splits = defines(cls, "split")
         self._paced = defines(cls, "interval")
+        #: No message leaves before, without a look at its interval where there is one.
+        self._floor = math.inf if self._paced else -math.inf
         self._forwards = not defines(cls, "emit")
         self._service: Callable[[Any], None] = self._arrive_overhead
         if served:
@@ -252,16 +254,10 @@ class ComponentBase(Works):
         raw = self.overhead(msg)
         overhead = self._rounded if raw == self._raw else self._round(raw)
         out = self._time.now + overhead
-        floor = self._previous_out
-        if self._paced:
-            interval = checked_ns(self, self.interval(msg), "interval")
-            floor += interval
-            if out < floor:
-                out = floor
-            self.note_busy(min(interval, out), out)
-        elif out < floor:
-            out = floor
-        self._previous_out = out
+        if out >= self._floor:
+            self._floor = out
+        else:
+            out = self._pace(msg, out) if self._paced else self._floor
         self.served += 1
         tail = msg.tail + overhead
         msg.overhead += overhead
@@ -289,6 +285,14 @@ class ComponentBase(Works):
         self._rounded = checked_ns(self, raw, "overhead")
         self._raw = raw
         return self._rounded
+
+    def _pace(self, msg: MsgBase, out: float) -> float:
+        """Return when a message leaves that may at `out` ns: its interval after the one before it, which keeps busy."""
+        interval = checked_ns(self, self.interval(msg), "interval")
+        out = max(out, self._previous_out + interval)
+        self.note_busy(min(interval, out), out)
+        self._previous_out = out
+        return out
 
     # Reactive style ---------------------------------------------------------------------------------
 
