@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator
 from heapq import heappush
 from itertools import count
 from math import ceil, inf
-from types import MethodType
 from typing import Any, Protocol
 
 import simpy
@@ -47,23 +46,10 @@ class Delivery(Protocol):
 
 
 class GridTimeout(Timeout):
-    """Happen after a delay in ns, rounded up to the grid; what `env.timeout` makes."""
+    """Happen after a delay in ns, rounded up to the grid; `env.timeout` makes it, and says all that it is."""
 
-    def __init__(self, env: Environment, delay: float, value: object = None) -> None:
-        if not 0.0 <= delay < inf:
-            raise ValueError(f"a delay must be a finite time in ns, at least 0, not {delay!r}")
-        self.env = env
-        self.callbacks = []
-        self._value = value
-        self._delay = delay
-        self._ok = True
-        # inlined from Environment.schedule for speed (tools/bench_engine.py)
-        queue = env.clock
-        time = queue.now + ceil(delay * _TICKS_PER_NS) * GRID_NS
-        if COMPILED:
-            queue.push(time, NORMAL, next(env._eid), self)
-        else:
-            heappush(queue, (time, NORMAL, next(env._eid), self))
+    # for speed: a class that says how its objects begin takes long to call (tools/bench_engine.py: a run() hop -3 %)
+    __init__ = object.__init__
 
 
 class Environment(simpy.Environment):
@@ -74,8 +60,6 @@ class Environment(simpy.Environment):
         self._queue = self.clock  # type: ignore[assignment]
         self._eid = count()
         BoundClass.bind_early(self)
-        # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
-        self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
     @property
     def now(self) -> float:
@@ -120,6 +104,25 @@ class Environment(simpy.Environment):
             delay = ceil(delay * _TICKS_PER_NS) * GRID_NS
         queue = self.clock
         queue.push(queue.now + delay, priority, next(self._eid), event)
+
+    def timeout(self, delay: float = 0, value: object = None) -> GridTimeout:
+        """Return an event that happens after a delay in ns, rounded up to the grid."""
+        if not 0.0 <= delay < inf:
+            raise ValueError(f"a delay must be a finite time in ns, at least 0, not {delay!r}")
+        made: GridTimeout = GridTimeout()
+        made.env = self
+        made.callbacks = []
+        made._value = value
+        made._delay = delay
+        made._ok = True
+        # inlined from schedule for speed (tools/bench_engine.py)
+        queue = self.clock
+        time = queue.now + ceil(delay * _TICKS_PER_NS) * GRID_NS
+        if COMPILED:
+            queue.push(time, NORMAL, next(self._eid), made)
+        else:
+            heappush(queue, (time, NORMAL, next(self._eid), made))
+        return made
 
     def inject(self, msg: Delivery, arrive: Callable[[Any], None], at: float | None = None) -> None:
         """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from copy import copy
-from types import MappingProxyType, MethodType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -200,7 +200,6 @@ class NotingEnvironment(Environment):
     def __init__(self, observation: Observation) -> None:
         super().__init__()
         self._observation = observation
-        self.timeout = MethodType(_timeout, self)  # type: ignore[method-assign]
 
     def call_at(self, time: float, msg: Any, callback: Callable[[Any], None]) -> None:
         """Schedule a call, noting a time that is none."""
@@ -208,10 +207,10 @@ class NotingEnvironment(Environment):
         self._observation.check_time(time, f"the time that call_at is given for {of}", self.now)
         super().call_at(time, msg, callback)
 
-
-def _timeout(env: NotingEnvironment, delay: float, value: object = None) -> GridTimeout:
-    env._observation.check_time(delay, "what env.timeout is given")
-    return GridTimeout(env, delay, value)
+    def timeout(self, delay: float = 0, value: object = None) -> GridTimeout:
+        """Return an event, noting a delay that is none."""
+        self._observation.check_time(delay, "what env.timeout is given")
+        return super().timeout(delay, value)
 
 
 class NotingParams(MutableMapping[str, Any]):
