@@ -96,7 +96,7 @@ class ComponentBase(Works):
         self.run_style = served or (reactive and not defines(cls, "overhead"))
         self._computes = defines(cls, "flops")
         self.rates = Rates()
-        self._splits = defines(cls, "split")
+        self._splits, self._picks = defines(cls, "split"), defines(cls, "pick")
         self._paced = defines(cls, "interval")
         #: No message leaves before, without a look at its interval where there is one.
         self._floor = math.inf if self._paced else -math.inf

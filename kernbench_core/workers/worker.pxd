@@ -7,7 +7,7 @@ cdef class Works(Reported):
     # what a hop goes through comes first, so that it lies together in memory
     cdef public EventQueue _time
     cdef public object _op_logger
-    cdef public bint _computes, _splits
+    cdef public bint _computes, _picks, _splits
     cdef public list _idle
     cdef public str id
     cdef public object rates
@@ -17,6 +17,8 @@ cdef class Works(Reported):
     cpdef _on_process_end(self, MsgBase msg, double t)
     @cython.locals(worker=Worker)
     cpdef _arrive_run(self, MsgBase msg)
+    @cython.locals(worker=Worker)
+    cdef _give_to_worker(self, MsgBase msg)
     @cython.locals(msg=MsgBase)
     cpdef begin_service(self, Worker worker)
     @cython.locals(msg=MsgBase, start=double, tail=double, end=double, service=double, waited=double)

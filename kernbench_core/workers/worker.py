@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernbench_core.environment import Environment, Event, Initialize, Process, Signal
 from kernbench_core.events.faults import NotAnEvent
-from kernbench_core.events.queue import COMPILED, OVER, EventQueue, step
+from kernbench_core.events.queue import OVER, EventQueue, step
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Rates, Reported
 
@@ -52,13 +52,13 @@ class Worker:
                         event = None
                         break
                     steps = self.steps = component.begin_service(self)
-                    event = step(steps, None) if COMPILED else next(steps, OVER)
+                    event = next(steps, OVER)
                 elif not event._ok:
                     event = _thrown(steps, event)
-                elif COMPILED or event._value is not None:
-                    event = step(steps, event._value)
-                else:
+                elif event._value is None:
                     event = next(steps, OVER)  # for speed: no StopIteration is made (tools/bench_engine.py: -8 %)
+                else:
+                    event = step(steps, event._value)
                 if event is OVER:
                     steps = self.steps = None
                     component.end_service(self)
@@ -145,13 +145,14 @@ def delegated(steps: Any) -> Any:
 class Works(Reported):
     """Have workers that serve what arrives, as a `run` model does, and tell the op log of each service."""
 
-    __slots__ = ("_computes", "_idle", "_op_logger", "_splits", "_time", "id", "rates")
+    __slots__ = ("_computes", "_idle", "_op_logger", "_picks", "_splits", "_time", "id", "rates")
 
     id: str
     rates: Rates
     _time: EventQueue
     _op_logger: OpLogger | None
     _computes: bool
+    _picks: bool
     _splits: bool
 
     def __init__(self) -> None:
@@ -180,26 +181,32 @@ class Works(Reported):
     def _arrive_run(self, msg: MsgBase) -> None:
         if msg.reply and msg.hop == len(msg.path) - 1:
             self.take_answer(msg)
-        elif self._idle and not self._splits:
+        elif self._splits:
+            model: Any = self
+            for piece in model.split(msg):
+                self._give_to_worker(piece)
+        elif self._idle:  # inlined from _give_to_worker for speed (tools/bench_engine.py: a run() hop -2 %)
             worker = self._idle.pop()
             worker.msg = msg
             worker.resume(None)
         else:
-            model: Any = self
-            for piece in model.split(msg):
-                if self._idle:
-                    worker = self._idle.pop()
-                    worker.msg = piece
-                    worker.resume(None)
-                else:
-                    self.queue.append(piece)
+            self.queue.append(msg)
+
+    def _give_to_worker(self, msg: MsgBase) -> None:
+        """Give a message to the worker that became idle last, or keep it until one is."""
+        if self._idle:
+            worker = self._idle.pop()
+            worker.msg = msg
+            worker.resume(None)
+        else:
+            self.queue.append(msg)
 
     def begin_service(self, worker: Worker) -> Any:
         """Begin to serve what the worker was given, or else the next of what waits; return the generator of that."""
         model: Any = self
         msg = worker.msg
         if msg is None:
-            worker.msg = msg = model.pick(self.queue)
+            worker.msg = msg = model.pick(self.queue) if self._picks else self.queue.popleft()
         worker.start, worker.tail = self._time.now, msg.tail
         if self._op_logger is not None and msg.data_op:
             self._on_process_start(msg, worker.start)
