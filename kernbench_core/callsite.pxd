@@ -1,1 +1,4 @@
+cimport cython
+
+@cython.locals(name=str)
 cpdef tuple call_site()

@@ -29,7 +29,8 @@ def call_site() -> CallSite:
     frame: FrameType | None = sys._getframe()  # the caller's, where this is compiled
     while frame is not None:
         names = frame.f_globals  # inlined from machinery: this is asked for every command
-        if not names.get("__name__", "").startswith(_MACHINERY) and _HIDDEN not in names:
+        name: str = names.get("__name__", "")
+        if not name.startswith(_MACHINERY) and _HIDDEN not in names:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     raise RuntimeError("a call site was asked for outside any user code; call it from a kernel")

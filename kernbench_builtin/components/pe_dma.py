@@ -20,7 +20,7 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import grid_ceil
-from kernbench_core.values import Chunk
+from kernbench_core.values.chunking import Chunk
 from kernbench_core.wire import Wire
 
 
@@ -115,13 +115,16 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self.take_answer(msg)
             return
         op: str = msg.dma_op
-        ordered = isinstance(msg, DmaOrder)
-        fabric = self.fabric
-        pieces: Sequence[Chunk | None] = (msg.cut(fabric) if ordered else fabric.cut(msg.regions)) or (None,)
+        order: DmaOrder | None = msg if isinstance(msg, DmaOrder) else None
+        pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions) if order is None else order.cut(self.fabric)
+        pieces = pieces or (None,)
         job = Job(msg, op, len(pieces))
-        job.pushes = ordered and isinstance(msg, Push)
-        job.fetches = self._tcm is not None and (op != "read" or (ordered and type(msg) is Fetch and self._inside(msg)))
-        job.translates = not ordered and self._mmu is not None
+        if order is None:
+            job.fetches = self._tcm is not None and op != "read"
+            job.translates = self._mmu is not None
+        else:
+            job.pushes = isinstance(order, Push)
+            job.fetches = self._tcm is not None and (op != "read" or (type(order) is Fetch and self._inside(order)))
         channel = self._reads if op == "read" else self._writes
         now, waiting = self._time.now, channel.queue
         for piece in pieces:
@@ -239,18 +242,22 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _push(self, chunk_msg: _ChunkMsg, push: Push, head: float, tail: float) -> None:
         """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte is on the first wire."""
-        cut = chunk_msg.chunk
-        nbytes, regions = (0, ()) if cut is None else (cut.nbytes, cut.regions)
+        nbytes = 0
+        regions: tuple[Any, ...] = ()
+        if chunk_msg.chunk is not None:
+            nbytes, regions = chunk_msg.chunk.nbytes, chunk_msg.chunk.regions
         push.sent += nbytes
         extra = push.metadata_bytes if push.sent == push.total else 0
         chunk = PushChunk(push, regions, nbytes, extra)
         chunk.born = head
         chunk.serialisation = tail - head
-        self.fabric.issued += 1
-        self.fabric.pushed_bytes += nbytes
-        self.fabric.under_way[chunk] = None
+        fabric = self.fabric
+        fabric.issued += 1
+        fabric.pushed_bytes += nbytes
+        fabric.under_way[chunk] = None
         self.emit(chunk, head, tail)
-        self._end(chunk_msg, max(tail, self.out_ports[push.route[1]].available_at))
+        out: Wire = self.out_ports[push.route[1]]
+        self._end(chunk_msg, tail if tail > out.available_at else out.available_at)
 
     def _inside(self, order: DmaOrder) -> bool:
         """Whether an order's slot is in a scratchpad that says how long an access takes."""
@@ -258,21 +265,21 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def _land(self, chunk: PushChunk) -> None:
         """Put a chunk of a piece into its slot: the PE's scratchpad, or by a write of its own SRAM or HBM."""
-        push = chunk.push
-        self.fabric.note_one_way(chunk)
-        del self.fabric.under_way[chunk]
+        push, fabric = chunk.push, self.fabric
+        fabric.note_one_way(chunk)
+        del fabric.under_way[chunk]
         if push.came < 0.0:
             push.came = chunk.head
         if self._inside(push):
-            self._landed(chunk.push, chunk.total, self._write_tcm(chunk.total, chunk.head, chunk.tail))
+            self._landed(push, chunk.total, self._write_tcm(chunk.total, chunk.head, chunk.tail))
         elif not chunk.total:
             self._landed(push, 0, chunk.tail)
         else:
-            path = self.fabric.memory_path(self.id, self.fabric.addresses.resolve(chunk.regions[0].base))
+            path = fabric.memory_path(self.id, fabric.addresses.resolve(chunk.regions[0].base))
             write = Landing(chunk, path, self._written)
             write.born = chunk.head
             write.serialisation = chunk.tail - chunk.head
-            self.fabric.issued += 1
+            fabric.issued += 1
             self.emit(write, chunk.head, chunk.tail)
 
     def _written(self, write: Landing) -> None:
@@ -283,7 +290,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Note that a chunk is in its slot at `end` ns; with the last, the metadata goes to the PE's queues."""
         self.fabric.landed_bytes += nbytes
         push.landed += nbytes
-        push.ends = max(push.ends, end)
+        if end > push.ends:
+            push.ends = end
         if push.landed == push.total:
             note = Arrived(push, (self.id, self._ipcq))
             note.born = self._time.now
@@ -294,13 +302,14 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self._tell(note)
 
     def _tell(self, note: Arrived) -> None:
-        self.emit(note, self._time.now, self._time.now)
+        now = self._time.now
+        self.emit(note, now, now)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         fabric, end = self.fabric, self._time.now
         fabric.note_round_trip(sent)
-        if isinstance(sent, AtomicTransaction):
+        if chunk_msg.job.op == "atomic" and isinstance(sent, AtomicTransaction):
             sent.check_changed()
         if self._tcm is not None and sent.nbytes:
             end = self._write_tcm(sent.nbytes, sent.head, end)
@@ -334,10 +343,11 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         asked.queueing += job.began - asked.tail
         asked.service += now - job.began
         self._on_process_end(asked, now)
-        sent = chunk_msg.sent
-        if isinstance(sent, AtomicTransaction) and sent.answer is not None:
-            self._on_process_start(sent.answer, sent.changed_ns or 0.0)
-            self._on_process_end(sent.answer, now)
+        if job.op == "atomic":
+            sent = chunk_msg.sent
+            if isinstance(sent, AtomicTransaction) and sent.answer is not None:
+                self._on_process_start(sent.answer, sent.changed_ns or 0.0)
+                self._on_process_end(sent.answer, now)
         self.emit(asked, now, now)
 
     # What reports ask -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 cimport cython
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.messages cimport MsgBase
+from kernbench_core.values.region cimport Region
 
 cdef class PeMmu(ComponentBase):
     cdef public Py_ssize_t hits, misses, page_bytes
@@ -13,7 +14,7 @@ cdef class PeMmu(ComponentBase):
     @cython.locals(began=double, at=double, ready=double, known=double, page=tuple)
     cpdef double translation_ns(self, regions, at_ns=*) except? -1
     @cython.locals(small=cython.Py_ssize_t, base=cython.Py_ssize_t, row_bytes=cython.Py_ssize_t, rows=cython.Py_ssize_t,
-                   pitch=cython.Py_ssize_t, reach=cython.Py_ssize_t, row=cython.Py_ssize_t, found=dict, page=tuple, block=tuple)
+                   pitch=cython.Py_ssize_t, reach=cython.Py_ssize_t, row=cython.Py_ssize_t, region=Region, found=dict, page=tuple, block=tuple)
     cpdef tuple pages(self, regions)
     @cython.locals(large=cython.Py_ssize_t, small=cython.Py_ssize_t, first=cython.Py_ssize_t, last=cython.Py_ssize_t,
                    base=cython.Py_ssize_t, size=cython.Py_ssize_t)

@@ -15,7 +15,7 @@ from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import MapUpdateMsg, MsgBase
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
-from kernbench_core.values import Region
+from kernbench_core.values.region import Region
 
 #: A page: its first physical address, its size in bytes, and the number of the allocation that it lies in (-1: none).
 Page = tuple[int, int, int]

@@ -1,4 +1,6 @@
+cimport cython
 from kernbench_core.kernel.pe_state cimport PeState
+from kernbench_core.memory.scratchpad cimport TcmBlock
 from kernbench_core.messages cimport Command
 
 cdef class KernelCommand(Command):
@@ -7,7 +9,10 @@ cdef class KernelCommand(Command):
     cdef public bint blocking
     cdef public tuple blocks, uses
     cdef _begin(self, op_id, str call, site, tuple blocks, Py_ssize_t nbytes)
-    cpdef at_issue(self, state, double now)
+    @cython.locals(block=TcmBlock)
+    cpdef at_issue(self, PeState state, double now)
     cpdef land(self, double now)
+    @cython.locals(state=PeState)
     cpdef answered(self)
+    @cython.locals(block=TcmBlock)
     cdef _give_up_blocks(self)

@@ -1,21 +1,33 @@
+cimport cython
 from kernbench_core.kernel.commands cimport KernelCommand
+from kernbench_core.kernel.pe_state cimport PeState
+from kernbench_core.memory.scratchpad cimport TcmBlock
+from kernbench_core.oplog.description cimport Access, OpPattern
+from kernbench_core.values.memory_store cimport MemoryStore
 from kernbench_core.values.region cimport Region
+from kernbench_core.values.store_index cimport WriteTicket
+from kernbench_core.values.value cimport AssemblyValue, LoadedValue, Part, ResultValue, Value
 
 cdef class DmaCommand(KernelCommand):
     cdef public tuple _virtual, regions
     cdef public Region local
-    cdef public object tensor, value
+    cdef public object tensor
+    cdef public Value value
     cdef public Py_ssize_t total
+    @cython.locals(value=Value, pattern=OpPattern)
     cpdef _copy(self, name, tuple src, tuple dst, read, write)
 
 cdef class DmaReadCmd(DmaCommand):
-    cdef public object _beside, _fill, _source, _transfer
-    cpdef at_issue(self, state, double now)
+    cdef public object _beside, _fill, _transfer
+    cdef public LoadedValue _source
+    cpdef at_issue(self, PeState state, double now)
+    @cython.locals(source=LoadedValue, store=MemoryStore, regions=tuple)
     cpdef land(self, double now)
     cpdef describe(self)
 
 cdef class DmaWriteCmd(DmaCommand):
-    cdef public object _ticket, stored
-    cpdef at_issue(self, state, double now)
+    cdef public WriteTicket _ticket
+    cdef public Value stored
+    cpdef at_issue(self, PeState state, double now)
     cpdef land(self, double now)
     cpdef describe(self)

@@ -149,10 +149,13 @@ class DmaReadCmd(DmaCommand):
         """Bind the load to what memory holds now."""
         assert isinstance(self.value, LoadedValue)
         source, store = self._source, self.state.store
-        where = "hbm", self.regions, source.shape, source.dtype
+        regions, shape, dtype, beside = self.regions, source.shape, source.dtype, self._beside
         try:
-            beside = self._beside
-            source.bind(*store.sample(*where) if beside is None else store.end_load(beside, *where))
+            if beside is None:
+                value, writers = store.sample("hbm", regions, shape, dtype)
+            else:
+                value, writers = store.end_load(beside, "hbm", regions, shape, dtype)
+            source.bind(value, writers)
         except UninitializedReadError as error:
             which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             raise UninitializedReadError(

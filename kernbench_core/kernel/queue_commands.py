@@ -163,8 +163,9 @@ class RecvCmd(QueueCommand):
         sent = self.sent
         if sent is None or self.error is not None:
             return
-        assert isinstance(self.value, LoadedValue)
-        self.value.bind(received(sent.value, self.value), (sent.op_id,))
+        value = self.value
+        assert isinstance(value, LoadedValue)
+        value.bind(received(sent.value, value), (sent.op_id,))
         if not self.blocking:
             self.after = sent.op_id
         elif self.state.hazards is not None:

@@ -3,12 +3,16 @@ from kernbench_core.environment cimport Signal
 from kernbench_core.events.queue cimport EventQueue, Scheduled
 from kernbench_core.kernel.bridge cimport Bridge
 from kernbench_core.kernel.commands cimport KernelCommand
+from kernbench_core.kernel.pe_state cimport PeState
+from kernbench_core.memory.hazards cimport Hazards
 
 cdef class Tick(Scheduled):
     pass
 
 cdef class Serving:
-    cdef public object _env, _state, _hazards, _process, _request, _send, raised, place
+    cdef public PeState _state
+    cdef public Hazards _hazards
+    cdef public object _env, _process, _request, _send, raised, place
     cdef public EventQueue _queue
     cdef public Bridge _bridge
     cdef public double _overhead, since
