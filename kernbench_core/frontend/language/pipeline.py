@@ -11,12 +11,12 @@ from attrs import define, evolve, field, frozen
 from kernbench_core.callsite import CallSite
 from kernbench_core.frontend.language.numbers import NumberLanguage
 from kernbench_core.kernel.atomic_commands import AtomicCmd
+from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.memory.device_memory import TensorAllocation
-from kernbench_core.messages import Command
 from kernbench_core.values.region import Region
 from kernbench_core.values.views import FillValue
 
@@ -129,13 +129,13 @@ class PipelineLanguage(NumberLanguage):
         outer, loop = self._loops, PipelinedLoop(stages)
         for each in outer:
             each.stop()
-        self._loops = (*outer, loop)
+        self._loops, self._first_told = (*outer, loop), self._note
         try:
             for at, number in enumerate(numbers):
                 loop.begin(count - at - 1)
                 yield number
         finally:
-            self._loops = outer
+            self._loops, self._first_told = outer, self._note if outer else None
 
     def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
@@ -166,15 +166,14 @@ class PipelineLanguage(NumberLanguage):
             tile = super()._bring(following, tensor, fill, site, wait=False)
             stream.ahead.append(_Ahead(following, filled, tile))
 
-    def issue(self, command: Command, wait: bool = True) -> None:
-        """Send a command; what may order this program and others, or writes, is not read ahead of."""
-        if self._loops and not isinstance(command, DmaReadCmd | ComputeCommand):
+    def _note(self, command: KernelCommand) -> None:
+        """Take note of a command at its issue: nothing is read ahead of what may order programs, or writes."""
+        if not isinstance(command, DmaReadCmd | ComputeCommand):
             for loop in self._loops:
                 if isinstance(command, DmaWriteCmd) and not isinstance(command, AtomicCmd):
                     loop.wrote(command.tensor)
                 else:
                     loop.stop()
-        super().issue(command, wait)
 
 
 def _shifted(transfer: Transfer, step: int) -> tuple[Region, ...]:

@@ -1,6 +1,7 @@
 cimport cython
 from kernbench_core.callsite cimport call_site
 from kernbench_core.kernel.bridge cimport Bridge
+from kernbench_core.kernel.commands cimport KernelCommand
 from kernbench_core.kernel.compute_commands cimport called
 from kernbench_core.kernel.pe_state cimport PeState
 from kernbench_core.kernel.tl.tensor cimport Tile
@@ -13,11 +14,14 @@ cdef class Dispatcher:
     cdef public Bridge _bridge
     cdef public dict _in_flight, _immediates
     cdef public Py_ssize_t _prune_at
+    cdef public object _first_told
     @cython.locals(tile=Tile)
-    cpdef operand(self, thing, dtype, op)
+    cdef _operand(self, thing, dtype, op)
+    cdef _have(self, Tile tile, op)
     cpdef check_operand(self, thing, op)
+    cdef _issue(self, KernelCommand command, bint wait)
     @cython.locals(state=PeState)
-    cpdef tuple op_id(self)
+    cdef tuple _next_id(self)
     cpdef bint _determines(self, value) except -1
     @cython.locals(block=TcmBlock)
     cdef _compute(self, op, tuple things, tuple shape, str dtype, operand_dtype, extra, bint reduce)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -42,19 +42,24 @@ _PRUNE_AT = 64
 class Dispatcher:
     """Issue commands for one program and keep those that nobody has waited for: the part of `tl` under its families."""
 
-    __slots__ = ("_bridge", "_immediates", "_in_flight", "_prune_at", "_state")
+    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_prune_at", "_state")
 
     def __init__(self, state: PeState, bridge: Bridge) -> None:
         self._state = state
         self._bridge = bridge
         self._in_flight: dict[KernelCommand, None] = {}
         self._prune_at = _PRUNE_AT
+        #: Who is told of each command before it is issued, if anybody is.
+        self._first_told: Callable[[KernelCommand], None] | None = None
         self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
 
     # Issue and wait ---------------------------------------------------------------------------------
 
     def op_id(self) -> tuple[int, int]:
         """Give the identity of the next command: (PE index, issue number)."""
+        return self._next_id()
+
+    def _next_id(self) -> tuple[int, int]:
         state = self._state
         number = state.issued
         state.issued = number + 1
@@ -72,6 +77,12 @@ class Dispatcher:
             site = call_site()
             refuse_other_commands(command, site)
             command = PlainCommand(command, self.op_id(), site)
+        self._issue(command, wait)
+
+    def _issue(self, command: KernelCommand, wait: bool) -> None:
+        """Do what `issue` does with a command of the language's own."""
+        if self._first_told is not None:
+            self._first_told(command)
         command.blocking = wait
         if not wait:
             if len(self._in_flight) >= self._prune_at:
@@ -179,16 +190,23 @@ class Dispatcher:
 
     def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
+        return self._operand(thing, dtype, op)
+
+    def _operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         if type(thing) is Tensor:
             tile: Tile = thing
-            if tile.command is not None:
-                tile.check_own(self, f"tl.{op}")
-                tile.settle()
-            tile.check_use(self, op)
+            self._have(tile, op)
             return Operand(tile.value, tile.block.region)
         if isinstance(thing, IndexTensor):
             return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)
         return Operand(self._immediate(thing, dtype), None)
+
+    def _have(self, tile: Tile, op: str | MathOp) -> None:
+        """Come back when a tile that `op` reads is there; KernelError where this program may not use it."""
+        if tile.command is not None:
+            tile.check_own(self, f"tl.{op}")
+            tile.settle()
+        tile.check_use(self, op)
 
     def _immediate(self, number: Any, dtype: str) -> ArrayValue:
         """Make a 0-d value of a number, once per number; ShapeError for an int that the dtype does not hold."""
@@ -247,11 +265,11 @@ class Dispatcher:
     ) -> Tensor:
         """Do what `math` does, which has its arguments by name."""
         numbers = operand_dtype or dtype
-        reads = tuple([self.operand(thing, numbers, op) for thing in things])
+        reads = tuple([self._operand(thing, numbers, op) for thing in things])
         site = call_site()
         call = called(op)
         block = self._state.tcm.allocate(call, shape, dtype, _size(shape, dtype), site)
-        op_id = self.op_id()
+        op_id = self._next_id()
         params = dict(extra) if extra else {}
         for position, thing in enumerate(things):
             if type(thing) is not Tensor and not isinstance(thing, _LOGGED):
@@ -259,9 +277,9 @@ class Dispatcher:
         value = self._result(op, reads, op_id, shape, dtype, params)
         blocks = _blocks(things, block)
         if isinstance(op, str):
-            self.issue(MathCmd(op_id, op, site, blocks, reads, value, params, reduce))
+            self._issue(MathCmd(op_id, op, site, blocks, reads, value, params, reduce), True)
         else:
-            self.issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce))
+            self._issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce), True)
         own: Any = self  # what a tensor asks of it is in the families
         return Tensor(own, value, block, call, site)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.commands import KernelCommand
     from kernbench_core.kernel.pe_state import PeState
-    from kernbench_core.kernel.tl.tensor import Tensor
+    from kernbench_core.kernel.tl.tensor import Tensor, Tile
     from kernbench_core.memory.scratchpad import TcmBlock
     from kernbench_core.messages import Launch
     from kernbench_core.values.value import ArrayValue
@@ -46,6 +46,12 @@ class Family(Issuer, Protocol):
     def _immediate(self, number: object, dtype: str) -> ArrayValue: ...
 
     def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock: ...
+
+    def _next_id(self) -> tuple[int, int]: ...
+
+    def _issue(self, command: KernelCommand, wait: bool) -> None: ...
+
+    def _have(self, tile: Tile, op: str | MathOp) -> None: ...
 
     # In families
 

@@ -20,7 +20,7 @@ _ASKED: Final = {"bool": (), "bool | None": (None,)}
 _BY_NAME: Final = sys.maxsize
 
 #: Calls that look themselves, as they are made for each command.
-_OWN: Final = frozenset(("issue",))
+_OWN: Final = frozenset(("issue", "load", "recv", "send"))
 
 
 def check_flags(language: type, names: Iterable[str]) -> None:

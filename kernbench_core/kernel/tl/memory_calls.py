@@ -14,7 +14,8 @@ from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.outside import noted_transfer
 from kernbench_core.kernel.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
+from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor, Tile
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.values.dtypes import dtype_of, itemsize
 from kernbench_core.values.views import FillValue, poison
@@ -46,9 +47,14 @@ class MemoryLanguage(Family):
         tile is on its way, and is waited for when it is used. Memory is sampled when the load completes. The cache
         hints are accepted and change nothing.
         """
+        if wait is not True and wait is not False:
+            refuse_flag("load", "wait", wait)
+        if volatile is not False and volatile is not True:
+            refuse_flag("load", "volatile", volatile)
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
         source = pointer.pointer if isinstance(pointer, Ref) else pointer
-        loaded = self._bring(transfer, source.tensor, self._fill(other, transfer), call_site(), wait)
+        fill = None if transfer.inside is None else self._fill(other, transfer)
+        loaded = self._bring(transfer, source.tensor, fill, call_site(), wait)
         if isinstance(other, Tensor | IndexTensor) and mask is not None:
             return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
         return loaded
@@ -57,20 +63,10 @@ class MemoryLanguage(Family):
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
     ) -> Tensor:
         """Load what a transfer moves, with `fill` elsewhere; with `wait`, come back when the tile is there."""
-        state = self._state
-        count = itemsize(transfer.dtype)
-        for extent in transfer.shape:
-            count *= extent
-        block = state.tcm.allocate("tl.load", transfer.shape, transfer.dtype, count, site)
-        command = DmaReadCmd(self.op_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
-        loaded = Tensor(self, command.value, block, "tl.load", site, None if wait else command)
-        self.issue(command, wait)
-        return loaded
+        return _brought(self, transfer, tensor, fill, site, wait)
 
-    def _fill(self, other: Any, transfer: Transfer) -> FillValue | None:
-        """Give what elements hold that are not transferred; None where all are. A tensor is chosen from afterwards."""
-        if transfer.inside is None:
-            return None
+    def _fill(self, other: Any, transfer: Transfer) -> FillValue:
+        """Give what elements hold that are not transferred. A tensor is chosen from afterwards."""
         if other is None and self._state.kernels.outside is not None:
             return FillValue(poison(transfer.dtype))
         number = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
@@ -156,10 +152,10 @@ class MemoryLanguage(Family):
         merged = pending is not None
         transfer = self._transfer(pointer, None if merged else mask, shape, strides, None, "tl.store", merged=merged)
         tile = self._as_tensor(value, transfer.dtype, transfer.shape)
-        site, memory = call_site(), self._state.memory
+        site = call_site()
         tensor = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor
         if pending is None:
-            self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value))
+            _stored(self, transfer, tile, tensor, site)
             return
         self._merge(transfer, tile, pending, tensor)
 
@@ -255,3 +251,27 @@ class MemoryLanguage(Family):
         site = call_site()
         self._give_back(tensor.block, site)
         tensor.block.free(site)
+
+
+# Functions, and not methods, which have no types of C: each tile is brought and stored by one of them.
+
+
+def _brought(
+    tl: Family, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
+) -> Tensor:
+    state = tl._state
+    shape, dtype = transfer.shape, transfer.dtype
+    count = itemsize(dtype)
+    for extent in shape:
+        count *= extent
+    block = state.tcm.allocate("tl.load", shape, dtype, count, site)
+    command = DmaReadCmd(tl._next_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
+    loaded = Tensor(tl, command.value, block, "tl.load", site, None if wait else command)
+    tl._issue(command, wait)
+    return loaded
+
+
+def _stored(tl: Family, transfer: Transfer, tile: Tile, tensor: TensorAllocation, site: CallSite) -> None:
+    memory = tl._state.memory
+    command = DmaWriteCmd(tl._next_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value)
+    tl._issue(command, True)

@@ -14,8 +14,10 @@ from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.tensor import Handle, Tensor
+from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.messages import Launch
 from kernbench_core.peers import Peer
 from kernbench_core.values.dtypes import dtype_of, itemsize
 from kernbench_core.wording import brief
@@ -59,6 +61,8 @@ class QueueLanguage(Family):
         back when the tile's last byte has left the scratchpad, with `wait=False` at once. While the queue is full it
         waits for the receiver.
         """
+        if wait is not True and wait is not False:
+            refuse_flag("send", "wait", wait)
         site = call_site()
         if isinstance(value, IndexTensor):
             value = self.math("copy", (value,), value.shape, value.dtype)
@@ -68,13 +72,7 @@ class QueueLanguage(Family):
                 f"tl.send at {describe_site(site)} must be given a tile, not {describe_given(value)}; "
                 f"{value.advice if isinstance(value, Placeholder) else hint}."
             )
-        read = self.operand(value, value.dtype, "send")
-        peer = self._peer(to, "tl.send", site)
-        channel = self._launch.peers.channel
-        command = SendCmd(self.op_id(), site, channel, read.value, value.block, peer)
-        handle = SendHandle(self, read.value, "tl.send", site, None if wait else command)
-        self.issue(command, wait)
-        return handle
+        return _sent(self, value, self._launch, to, site, wait)
 
     def recv(
         self, shape: Sequence[int] | int, dtype: Any, source: Peer, *, copy: bool = True, wait: bool = True
@@ -86,9 +84,13 @@ class QueueLanguage(Family):
         slot in the scratchpad. The call comes back when the tile is there, with `wait=False` at once, and the tile is
         waited for when it is used.
         """
+        if wait is not True and wait is not False:
+            refuse_flag("recv", "wait", wait)
+        if copy is not True and copy is not False:
+            refuse_flag("recv", "copy", copy)
         site = call_site()
-        peer = self._peer(source, "tl.recv", site)
-        return self._receive("tl.recv", site, shape, dtype, (peer,), copy, wait)[0]
+        peer = _peer(self, self._launch, source, "tl.recv", site)
+        return _received(self, self._launch, "tl.recv", site, shape, dtype, (peer,), copy, wait)[0]
 
     def recv_any(
         self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer] | None = None, *, copy: bool = True
@@ -106,10 +108,10 @@ class QueueLanguage(Family):
                 "from "
                 "one with tl.recv."
             )
-        named: dict[int, Any] = {self._peer(source, "tl.recv_any", site): source for source in asked}
+        named: dict[int, Any] = {_peer(self, self._launch, source, "tl.recv_any", site): source for source in asked}
         if not named:
             raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
-        tensor, sender = self._receive("tl.recv_any", site, shape, dtype, tuple(named), copy, True)
+        tensor, sender = _received(self, self._launch, "tl.recv_any", site, shape, dtype, tuple(named), copy, True)
         return tensor, named[sender]
 
     def _give_back(self, block: TcmBlock, site: CallSite) -> None:
@@ -125,54 +127,70 @@ class QueueLanguage(Family):
         rank, place = peers.place_of(self._state.pe)
         return [other for other, pes in enumerate(peers.ranks) if other != rank and place < len(pes)]
 
-    def _peer(self, to: Peer, call: str, site: CallSite) -> int:
-        own = self._state.pe
-        try:
-            peer = self._launch.peers.resolve(own, to, self._state.kernels.nearest)
-        except KernelError as error:
-            raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
-        if peer == own:
-            raise KernelError(
-                f"{call} at {describe_site(site)} must name another PE, not {brief(to)}, which is this one."
-            )
-        return peer
 
-    def _receive(
-        self, call: str, site: CallSite, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool,
-        wait: bool,
-    ) -> tuple[Tensor, int]:  # fmt: skip
-        state = self._state
-        extents = _extents(shape, call, site)
-        name = dtype_of(dtype)
-        if not copy and not wait:
-            raise KernelError(
-                f"{call} at {describe_site(site)} must wait for a slot: only then is it known which one it is; leave "
-                "wait=False out, or receive a copy."
-            )
-        block: TcmBlock | None = None
-        if copy:
-            nbytes = itemsize(name)
-            for extent in extents:
-                nbytes *= extent
-            block = state.tcm.allocate(call, extents, name, nbytes, site)
-        channel = self._launch.peers.channel
-        command = RecvCmd(self.op_id(), call, site, channel, extents, name, block, sources)
-        if self._launch.collective is not None:
-            command.peers = self._launch.peers
-        if wait:
-            self.issue(command, True)
-            space = command.slot if block is None else block
-            command.slot = None  # the clock holds the command until its next event, and a slot must go back at once
-            assert space is not None and command.sent is not None
-            return Tensor(self, command.value, space, call, site), command.sent.pe
-        assert block is not None
-        tensor = Tensor(self, command.value, block, call, site, command)
-        self.issue(command, False)
-        return tensor, sources[0]
+# Functions, and not methods, which have no types of C: each message is sent and received by one of them.
+
+
+def _peer(tl: Family, launch: Launch, to: Peer, call: str, site: CallSite) -> int:
+    """Give the machine's index of the PE that a program calls `to`."""
+    state = tl._state
+    own = state.pe
+    try:
+        peer = launch.peers.resolve(own, to, state.kernels.nearest)
+    except KernelError as error:
+        raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
+    if peer == own:
+        raise KernelError(f"{call} at {describe_site(site)} must name another PE, not {brief(to)}, which is this one.")
+    return peer
+
+
+def _sent(tl: Family, tile: Tile, launch: Launch, to: Peer, site: CallSite, wait: bool) -> SendHandle:
+    """Send a tile, once it is there."""
+    tl._have(tile, "send")
+    peer = _peer(tl, launch, to, "tl.send", site)
+    command = SendCmd(tl._next_id(), site, launch.peers.channel, tile.value, tile.block, peer)
+    handle = SendHandle(tl, tile.value, "tl.send", site, None if wait else command)
+    tl._issue(command, wait)
+    return handle
+
+
+def _received(
+    tl: Family, launch: Launch, call: str, site: CallSite, shape: Sequence[int] | int, dtype: Any,
+    sources: tuple[int, ...], copy: bool, wait: bool,
+) -> tuple[Tensor, int]:  # fmt: skip
+    """Receive the next tile of one of `sources`, and give it with its source."""
+    extents = _extents(shape, call, site)
+    name = dtype_of(dtype)
+    if not copy and not wait:
+        raise KernelError(
+            f"{call} at {describe_site(site)} must wait for a slot: only then is it known which one it is; leave "
+            "wait=False out, or receive a copy."
+        )
+    block: TcmBlock | None = None
+    if copy:
+        nbytes = itemsize(name)
+        for extent in extents:
+            nbytes *= extent
+        block = tl._state.tcm.allocate(call, extents, name, nbytes, site)
+    command = RecvCmd(tl._next_id(), call, site, launch.peers.channel, extents, name, block, sources)
+    if launch.collective is not None:
+        command.peers = launch.peers
+    if wait:
+        tl._issue(command, True)
+        space = command.slot if block is None else block
+        command.slot = None  # the clock holds the command until its next event, and a slot must go back at once
+        assert space is not None and command.sent is not None
+        return Tensor(tl, command.value, space, call, site), command.sent.pe
+    assert block is not None
+    tensor = Tensor(tl, command.value, block, call, site, command)
+    tl._issue(command, False)
+    return tensor, sources[0]
 
 
 def _extents(shape: Any, call: str, site: CallSite) -> tuple[int, ...]:
     """Give the extents of what is to be received; ShapeError for what is no shape. An extent may be 0."""
+    if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0:
+        return shape  # what nearly every message is
     try:
         found = tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
     except TypeError:
