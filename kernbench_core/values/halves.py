@@ -16,8 +16,9 @@ _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 #: So many elements are worth the dozen calls that it takes.
 _LEAST: Final = 2048
 _SIGN, _EXPONENT = np.uint16(0x8000), np.uint32(0x7F800000)
-#: From the first on f16 has infinity and NaN, below the second its numbers have fewer digits.
-_TOO_LARGE, _FIRST = np.float32(65536), np.float32(2.0**-14)
+#: 65536 and 2**-14 as f32's bits: from the first on f16 has infinity and NaN, below the second its numbers have fewer
+#: digits.
+_TOO_LARGE, _FIRST = np.uint32(0x47800000), np.uint32(0x38800000)
 #: To a power of two, so many times that is added to have the 13 digits rounded off that f16 lacks.
 _COARSE: Final = np.float32(1 << 13)
 _GONE, _TO_SIGN = np.uint32(13), np.uint32(16)
@@ -30,20 +31,22 @@ def as_f16(array: _Array) -> _Array:
     if array.dtype != _F32 or array.size < _LEAST:
         return array.astype(_F16)
     bits: _Array = array.view(np.uint32)
-    exponent = bits & _EXPONENT
-    power = exponent.view(_F32)  # of two, that is in a number; below the first of f16's powers there are no more digits
-    if power.max() >= _TOO_LARGE:
+    signed = bool(bits.max() >= _TOO_LARGE)  # numbers that have a sign are the largest of integers
+    sizes: _Array = np.abs(array) if signed else array
+    if signed and sizes.view(np.uint32).max() >= _TOO_LARGE:
         return array.astype(_F16)
-    np.maximum(power, _FIRST, out=power)
-    coarse = power * _COARSE
-    coarse += np.abs(array)  # which rounds to f16's last digit, and leaves it where the last one of f32 is
+    exponent = bits & _EXPONENT
+    np.maximum(exponent, _FIRST, out=exponent)
+    coarse = exponent.view(_F32) * _COARSE
+    coarse += sizes  # which rounds to f16's last digit, and leaves it where the last one of f32 is
     exponent >>= _GONE
     exponent += coarse.view(np.uint32)
     found: _Array = exponent.astype(np.uint16)
     found -= _REBASED
-    sign = (bits >> _TO_SIGN).astype(np.uint16)
-    sign &= _SIGN
-    found |= sign
+    if signed:
+        sign = (bits >> _TO_SIGN).astype(np.uint16)
+        sign &= _SIGN
+        found |= sign
     return found.view(_F16)
 
 

@@ -34,8 +34,9 @@ def test_every_f16_and_what_is_around_it() -> None:
     same(as_f32(ALL), ALL.astype(F32))
     finite = ALL[np.isfinite(ALL)]
     for numbers in (around(finite), around(finite[np.abs(finite) < 60000]), ALL.astype(F32)):
-        with np.errstate(all="ignore"):
-            same(as_f16(numbers), numbers.astype(F16))
+        for each in (numbers, np.abs(numbers), np.abs(numbers)[numbers > 0]):
+            with np.errstate(all="ignore"):
+                same(as_f16(each), each.astype(F16))
     least = np.arange(0x33000000 - 9, 0x33000000 + 9, dtype=np.uint32)
     small = np.concatenate([np.arange(4096, dtype=np.uint32), least])
     for sign in (0, 0x80000000):
