@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
 # The sources of what is compiled, which is compiled again where one is newer: tests would run as Python else.
-TYPED := $(subst .,/,$(shell cut -d' ' -f1 kernbench_core/compiled/built.txt 2>/dev/null))
+TYPED := $(subst .,/,$(shell cat kernbench_core/compiled/built.*.txt 2>/dev/null | cut -d' ' -f1))
 SOURCES := $(wildcard $(foreach suffix,py pxd pyx,$(addsuffix .$(suffix),$(TYPED))))
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS)
 

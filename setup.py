@@ -102,6 +102,8 @@ COMPILED = (
     "kernbench_builtin.probe.driven.asker",
     "kernbench_builtin.probe.driven.packets",
 )
+#: What the C files of a source distribution were made from.
+TRANSLATED = ROOT / "kernbench_core" / "compiled" / "translated.txt"
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
 FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
@@ -118,16 +120,19 @@ def form():
 def extensions():
     """Return what is to be compiled: from Python where Cython is, or from the C that came with the sources."""
     if os.environ.get("KERNBENCH_PURE", "0") not in ("", "0"):
+        if "editable_wheel" in sys.argv:  # what lies in this folder is what will run
+            remove_compiled(ROOT)
         return []
     try:
         from Cython.Build import cythonize
-    except ImportError:
-        if not all((ROOT / f"{place}.c").is_file() for place in PLACES.values()):
+    except ImportError as error:
+        if translated() != checksums():
+            tell_of_python(error, "install Cython")
             return []
         return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
     sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
     try:
-        return cythonize(
+        found = cythonize(
             [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
             # as many at once as there are processors, where that does not run this file again
             nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
@@ -138,6 +143,29 @@ def extensions():
     except Exception as error:
         tell_of_python(error, "tell its authors of what stands above")
         return []
+    if "sdist" in sys.argv:
+        TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in checksums().items()), encoding="utf-8")
+    return found
+
+
+def checksums():
+    """Return the modules that are to be compiled, each with the checksum of its sources."""
+    return {name: form().checksum(str(ROOT), name) for name in COMPILED}
+
+
+def translated():
+    """Return the same of the sources that the C files of a source distribution were made from; nothing without them."""
+    if not TRANSLATED.is_file() or not all((ROOT / f"{place}.c").is_file() for place in PLACES.values()):
+        return {}
+    return dict(line.split() for line in TRANSLATED.read_text(encoding="utf-8").splitlines())
+
+
+def remove_compiled(folder):
+    """Remove all that is compiled for this Python below a folder, and first the list of it."""
+    Path(form().list_file(str(folder))).unlink(missing_ok=True)
+    for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
+        for file in (folder / package).rglob(f"*{form().suffix_here()}"):
+            file.unlink()
 
 
 def tell_of_python(error, what_to_do):
@@ -160,30 +188,23 @@ class AllOrNothing(build_ext):
     def run(self):
         """Compile; where that fails, say so in a line and leave pure Python."""
         folder = ROOT if self.inplace else Path(self.build_lib)
-        told = folder / form().BUILT
-        told.unlink(missing_ok=True)
+        remove_compiled(folder)
+        before = checksums()
         try:
             super().run()
         except Exception as error:
-            self._leave_none(folder, error)
+            remove_compiled(folder)
+            self.extensions = []
+            tell_of_python(error, "install a C compiler")
             return
         if self.extensions:
-            told.parent.mkdir(parents=True, exist_ok=True)
-            lines = (f"{name} {form().checksum(str(ROOT), name)}\n" for name in COMPILED)
-            told.write_text("".join(lines), encoding="utf-8")
-
-    def _leave_none(self, folder, error):
-        for found in (form().compiled_file(str(folder), name) for name in COMPILED):
-            if found is not None:
-                Path(found).unlink()
-        self.extensions = []
-        tell_of_python(error, "install a C compiler")
+            form().write_list(str(folder), before)
 
     def get_outputs(self):
         """Return what was built, and the list of what from."""
         if not self.extensions:
             return []
-        return [*super().get_outputs(), str(Path(self.build_lib) / form().BUILT)]
+        return [*super().get_outputs(), form().list_file(self.build_lib)]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})

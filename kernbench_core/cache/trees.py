@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 
 from kernbench_core.cache.not_cacheable import NotCacheable
 from kernbench_core.cache.store import Cache
-from kernbench_core.compiled import made_files
+from kernbench_core.compiled import is_made
 from kernbench_core.process import BEGAN_NS
 
 Stamp: TypeAlias = tuple[int, int, int, int]
@@ -210,12 +210,11 @@ def _paths(root: Path) -> Iterator[str]:
     if not root.is_dir():
         yield str(root)
         return
-    compiled = made_files()
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         yield f"{folder}/"
         kept = (name for name in sorted(files) if not name.endswith((".pyc", "~")) and name[0] != ".")
-        yield from (path for path in (f"{folder}/{name}" for name in kept) if path not in compiled)
+        yield from (path for path in (f"{folder}/{name}" for name in kept) if not is_made(path))
 
 
 def _stamp(path: str) -> Stamp:

@@ -1,7 +1,8 @@
 """Choose between the compiled modules and the sources that these were compiled from: all of the one, or of the other.
 
-`setup.py` compiles them, and writes into built.txt what each was compiled from. Where a source is another now, where
-something was not built for this Python, or where KERNBENCH_PURE is set, all are taken as Python.
+`setup.py` compiles them, and writes into a list what each was compiled from; every Python has a list of its own. Where
+a source is another now, where something was not built for this Python, or where KERNBENCH_PURE is set, all are taken as
+Python.
 
 Every command and every test suite imports this file first: it imports next to nothing.
 """
@@ -15,13 +16,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from importlib.machinery import ModuleSpec
 
 #: The folder of the packages.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-#: Of that folder, the file that says what was compiled: a line of a module and its checksum.
-BUILT = "kernbench_core/compiled/built.txt"
+#: What the list ends with: without it, it was cut.
+_WHOLE = "whole"
 #: What a module may be made of.
 _SUFFIXES = (".py", ".pxd", ".pyx")
 
@@ -38,22 +39,47 @@ def checksum(root: str, module: str) -> str:
     return f"{found:08x}"
 
 
-def compiled_file(root: str, module: str) -> str | None:
-    """Return the file of a compiled module below the folder `root`, for this Python; None where there is none."""
+def suffix_here() -> str:
+    """Return how the files of compiled modules end that are for this Python."""
     from importlib.machinery import EXTENSION_SUFFIXES
 
-    files = (_place(root, module) + suffix for suffix in EXTENSION_SUFFIXES)
-    return next((file for file in files if os.path.isfile(file)), None)  # noqa: PTH113
+    return EXTENSION_SUFFIXES[0]
 
 
-def built(root: str) -> Mapping[str, str]:
-    """Return the modules that were compiled below the folder `root`, each with the checksum of its sources then."""
+def compiled_file(root: str, module: str) -> str:
+    """Return the path of a compiled module below the folder `root`, for this Python."""
+    return _place(root, module) + suffix_here()
+
+
+def list_file(root: str) -> str:
+    """Return the path of the list of what was compiled for this Python below the folder `root`.
+
+    It has a line for each module: its name, the checksum of its sources then, and the bytes of its file.
+    """
+    name = f"built{suffix_here().rpartition('.')[0]}.txt"
+    return os.path.join(root, "kernbench_core", "compiled", name)  # noqa: PTH118
+
+
+def write_list(root: str, checksums: Mapping[str, str]) -> None:
+    """Write the list of what lies compiled below the folder `root`, with the checksums of what it was compiled from."""
+    lines = [f"{name} {found} {os.path.getsize(compiled_file(root, name))}\n" for name, found in checksums.items()]  # noqa: PTH202
+    os.makedirs(os.path.dirname(list_file(root)), exist_ok=True)  # noqa: PTH103, PTH120
+    with open(list_file(root), "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.writelines([*lines, f"{_WHOLE}\n"])
+
+
+def built(root: str) -> Mapping[str, tuple[str, int]]:
+    """Return the modules that were compiled below the folder `root`, each with the checksum and size of its line."""
     try:
-        with open(os.path.join(root, BUILT), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            words = file.read().split()
+        with open(list_file(root), encoding="utf-8") as file:  # noqa: PTH123
+            *words, last = file.read().split()
+        if last != _WHOLE:
+            return {}
+        return {
+            name: (found, int(size)) for name, found, size in zip(words[::3], words[1::3], words[2::3], strict=True)
+        }
     except (OSError, ValueError):
         return {}
-    return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def what_is_missing(root: str) -> str | None:
@@ -61,12 +87,14 @@ def what_is_missing(root: str) -> str | None:
     sources = built(root)
     if not sources:
         return "it was not compiled when it was installed"
-    for module, found in sources.items():
+    for module, (found, size) in sources.items():
         file = compiled_file(root, module)
-        if file is None:
-            return f"{module} was not compiled for this Python"
-        if not os.path.getsize(file):  # noqa: PTH202
-            return f"{file} is empty, as after a full disk; install again"
+        try:
+            is_whole = os.path.getsize(file) == size  # noqa: PTH202
+        except OSError:
+            return f"{file} is not there; install again"
+        if not is_whole:
+            return f"{file} is not as it was compiled; install again"
         if found != checksum(root, module):
             return f"the source of {module} was changed after it was compiled; install again"
     return None
@@ -80,11 +108,14 @@ def why_pure() -> str | None:
     return what_is_missing(_ROOT)
 
 
-@cache
-def made_files() -> frozenset[str]:
-    """Return the paths of what was compiled, and of the list of that: they say no more than the sources beside them."""
-    files = {compiled_file(_ROOT, module) for module in built(_ROOT)}
-    return frozenset({os.path.join(_ROOT, BUILT), *(file for file in files if file is not None)})  # noqa: PTH118
+def is_made(path: str) -> bool:
+    """Say whether a file was compiled of a source of kernbench beside it, or lists such: it says no more than these."""
+    folder, name = os.path.split(path)
+    if not path.startswith(os.path.join(_ROOT, "kernbench_")):  # noqa: PTH118
+        return False
+    if name.endswith(".so"):
+        return os.path.isfile(os.path.join(folder, name.partition(".")[0]) + ".py")  # noqa: PTH113, PTH118
+    return name.startswith("built.") and folder == os.path.dirname(list_file(_ROOT))  # noqa: PTH120
 
 
 def is_compiled() -> bool:
@@ -99,26 +130,31 @@ def in_words() -> str:
 
 
 class SourceFinder:
-    """Find the sources of modules that lie beside compiled ones, which Python would take first."""
+    """Find the sources of modules that lie beside compiled ones, which Python would take first.
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = frozenset(names)
+    A list may be missing while these are there: building was stopped, or another version left them.
+    """
+
+    def __init__(self) -> None:
+        self._suffix = suffix_here()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return where the source of a module is; None for one that was not compiled."""
-        if name not in self._names:
+        """Return where the source of a module of kernbench is; None for one that has nothing compiled beside it."""
+        if not name.startswith("kernbench_"):
+            return None
+        place = _place(_ROOT, name)
+        if not os.path.isfile(place + self._suffix):  # noqa: PTH113
             return None
         from importlib.machinery import SourceFileLoader
         from importlib.util import spec_from_file_location
 
-        file = _place(_ROOT, name) + ".py"
-        return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
+        return spec_from_file_location(name, place + ".py", loader=SourceFileLoader(name, place + ".py"))
 
 
 def choose() -> None:
     """Have the one form or the other be imported from now on."""
-    if why_pure() is not None and (names := built(_ROOT)):
-        sys.meta_path.insert(0, SourceFinder(names))
+    if why_pure() is not None:
+        sys.meta_path.insert(0, SourceFinder())
 
 
 def _place(root: str, module: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -12,8 +13,8 @@ import pytest
 
 import kernbench_core
 from kernbench_core.cache.trees import _paths
-from kernbench_core.compiled import in_words, is_compiled, made_files
-from kernbench_core.compiled.form import BUILT, built, checksum, what_is_missing
+from kernbench_core.compiled import in_words, is_compiled
+from kernbench_core.compiled.form import built, checksum, compiled_file, list_file, what_is_missing, write_list
 
 FORM = "import kernbench_core.compiled as c, kernbench_core.wire as w; print(c.in_words(), w.__file__[-3:])"
 MODULES = ("kernbench_core.events.queue", "kernbench_core.wire")
@@ -27,10 +28,8 @@ def folder(tmp_path: Path) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.with_suffix(".py").write_text(f"# {name}\n")
         place.with_suffix(".pxd").write_text("# types\n")
-        (place.parent / (place.name + EXTENSION_SUFFIXES[0])).write_bytes(b"\x7fELF")
-    told = tmp_path / BUILT
-    told.parent.mkdir(exist_ok=True)
-    told.write_text("".join(f"{name} {checksum(str(tmp_path), name)}\n" for name in MODULES))
+        Path(compiled_file(str(tmp_path), name)).write_bytes(b"\x7fELF")
+    write_list(str(tmp_path), {name: checksum(str(tmp_path), name) for name in MODULES})
     return tmp_path
 
 
@@ -51,26 +50,59 @@ def test_a_source_that_was_changed_is_told(folder: Path, suffix: str) -> None:
     )
 
 
-def test_a_compiled_file_that_is_empty_is_told(folder: Path) -> None:
-    """A disk that was full leaves such."""
+@pytest.mark.parametrize("content", [b"", b"\x7fEL", b"\x7fELF, and more"])
+def test_a_compiled_file_of_another_size_is_told(folder: Path, content: bytes) -> None:
+    """A disk that was full leaves such, and who stops a copy; to load one can end the process."""
     file = folder / f"kernbench_core/wire{EXTENSION_SUFFIXES[0]}"
-    file.write_bytes(b"")
-    assert what_is_missing(str(folder)) == f"{file} is empty, as after a full disk; install again"
+    file.write_bytes(content)
+    assert what_is_missing(str(folder)) == f"{file} is not as it was compiled; install again"
 
 
-def test_a_module_for_another_python_is_told(folder: Path) -> None:
+def test_a_compiled_file_that_is_gone_is_told(folder: Path) -> None:
     """One is enough: what is compiled knows the layout of what else is."""
     file = folder / f"kernbench_core/wire{EXTENSION_SUFFIXES[0]}"
-    file.rename(file.with_name("wire.cpython-27-x86_64-linux-gnu.so"))
-    assert what_is_missing(str(folder)) == "kernbench_core.wire was not compiled for this Python"
+    file.unlink()
+    assert what_is_missing(str(folder)) == f"{file} is not there; install again"
 
 
-@pytest.mark.parametrize("text", ["", "\n", "alone", None])
-def test_a_list_that_says_nothing_is_none(folder: Path, text: str | None) -> None:
-    """Whatever is wrong with it."""
-    told = folder / BUILT
-    told.unlink() if text is None else told.write_text(text)
+def test_another_python_has_a_list_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that share a checkout compile at different times, of different sources."""
+    ours = Path(list_file(str(folder)))
+    monkeypatch.setattr("kernbench_core.compiled.form.suffix_here", lambda: ".cpython-27-x86_64-linux-gnu.so")
     assert what_is_missing(str(folder)) == "it was not compiled when it was installed"
+    assert Path(list_file(str(folder))) == ours.with_name("built.cpython-27-x86_64-linux-gnu.txt")
+
+
+@pytest.mark.parametrize("at", [*range(0, 100, 9), None])
+def test_a_list_that_is_cut_or_not_there_is_none(folder: Path, at: int | None) -> None:
+    """Wherever it was cut, as what it lacks may be compiled of other sources."""
+    told = Path(list_file(str(folder)))
+    text = told.read_text()
+    told.unlink() if at is None else told.write_text(text[: at * (len(text) - 2) // 99])
+    assert what_is_missing(str(folder)) == "it was not compiled when it was installed"
+
+
+@pytest.mark.parametrize("left", ["a compiled file that no list has", "a list that is cut", "an older version's"])
+def test_what_is_compiled_is_never_taken_without_its_list(tmp_path: Path, left: str) -> None:
+    """As where building was stopped: `units` beside a file that cannot be loaded is Python, and the version says so."""
+    package = Path(kernbench_core.__file__).parent
+    ignored = shutil.ignore_patterns("*.so", "built.*", "__pycache__")
+    shutil.copytree(package, tmp_path / "kernbench_core", ignore=ignored)
+    root = str(tmp_path)
+    Path(compiled_file(root, "kernbench_core.units")).write_bytes(b"no ELF")
+    if left == "a list that is cut":
+        write_list(root, {"kernbench_core.units": checksum(root, "kernbench_core.units")})
+        Path(list_file(root)).write_text(Path(list_file(root)).read_text()[:-3])
+    if left == "an older version's":
+        Path(list_file(root)).with_name("built.txt").write_text("kernbench_core.units 0\n")
+    program = "import kernbench_core.compiled as c, kernbench_core.units as u; print(c.in_words(), u.__file__)"
+    for pure in ("0", "1"):
+        environment = {**os.environ, "KERNBENCH_PURE": pure, "PYTHONPATH": root}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, text=True, check=True
+        )
+        why = "KERNBENCH_PURE is set" if pure == "1" else "it was not compiled when it was installed"
+        assert done.stdout == f"pure Python: {why} {tmp_path / 'kernbench_core' / 'units.py'}\n"
 
 
 def test_the_environment_asks_for_python() -> None:
@@ -88,5 +120,5 @@ def test_keys_leave_out_what_was_compiled() -> None:
     """Digests of code are those of the sources, so that machines with another compiler, or none, agree on them."""
     files = set(_paths(Path(kernbench_core.__file__).parent))
     assert f"{Path(kernbench_core.__file__).parent}/wire.py" in files
-    assert not [file for file in files if file.endswith((*EXTENSION_SUFFIXES, "built.txt"))]
-    assert bool(is_compiled()) <= (len(made_files()) > 2)
+    assert not [file for file in files if file.endswith(tuple(EXTENSION_SUFFIXES)) or "/built." in file]
+    assert Path(list_file(str(Path(kernbench_core.__file__).parents[1]))).exists() or not is_compiled()
