@@ -244,8 +244,13 @@ class MemoryStore:
                 offset += piece.nbytes
         value = _as_value(parts, shape, dtype)
         shown = {id(part.source) for part in parts}
-        known = dict.fromkeys([e.write.ticket.writer for e in used if id(e.write.value) in shown])
-        writers = tuple([writer for writer in known if writer is not None])
+        known: dict[OpId, None] = {}
+        for entry in used:
+            write = entry.write
+            writer = write.ticket.writer
+            if writer is not None and id(write.value) in shown:
+                known[writer] = None
+        writers = tuple(known)
         if index is not None:
             index.remember(regions, shape, dtype, value, writers, used)
         return value, writers
@@ -303,7 +308,7 @@ def _show(where: _Where) -> str:
 def _as_value(parts: list[Part], shape: Shape, dtype: str) -> Value:
     """Make the plainest value of some parts: the source itself, a view of it, or an assembly."""
     parts = _merged(parts)
-    if len(parts) > _MANY and sum(part.dst.nbytes for part in parts) == prod(shape) * dtypes.itemsize(dtype):
+    if len(parts) > _MANY and sum([part.dst.nbytes for part in parts]) == prod(shape) * dtypes.itemsize(dtype):
         parts = _merged_by_source(parts)
     if len(parts) > 1:
         return AssemblyValue(shape, dtype, tuple(parts))

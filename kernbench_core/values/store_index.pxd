@@ -1,14 +1,14 @@
 cimport cython
 from kernbench_core.values.region cimport Region, ascending_pieces, covers, intersect, subtract
 from kernbench_core.values.region_pages cimport Filed, RegionPages
-from kernbench_core.values.value cimport Part
+from kernbench_core.values.value cimport Part, Value
 
 cdef class WriteTicket:
     cdef public object writer, lands_at
 
 cdef class Write:
     cdef readonly tuple regions
-    cdef readonly object value
+    cdef readonly Value value
     cdef readonly WriteTicket ticket
 
 cdef class WrittenRegion(Filed):
@@ -16,7 +16,8 @@ cdef class WrittenRegion(Filed):
     cdef readonly Py_ssize_t offset, sequence
 
 cdef class _Remembered:
-    cdef readonly object value, writers, shape, dtype
+    cdef readonly object writers, shape, dtype
+    cdef readonly Value value
     cdef readonly tuple used
 
 cdef class SpaceIndex:

@@ -34,7 +34,7 @@ cdef class ResultValue(Value):
 cdef class LoadedValue(Value):
     cdef Value _content
     cdef readonly object op_id, sources
-    cpdef bind(self, content, sources=*)
+    cpdef bind(self, Value content, sources=*)
     cpdef array(self)
     cpdef Value content(self)
     cpdef tuple results(self)
