@@ -4,8 +4,8 @@ from kernbench_core.messages cimport Command
 cimport cython
 
 cdef class PeCpu(ComponentBase):
-    cdef dict __dict__
-    cdef public object kernels, prefix
+    # without a dict, so that calls of its methods need not look there for what overrides them
+    cdef public object kernels, prefix, _runner
     cdef public double dispatch_overhead_ns
     cdef public dict _paths
     @cython.locals(now=double, path=tuple)

@@ -19,6 +19,7 @@ cdef class _ChunkMsg(MsgBase):
     cpdef came_back(self, Transaction sent)
 
 cdef class PeDma(ComponentBase):
+    # as it has a dict, calls of what is cpdef look there first for what overrides it: what nobody overrides is cdef
     cdef dict __dict__
     cdef public double _descriptor_overhead, _overhead
     cdef public DmaChannel _reads, _writes
@@ -34,20 +35,20 @@ cdef class PeDma(ComponentBase):
     cpdef receive(self, msg)
     cpdef pick_chunk(self, queue)
     @cython.locals(free=list, now=double, taken=double)
-    cpdef _serve(self, DmaChannel channel)
+    cdef _serve(self, DmaChannel channel)
     @cython.locals(job=Job, leave=double, mmu=PeMmu)
-    cpdef _begin(self, _ChunkMsg chunk_msg, double taken)
+    cdef _begin(self, _ChunkMsg chunk_msg, double taken)
     @cython.locals(now=double)
     cpdef _leave(self, _ChunkMsg chunk_msg)
     @cython.locals(now=double, job=Job, back=Wire, nbytes=cython.Py_ssize_t, asked=double, head=double, tail=double)
     cpdef _fetch(self, _ChunkMsg chunk_msg)
     cpdef _fetched(self, _ChunkMsg chunk_msg)
-    cpdef double _write_tcm(self, Py_ssize_t nbytes, double head, double tail) except? -1
+    cdef double _write_tcm(self, Py_ssize_t nbytes, double head, double tail) except? -1
     @cython.locals(tcm=PeTcm)
     cdef (double, double) _access(self, str op, Py_ssize_t nbytes, double head, double tail) except *
     @cython.locals(job=Job, path=tuple, sent=Transaction, fabric=Fabric)
     cpdef _send(self, _ChunkMsg chunk_msg, double head, double tail)
-    cpdef _atomic(self, msg, tuple path, _ChunkMsg chunk_msg)
+    cdef _atomic(self, msg, tuple path, _ChunkMsg chunk_msg)
     @cython.locals(nbytes=cython.Py_ssize_t, extra=cython.Py_ssize_t, chunk=PushChunk, fabric=Fabric, regions=tuple,
                    out=Wire)
     cdef _push(self, _ChunkMsg chunk_msg, Push push, double head, double tail)
