@@ -1,12 +1,10 @@
 cimport cython
+from kernbench_core.events.queue cimport place_of
 from kernbench_core.messages cimport MsgBase
 from kernbench_core.wire cimport Wire
 from kernbench_core.workers.worker cimport Worker, Works
 
 cdef class ComponentBase(Works):
-    cdef public double _raw, _rounded, _floor
-    cdef public tuple _near
-    cdef bint _forwards
     cdef public list internal_wires
     cdef public object _service, arrive, fabric, node, params
     cdef public dict in_ports, out_ports
@@ -15,7 +13,7 @@ cdef class ComponentBase(Works):
     @cython.locals(path=tuple, hop=Py_ssize_t, wire=Wire)
     cpdef emit(self, MsgBase msg, double head, double tail)
     @cython.locals(near=tuple, at=Py_ssize_t)
-    cdef Wire _way_to(self, node)
+    cdef Wire _way_to(self, tuple path, Py_ssize_t hop)
     cpdef take_answer(self, MsgBase msg)
     cpdef serve(self, MsgBase msg)
     cpdef begin(self, MsgBase msg)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
-from kernbench_core.events.queue import COMPILED
+from kernbench_core.events.queue import COMPILED, place_of
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Rates, Stat, checked_ns
 from kernbench_core.units import grid_ceil
@@ -159,7 +159,7 @@ class ComponentBase(Works):
         hop = msg.hop + 1
         if hop < len(path):
             msg.hop = hop
-            wire = self._way_to(path[hop]) if COMPILED else self.out_ports[path[hop]]
+            wire = self._way_to(path, hop) if COMPILED else self.out_ports[path[hop]]
             wire.send(msg, head, tail)
         else:
             msg.head, msg.tail = head, tail
@@ -168,15 +168,15 @@ class ComponentBase(Works):
             else:
                 msg.at_end(self, head, tail)
 
-    def _way_to(self, node: str) -> Wire:
-        """Return the wire to a neighbour; names are mostly the same objects, and then nothing is hashed."""
+    def _way_to(self, path: tuple[str, ...], hop: int) -> Wire:
+        """Return the wire to a hop of a path; names are mostly the same objects, and then nothing is hashed."""
         near = self._near
-        for at in range(0, len(near), 2):
-            if near[at] is node:
-                return near[at + 1]  # type: ignore[no-any-return]
-        wire = self.out_ports[node]
+        at = place_of(near, path, hop)
+        if at > 0:
+            return near[at]  # type: ignore[no-any-return]
+        wire = self.out_ports[path[hop]]
         if len(near) < 12:
-            self._near = (*near, node, wire)
+            self._near = (*near, path[hop], wire)
         return wire
 
     def min_service_ns(self, msg: MsgBase) -> float:
@@ -275,7 +275,7 @@ class ComponentBase(Works):
             hop = msg.hop + 1
             if hop < len(path):
                 msg.hop = hop
-                wire = self._way_to(path[hop]) if COMPILED else self.out_ports[path[hop]]
+                wire = self._way_to(path, hop) if COMPILED else self.out_ports[path[hop]]
                 wire.send(msg, out, tail)
                 return
         self.emit(msg, out, tail)

@@ -2,10 +2,12 @@ from kernbench_core.environment cimport Signal
 from kernbench_core.events.queue cimport Scheduled
 
 cdef class MsgBase(Scheduled):
-    cdef public double head, tail, born, propagation, serialisation, overhead, queueing, service
+    # what a hop goes through comes first, so that it lies together in memory
     cdef public Py_ssize_t nbytes
     cdef public Py_ssize_t hop
     cdef public tuple path
+    cdef public double head, tail, propagation, overhead
+    cdef public double serialisation, queueing, born, service
     cdef public bint reply
     cdef public object cause, mark
     cpdef at_end(self, component, double head, double tail)

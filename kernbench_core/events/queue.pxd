@@ -11,6 +11,8 @@ cdef class Scheduled:
 
 cpdef object step(object steps, object value)
 
+cpdef Py_ssize_t place_of(tuple pairs, tuple path, Py_ssize_t hop) except -2
+
 
 cdef class EventQueue:
     cdef public double now
@@ -19,6 +21,7 @@ cdef class EventQueue:
     cdef readonly object failed
     cdef list _events
     cdef Entry *_heap
+    cdef void *_memory
     cdef Py_ssize_t *_free
     cdef Py_ssize_t _size
     cdef Py_ssize_t _room

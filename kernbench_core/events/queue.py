@@ -34,6 +34,14 @@ def step(steps: Any, value: object) -> Any:
         return OVER
 
 
+def place_of(pairs: tuple[Any, ...], path: tuple[object, ...], hop: int) -> int:
+    """Return the place behind the one in `pairs` that has the object of a path's hop, or -1."""
+    if not 0 <= hop < len(path):
+        return -1
+    wanted = path[hop]
+    return next((at + 1 for at in range(0, len(pairs), 2) if pairs[at] is wanted), -1)
+
+
 class Scheduled:
     """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 

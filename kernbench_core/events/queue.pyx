@@ -4,7 +4,9 @@
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy
 
 from kernbench_core.events.copying import copied
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
@@ -23,10 +25,15 @@ cdef extern from "Python.h":
     ctypedef enum PySendResult:
         PYGEN_RETURN, PYGEN_ERROR, PYGEN_NEXT
     PySendResult PyIter_Send(object steps, object value, PyObject **found) except PYGEN_ERROR
+    PyObject *PyTuple_GET_ITEM(tuple items, Py_ssize_t at) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(tuple items) noexcept
 
 DELIVERY = -1
 COMPILED = True
 OVER = object()
+#: Bytes that a processor fetches at once.
+cdef enum:
+    LINE = 64
 
 
 cpdef object step(object steps, object value):
@@ -36,6 +43,22 @@ cpdef object step(object steps, object value):
     found = <object> sent
     Py_DECREF(found)
     return OVER if result == PYGEN_RETURN else found
+
+
+cpdef Py_ssize_t place_of(tuple pairs, tuple path, Py_ssize_t hop) except -2:
+    """Return the place behind the one in `pairs` that has the object of a path's hop, or -1.
+
+    No reference is taken: counting it would fetch each object that is passed over from memory, in a large machine.
+    """
+    cdef PyObject *wanted
+    cdef Py_ssize_t at
+    if not 0 <= hop < PyTuple_GET_SIZE(path):
+        return -1
+    wanted = PyTuple_GET_ITEM(path, hop)
+    for at in range(0, PyTuple_GET_SIZE(pairs), 2):
+        if PyTuple_GET_ITEM(pairs, at) == wanted:
+            return at + 1
+    return -1
 
 
 cdef inline bint _before(const Entry *a, const Entry *b) noexcept nogil:
@@ -62,6 +85,7 @@ cdef class EventQueue:
 
     def __cinit__(self):
         self._heap = NULL
+        self._memory = NULL
         self._free = NULL
         self._size = self._room = 0
 
@@ -73,16 +97,22 @@ cdef class EventQueue:
         self.failed = None
 
     def __dealloc__(self):
-        PyMem_Free(self._heap)
+        PyMem_Free(self._memory)
         PyMem_Free(self._free)
 
     cdef int _grow(self) except -1:
         cdef Py_ssize_t room = 256 if self._room == 0 else self._room * 2
         cdef Py_ssize_t place
-        cdef void *made = PyMem_Realloc(self._heap, room * sizeof(Entry))
+        cdef Entry *heap
+        cdef void *made = PyMem_Malloc(room * sizeof(Entry) + 2 * LINE)
         if made is NULL:
             raise MemoryError
-        self._heap = <Entry *> made
+        # two entries below the same one are in one line of a cache
+        heap = <Entry *> (((<uintptr_t> made + LINE - 1) & -LINE) + LINE - sizeof(Entry))
+        if self._size:
+            memcpy(heap, self._heap, self._size * sizeof(Entry))
+        PyMem_Free(self._memory)
+        self._memory, self._heap = made, heap
         made = PyMem_Realloc(self._free, room * sizeof(Py_ssize_t))
         if made is NULL:
             raise MemoryError

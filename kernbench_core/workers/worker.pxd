@@ -4,9 +4,6 @@ from kernbench_core.messages cimport MsgBase
 from kernbench_core.reporting cimport Reported
 
 cdef class Works(Reported):
-    # what a hop goes through comes first, so that it lies together in memory
-    cdef public EventQueue _time
-    cdef public object _op_logger
     cdef public bint _computes, _picks, _splits
     cdef public list _idle
     cdef public str id

@@ -170,3 +170,26 @@ def test_what_it_holds_is_collected_with_it(form: Any) -> None:
     del queue, kept
     gc.collect()
     assert seen[0]() is None
+
+
+@forms
+def test_a_thousand_that_wait_happen_in_order(form: Any) -> None:
+    """What the queue holds moves to other memory as it grows: nothing is lost, and the order is kept."""
+    queue, happened = form.EventQueue(), []
+    times = [float(number * 7919 % 1009) for number in range(1009)]
+    for key, time in enumerate(times):
+        queue.push(time, 0, key, Happening(time, lambda event: happened.append(event.name)))
+    assert sorted(entry[0] for entry in queue) == sorted(times)
+    queue.run(len(times), 2000.0)
+    assert happened == sorted(times)
+
+
+@forms
+def test_a_place_is_found_by_identity(form: Any) -> None:
+    """Behind the object itself and at even places only; an equal one is not found, nor one among what is found."""
+    one, two, three = (object() for _ in range(3))
+    pairs = (one, three, two, "two")
+    assert [form.place_of(pairs, (two, one, three), hop) for hop in range(3)] == [3, 1, -1]
+    assert [form.place_of(found, (one,), hop) for found, hop in (((), 0), (pairs, 1), (pairs, -1))] == [-1, -1, -1]
+    name = "".join(("a", "b"))
+    assert form.place_of(("".join(("a", "b")), one), (name,), 0) == -1 and form.place_of((name, one), (name,), 0) == 1
