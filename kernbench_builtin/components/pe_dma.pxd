@@ -58,7 +58,6 @@ cdef class PeDma(ComponentBase):
     cpdef _written(self, Landing write)
     @cython.locals(note=Arrived, now=double)
     cdef _landed(self, Push push, Py_ssize_t nbytes, double end)
-    @cython.locals(now=double)
     cpdef _tell(self, Arrived note)
     @cython.locals(end=double, fabric=Fabric)
     cpdef answered(self, _ChunkMsg chunk_msg, Transaction sent)

@@ -302,8 +302,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self._tell(note)
 
     def _tell(self, note: Arrived) -> None:
-        now = self._time.now
-        self.emit(note, now, now)
+        self.emit(note, self._time.now, self._time.now)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
