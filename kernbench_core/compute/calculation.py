@@ -36,7 +36,8 @@ class Calculation:
     """Fill in results of ops whose operands are there.
 
     `record` gives the record of an op, `function` by what it is computed, other than floats that the `backend` has;
-    `computed` is called with 1 after each op.
+    `computed` is called with the number of ops that were computed since the last time: by `tell`, after each group of
+    `many`, and after each op that is like no others, as these may take long.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Calculation:
         self._function = function
         self._computed = computed
         #: How many ops were computed, and how many of them by the backend.
-        self.count = self.own = 0
+        self.count = self.own = self._told = 0
         self._kinds: dict[int, Kind] = {}
         self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
         self._held_bytes = 0
@@ -75,6 +76,8 @@ class Calculation:
     def one(self, op: PlannedOp) -> None:
         """Compute an op by itself."""
         self._take(op, self._answer(op))
+        if op.number < 0:
+            self.tell()
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
         """Compute ops that do not depend on each other: products together, others at the same time."""
@@ -89,6 +92,7 @@ class Calculation:
         for answers in (in_threads if worth else one_by_one)(parts):
             for op, out in answers:
                 self._take(op, out)
+            self.tell()
 
     def _answers(self, op: PlannedOp) -> list[OpOutcome]:
         with np.errstate(all="ignore"):
@@ -100,7 +104,7 @@ class Calculation:
         try:
             arrays = [self._data(value) for value in op.inputs]
             if kind.alike:
-                return kind.computing(arrays)(arrays)
+                return kind.computing(op.inputs, arrays)(arrays)
             with np.errstate(**self._errors):
                 return np.asarray(kind.function(kind.params, arrays))
         except BaseException as error:
@@ -110,19 +114,24 @@ class Calculation:
         """Fill in the result of an op and count it, or raise what says why there is none."""
         if isinstance(out, BaseException):
             self._failed(op, out)
-        self._fill(op, out)
+        kind = op.kind or self.kind_of(op)
+        self._fill(op, kind, out)
         self.count += 1
-        self.own += (op.kind or self.kind_of(op)).own
-        self._computed(1)
+        self.own += kind.own
 
-    def _fill(self, op: PlannedOp, out: Array) -> None:
+    def _fill(self, op: PlannedOp, kind: Kind, out: Array) -> None:
         result = op.result
         if out.shape != result.shape:
             self._misshapen(op, out)
-        kind = op.kind or self.kind_of(op)
         if out.dtype is not kind.target or result.dtype != kind.dtype:
             out = dtypes.cast(out, result.dtype)
-        result.fill(out.view())
+        result.fill(out if kind.alike else out.view())  # a plug-in may have kept the array, to write to it
+
+    def tell(self) -> None:
+        """Say how many ops were computed since the last time."""
+        if self.count > self._told:
+            told, self._told = self._told, self.count
+            self._computed(self.count - told)
 
     def _data(self, value: Value) -> Array:
         content = value.content()

@@ -20,7 +20,7 @@ from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values import dtypes
-from kernbench_core.values.arrays import Array
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.value import Value
 
 #: Parameters that say where and when, which none of core's functions read; so do all whose names end in `_addr`.
@@ -38,7 +38,7 @@ class Kind:
     """
 
     __slots__ = (
-        "_backend", "_prepared", "alike", "dtype", "floats", "function", "is_product", "layout", "name", "own",
+        "_backend", "_last", "_prepared", "alike", "dtype", "floats", "function", "is_product", "layout", "name", "own",
         "params", "target",
     )  # fmt: skip
 
@@ -69,15 +69,22 @@ class Kind:
         #: How the operands of a product lie.
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
         self._prepared: dict[tuple[object, ...], Compute] = {}
+        #: What operands were the last time, and what computed the op.
+        self._last: tuple[list[tuple[str, Shape]] | None, Compute | None] = None, None
 
-    def computing(self, arrays: Sequence[Array]) -> Compute:
+    def computing(self, inputs: Sequence[Value], arrays: Sequence[Array]) -> Compute:
         """Return what computes an op of a kind whose ops are `alike` from operands like these."""
-        key = tuple([(array.dtype.num, array.shape) for array in arrays])
+        like = [(value.dtype, value.shape) for value in inputs]
+        last, found = self._last
+        if found is not None and like == last:
+            return found
+        key = tuple(like)
         found = self._prepared.get(key)
         if found is None:
             made = prepared(self.name, self.function, self.params, arrays, self._backend)
             self.own = made.own
             found = self._prepared[key] = made.compute
+        self._last = like, found
         return found
 
 

@@ -25,7 +25,7 @@ class Lifetimes:
     def expect(self, op: PlannedOp) -> None:
         """Note that an op is to be computed."""
         readers = self._readers
-        for result in op.reads():
+        for result in op.needs:
             readers[result] = readers.get(result, 0) + 1
 
     def sweep(self, wanted: set[ResultValue]) -> set[ResultValue]:
@@ -45,7 +45,7 @@ class Lifetimes:
         readers = self._readers
         if not op.done:
             op.done = True
-            for result in op.reads():
+            for result in op.needs:
                 left = readers[result] - 1
                 if left:
                     readers[result] = left

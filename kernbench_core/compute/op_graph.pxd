@@ -12,6 +12,7 @@ cdef class OpGraph:
     cdef readonly object record, on_computed
     cdef Py_ssize_t _walks
     cpdef add(self, PlannedOp op)
+    @cython.locals(op=PlannedOp, result=ResultValue, ops=dict, inputs=tuple, lifetimes=Lifetimes)
     cpdef add_all(self, made, numbers)
     @cython.locals(op=PlannedOp)
     cpdef PlannedOp maker(self, ResultValue result)
@@ -25,12 +26,10 @@ cdef class _Walk:
     cdef readonly Py_ssize_t left
     cdef readonly list ops, ready
     cdef set kept, wanted
-    @cython.locals(graph=OpGraph, calculation=Calculation, dependents=dict, stack=list, room=cython.Py_ssize_t, op=PlannedOp, later=PlannedOp)
+    @cython.locals(graph=OpGraph, calculation=Calculation, lifetimes=Lifetimes, dependents=dict, stack=list, room=cython.Py_ssize_t, op=PlannedOp, later=PlannedOp)
     cpdef window(self)
     cpdef tuple _begun(self)
     @cython.locals(ops=list, nbytes=cython.Py_ssize_t, op=PlannedOp)
     cdef list _taken(self)
     @cython.locals(kind=Kind)
     cdef bint _is_grouped(self, PlannedOp op) except -1
-    @cython.locals(lifetimes=Lifetimes)
-    cdef _drop_what(self, PlannedOp op)

@@ -59,8 +59,12 @@ class OpGraph:
         self, made: Iterable[tuple[int, float, ResultValue, tuple[Value, ...]]], numbers: Iterable[int]
     ) -> None:
         """Take in ops of the log: row, start, result and inputs of each, and the number of its kind."""
+        ops, lifetimes = self.ops, self.lifetimes
         for (row, t_start, result, inputs), number in zip(made, numbers, strict=True):
-            self.add(PlannedOp(row, t_start, result, inputs, number=number))
+            op = PlannedOp(row, t_start, result, inputs, None, result.computed, number)
+            ops[result.op_id] = op
+            if not op.done:
+                lifetimes.expect(op)
 
     def maker(self, result: ResultValue) -> PlannedOp:
         """Return the op that computes a result; ExecutionError where the log has none."""
@@ -86,8 +90,8 @@ class OpGraph:
                 continue
             op.walk = walk
             count = 0
-            for result in op.reads():
-                if result.pending:
+            for result in op.needs:
+                if result.data is None:
                     count += 1
                     others = dependents.get(result)
                     if others is None:
@@ -147,18 +151,21 @@ class _Walk:
     def window(self) -> None:
         """Compute the next ready ops, and what waits for these alone as long as that is not much."""
         graph, calculation, dependents, seen = self.graph, self.graph.calculation, self.dependents, self.seen
+        lifetimes = graph.lifetimes
         stack, fresh = self._begun()
         room = _WINDOW_BYTES
         while stack:
             op = stack.pop()
             self.left -= 1
-            if op.result.pending:
+            if op.result.data is None:
                 calculation.one(op)
             elif op not in fresh:
                 graph.on_computed(1)
             if seen is not None:
                 seen(op)
-            self._drop_what(op)
+            if self.kept is None and lifetimes.loose_bytes > _WINDOW_BYTES:
+                self.kept = lifetimes.sweep(self.wanted)
+            lifetimes.finish(op, self.wanted, self.kept)
             for later in reversed(dependents.pop(op.result, ())):
                 later.waits -= 1
                 if later.waits:
@@ -168,6 +175,7 @@ class _Walk:
                     stack.append(later)
                 else:
                     heappush(self.ready, (later.t_start, later.row, later))
+        calculation.tell()
 
     def _begun(self) -> tuple[list[PlannedOp], set[PlannedOp]]:
         """Take a window of ready ops, and compute its products and large ops; return its ops, these last, and these."""
@@ -190,14 +198,7 @@ class _Walk:
 
     def _is_grouped(self, op: PlannedOp) -> bool:
         """Whether an op is to be computed, and not by itself: one of core's GEMMs, or a large one of core's."""
-        if not op.result.pending:
+        if op.result.data is not None:
             return False
         kind = op.kind or self.graph.calculation.kind_of(op)
         return kind.is_product or (kind.alike and op.nbytes >= _LARGE_BYTES)
-
-    def _drop_what(self, op: PlannedOp) -> None:
-        """Drop what only an op that is computed read."""
-        lifetimes = self.graph.lifetimes
-        if self.kept is None and lifetimes.loose_bytes > _WINDOW_BYTES:
-            self.kept = lifetimes.sweep(self.wanted)
-        lifetimes.finish(op, self.wanted, self.kept)

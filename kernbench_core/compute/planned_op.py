@@ -16,8 +16,7 @@ class PlannedOp:
 
     # no attrs class, for speed: every op of a log is one
     __slots__ = (
-        "_needs", "done", "inputs", "kind", "nbytes", "number", "record", "result", "row", "t_start", "waits",
-        "walk",
+        "done", "inputs", "kind", "nbytes", "needs", "number", "record", "result", "row", "t_start", "waits", "walk",
     )  # fmt: skip
 
     def __init__(
@@ -42,14 +41,8 @@ class PlannedOp:
         self.kind: Kind | None = None
         self.walk = -1
         self.waits = 0
-        self._needs: tuple[ResultValue, ...] | None = None
-
-    def reads(self) -> tuple[ResultValue, ...]:
-        """Return the results that the op reads, each once."""
-        needs = self._needs
-        if needs is None:
-            found: list[ResultValue] = []
-            for value in self.inputs:
-                found += value.results()
-            needs = self._needs = tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
-        return needs
+        found: list[ResultValue] = []
+        for value in inputs:
+            found += value.results()
+        #: The results that the op reads, each once.
+        self.needs = tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))

@@ -11,7 +11,7 @@ import numpy as np
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.ops import MathOp, Operands, op_of
-from kernbench_core.compute.ops.record import Params
+from kernbench_core.compute.ops.record import OfOperands, Params
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
@@ -58,12 +58,15 @@ def _of_floats(op: MathOp, params: Params, like: Sequence[Array], backend: Backe
     worth = calculates and sum([array.size for array in like]) >= backend.worth_elements
     own = backend.function(op) if worth else None
     function = own or op.function
+    function = function.function if isinstance(function, OfOperands) else partial(function, params)
 
     def compute(arrays: Sequence[Array]) -> Array:
         given = arrays
         if widened:
             given = [*arrays[:first], *[as_f32(array) for array in arrays[first:]]]
-        found: Array = np.asarray(function(params, *given))
+        found: Array = function(*given)
+        if type(found) is not np.ndarray:  # numpy makes scalars of arrays without axes
+            found = np.asarray(found)
         if found.dtype == target:
             return found
         if target == _F16:

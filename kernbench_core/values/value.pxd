@@ -22,7 +22,8 @@ cdef class ArrayValue(Value):
     cpdef tuple parts(self)
 
 cdef class ResultValue(Value):
-    cdef object _array, _flat
+    cdef object _flat
+    cdef readonly object data
     cdef readonly bint computed, on_demand
     cdef readonly object op_id
     cpdef fill(self, array)

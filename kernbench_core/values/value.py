@@ -145,20 +145,21 @@ class ResultValue(Value):
     `on_demand` says that kernels may ask for it once its op has ended, as it follows from what was determined before.
     """
 
-    __slots__ = ("_array", "_flat", "computed", "on_demand", "op_id")
+    __slots__ = ("_flat", "computed", "data", "on_demand", "op_id")
 
     def __init__(self, op_id: OpId, shape: Shape, dtype: str, on_demand: bool = False) -> None:
         super().__init__(shape, dtype)
         self.op_id = op_id
         self.on_demand = on_demand
         self.computed = False
-        self._array: Array | None = None
+        #: The array, None while it is pending.
+        self.data: Array | None = None
         self._flat: Array | None = None
 
     @property
     def pending(self) -> bool:
         """Whether the executor has not filled the result in."""
-        return self._array is None
+        return self.data is None
 
     @property
     def writer(self) -> OpId | None:
@@ -167,23 +168,23 @@ class ResultValue(Value):
 
     def fill(self, array: Array) -> None:
         """Give the computed data; called by the executor only."""
-        filled = np.asarray(array)  # numpy makes scalars of arrays without axes
+        filled = array if type(array) is np.ndarray else np.asarray(array)  # scalars are of arrays without axes
         filled.flags.writeable = False
-        self._array = filled
+        self.data = filled
         self.computed = True
 
     def release(self) -> None:
         """Drop the data; called by the executor when nobody reads it any more."""
-        self._array = self._flat = None
+        self.data = self._flat = None
 
     def array(self) -> Array:
         """Return the data; PendingDataError before phase 2."""
-        if self._array is None:
+        if self.data is None:
             pe, issue = self.op_id
             raise PendingDataError(
                 f"The result of op {issue} of PE {pe} exists only after phase 2; do not read it before."
             )
-        return self._array
+        return self.data
 
     def flat(self) -> Array:
         """Return the row-major bytes as a one-dimensional uint8 array."""

@@ -143,9 +143,22 @@ class MathOp:
         return self.name
 
 
+class OfOperands:
+    """A `function` of operands alone, as one that takes params before them."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: NumpyFunction) -> None:
+        self.function = function
+
+    def __call__(self, params: Params, *operands: Any) -> Any:
+        """Compute it."""
+        return np.asarray(self.function(*operands))
+
+
 def plain(function: NumpyFunction) -> MathFunction:
     """Make a function of operands alone one that takes params before them."""
-    return lambda params, *operands: np.asarray(function(*operands))
+    return OfOperands(function)
 
 
 def both(function: MathFunction) -> Again:
