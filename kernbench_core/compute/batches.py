@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,14 @@ _LARGE = 1 << 18
 _SINGLY = 4
 OpOutcome = tuple[PlannedOp, Array | BaseException]
 """The result of an op, or what computing it raised."""
-BatchPart = Callable[[], list[OpOutcome]]
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
+
+
+class Part(NamedTuple):
+    """Ops that are computed one after another or at once, and what does so."""
+
+    ops: Sequence[PlannedOp]
+    answers: Callable[[], list[OpOutcome]]
 
 
 class ProductBatch:
@@ -45,7 +51,7 @@ class ProductBatch:
         self._uses: Counter[tuple[int, bool]] = Counter()
         self._held: dict[tuple[int, bool], Array] = {}
 
-    def parts(self) -> list[BatchPart]:
+    def parts(self) -> list[Part]:
         """Return what computes the products."""
         shared: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for op in self.ops:
@@ -53,18 +59,20 @@ class ProductBatch:
             for number, value in enumerate(op.inputs):
                 self._uses[id(value.content()), number < 2 and floats] += 1
             shared.setdefault(self._group(op), []).append(op)
-        parts: list[BatchPart] = []
+        parts: list[Part] = []
         alike: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for ops in shared.values():
             if len(ops) > 1:
-                parts.append(partial(self._shared, ops))
+                parts.append(Part(ops, partial(self._shared, ops)))
             else:
                 alike.setdefault(self._shape(ops[0]), []).append(ops[0])
         for key, ops in alike.items():
             small = sum(map(_size, key[:2])) <= _SMALL
             step = max(1, _SCRATCH // max(1, 4 * sum(map(_size, key[:2])))) if small else _SINGLY
             each = self._stack if small else self._singly
-            parts += [partial(each, ops[start : start + step]) for start in range(0, len(ops), step)]
+            for start in range(0, len(ops), step):
+                some = ops[start : start + step]
+                parts.append(Part(some, partial(each, some)))
         return parts
 
     def _group(self, op: PlannedOp) -> tuple[Any, ...]:

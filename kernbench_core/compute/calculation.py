@@ -15,10 +15,10 @@ import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.batches import OpOutcome, ProductBatch
+from kernbench_core.compute.batches import OpOutcome, Part, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
-from kernbench_core.compute.threads import in_threads, one_by_one
+from kernbench_core.compute.threads import in_one_thread, in_threads, one_by_one
 from kernbench_core.errors import ExecutionError, PendingDataError, blamed, in_words
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -28,8 +28,10 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
 
 #: So many bytes of operands that were put together stay at hand for who reads them next.
 _HELD_BYTES: Final = 8 << 20
-#: Results of fewer bytes together are computed sooner than threads are there.
-_WORTH_BYTES: Final = 1 << 18
+#: From so much work on an op is computed in a thread, in multiplications: of smaller ones threads wait for each other,
+#: as Python around an op runs in one at a time (`tools/bench_backends.py`, on 16 cores: attention x1.5 as long).
+_WORTH_WORK: Final = 1 << 22
+_BYTE_WORK: Final = 8
 
 
 class Calculation:
@@ -87,12 +89,22 @@ class Calculation:
         parts = []
         for own, multiply in ((True, self._backend.product), (False, np.matmul)):
             parts += ProductBatch([op for op in products if self.kind_of(op).own == own], multiply).parts()
-        parts += [partial(self._answers, op) for op in ops if not self.kind_of(op).is_product]
-        worth = self._backend.in_threads and sum([op.nbytes for op in ops]) >= _WORTH_BYTES
-        for answers in (in_threads if worth else one_by_one)(parts):
-            for op, out in answers:
-                self._take(op, out)
-            self.tell()
+        parts += [Part((op,), partial(self._answers, op)) for op in ops if not self.kind_of(op).is_product]
+        large: list[Callable[[], list[OpOutcome]]] = []
+        small: list[Callable[[], list[OpOutcome]]] = []
+        for part in parts:
+            worth = sum([self._work(op) for op in part.ops]) >= _WORTH_WORK * len(part.ops)
+            (large if worth else small).append(part.answers)
+        threads = self._backend.in_threads
+        for compute, those in ((in_threads if threads else one_by_one, large), (in_one_thread, small)):
+            for answers in compute(those):
+                for op, out in answers:
+                    self._take(op, out)
+                self.tell()
+
+    def _work(self, op: PlannedOp) -> float:
+        """Return how many multiplications of a product take about as long as an op."""
+        return (op.kind or self.kind_of(op)).multiplications or op.nbytes * _BYTE_WORK
 
     def _answers(self, op: PlannedOp) -> list[OpOutcome]:
         with np.errstate(all="ignore"):

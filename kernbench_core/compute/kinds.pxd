@@ -7,6 +7,7 @@ cdef class Kind:
     cdef tuple _last
     cdef readonly bint alike, floats, is_product
     cdef public bint own
+    cdef readonly double multiplications
     cdef readonly object dtype, function, layout, name, params, target
     @cython.locals(like=list, value=Value)
     cpdef computing(self, tuple inputs, list arrays)

@@ -38,8 +38,8 @@ class Kind:
     """
 
     __slots__ = (
-        "_backend", "_last", "_prepared", "alike", "dtype", "floats", "function", "is_product", "layout", "name", "own",
-        "params", "target",
+        "_backend", "_last", "_prepared", "alike", "dtype", "floats", "function", "is_product", "layout",
+        "multiplications", "name", "own", "params", "target",
     )  # fmt: skip
 
     def __init__(
@@ -62,10 +62,10 @@ class Kind:
         )
         #: Whether they are products of floats.
         self.floats = any(dtypes.is_float(value.dtype) for value in inputs[:2])
+        #: How many multiplications each takes; 0 of what is no product.
+        self.multiplications = _multiplications(inputs, result) if self.is_product else 0.0
         #: Whether the backend computes them.
-        self.own = (
-            self.is_product and self.floats and _multiplications(inputs, result) >= backend.worth_multiplications
-        )
+        self.own = self.is_product and self.floats and self.multiplications >= backend.worth_multiplications
         #: How the operands of a product lie.
         self.layout = tuple(record.params.get(key) for key in _GEMM_KEYS)
         self._prepared: dict[tuple[object, ...], Compute] = {}

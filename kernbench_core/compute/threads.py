@@ -50,6 +50,15 @@ def in_threads(parts: Sequence[Callable[[], _Answer]]) -> Iterator[_Answer]:
             pool.shutdown(cancel_futures=True)
 
 
+def in_one_thread(parts: Sequence[Callable[[], _Answer]]) -> Iterator[_Answer]:
+    """Yield what each part returns; the matrix library, too, computes in this thread."""
+    if not parts or _openblas() is None:
+        yield from one_by_one(parts)
+    else:
+        with _one_blas_thread():
+            yield from one_by_one(parts)
+
+
 def one_by_one(parts: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
     """Yield what each part returns."""
     for part in parts:

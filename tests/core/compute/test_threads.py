@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from kernbench_core.compute import batches, threads
+from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.threads import in_threads
 from kernbench_core.errors import ExecutionError
+from kernbench_core.values.arrays import Array
 from tests.core.compute.test_executor import Recorder, host
 
 
@@ -111,13 +113,31 @@ def test_threads_change_no_bit(library: list[int], monkeypatch: pytest.MonkeyPat
     record = Recorder()
     made = log(record)
     record.executor(keep_all=True).run()
-    assert library == [7, 1, 7]
+    assert library == [7, 1, 7, 1, 7]  # in threads, and in one
     found = [value.array().tobytes() for value in made]
     monkeypatch.setattr(threads, "_openblas", lambda: None)
     record = Recorder()
     made = log(record)
     record.executor(keep_all=True).run()
     assert [value.array().tobytes() for value in made] == found
+
+
+def test_only_large_ops_go_to_threads(library: list[int]) -> None:
+    """Small ones are computed here, one after another, with a matrix library of one thread, too."""
+    record, found = Recorder(), set[tuple[int, bool, int]]()
+
+    class Watched(Backend):
+        def product(self, a: Array, b: Array) -> Array:
+            found.add((a.shape[-1], threading.current_thread() is here, library[-1]))
+            return super().product(a, b)
+
+    here = threading.current_thread()
+    for size in (128, 256):
+        for _ in range(16):
+            record.dot(*(host(np.ones((size, size), np.float32)) for _ in range(2)), "f32")
+    record.executor(backend=Watched()).run()
+    assert found == {(128, True, 1), (256, False, 1)}
+    assert library[-1] == 7
 
 
 def test_an_op_that_fails_in_a_thread_is_named(library: list[int]) -> None:
