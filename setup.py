@@ -137,7 +137,7 @@ def extensions():
             # as many at once as there are processors, where that does not run this file again
             nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
             build_dir=None if "sdist" in sys.argv else "build/cython",
-            compiler_directives={"language_level": 3, "boundscheck": False, "annotation_typing": False},
+            compiler_directives={"language_level": 3, "nonecheck": True, "annotation_typing": False},
             quiet=True,
         )
     except Exception as error:
