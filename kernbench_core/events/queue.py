@@ -13,6 +13,7 @@ from operator import length_hint
 from typing import Any, ClassVar, TypeAlias
 
 from kernbench_core.events.copying import copied
+from kernbench_core.events.declared import refuse_hidden
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
 
 #: Priority of a delivery: before SimPy's URGENT (0) and NORMAL (1) at the same time.
@@ -50,6 +51,11 @@ class Scheduled:
     callbacks: Iterable[Callable[[Any], None]] | None
 
     __copy__ = copied
+
+    @classmethod
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        refuse_hidden(cls)
 
 
 class EventQueue(list[_Entry]):

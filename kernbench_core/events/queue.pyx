@@ -9,6 +9,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
 
 from kernbench_core.events.copying import copied
+from kernbench_core.events.declared import refuse_hidden
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
 
 cdef extern from *:
@@ -71,6 +72,11 @@ cdef class Scheduled:
     """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 
     __slots__ = ("callbacks",)
+
+    @classmethod
+    def __init_subclass__(cls, **more):
+        super(Scheduled, cls).__init_subclass__(**more)
+        refuse_hidden(cls)
 
     def __copy__(self):
         return copied(self)
