@@ -105,3 +105,20 @@ def test_a_small_account() -> None:
     assert found["instructions"] > found["of_hops"] > 0
     assert found["made"] > found["ops"] > 0
     assert 0.97 < sum(found["where"].values()) <= 1
+
+
+@pytest.mark.parametrize("text", [None, "{", "{}", "[]"])
+def test_accounts_that_are_none_are_refused_in_a_sentence(
+    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    """Before a page is written."""
+    file = tmp_path / "before.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SystemExit, match="2"):
+        tool.main(["--write", str(file), str(file), str(file)])
+    why = {
+        None: f": [Errno 2] No such file or directory: '{file}'",
+        "{": ": Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    }.get(text, ", of gemm, attention, all-reduce; count again")
+    assert capsys.readouterr().err.endswith(f"error: argument --write: {file} must be what --json printed{why}\n")

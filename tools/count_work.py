@@ -301,6 +301,17 @@ def written(text: str, inside: str) -> str:
     return f"{before}{begin}\n{inside}\n{end}{after}"
 
 
+def account_in(file: str) -> Any:
+    """Return the account that `--json` wrote into a file; ArgumentTypeError for another."""
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{file} must be what --json printed: {error}") from None
+    if not isinstance(found, dict) or not set(found) >= set(JOBS):
+        raise argparse.ArgumentTypeError(f"{file} must be what --json printed, of {', '.join(JOBS)}; count again")
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Count and print; 2 where valgrind is not there."""
     parser = argparse.ArgumentParser(description="Count instructions and objects outside the hop.")
@@ -310,11 +321,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a small job, for tests")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     accounts = "BEFORE", "PYTHON", "COMPILED"
-    parser.add_argument("--write", nargs=3, type=Path, metavar=accounts, help="write docs/speed.md from three accounts")
+    parser.add_argument("--write", nargs=3, type=account_in, metavar=accounts, help="write docs/speed.md from three")
     options = parser.parse_args(argv)
     if options.write:
-        inside = tables(*(json.loads(file.read_text(encoding="utf-8")) for file in options.write))
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), inside), encoding="utf-8")
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), tables(*options.write)), encoding="utf-8")
         return 0
     if shutil.which("valgrind") is None:
         print("count_work.py needs valgrind; install it (package valgrind).", file=sys.stderr)
