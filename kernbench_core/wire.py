@@ -19,8 +19,7 @@ from operator import index
 from typing import Any
 
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
-from kernbench_core.events.declared import refuse_hidden
-from kernbench_core.events.queue import COMPILED
+from kernbench_core.events.queue import COMPILED, watch_below
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
 
@@ -29,11 +28,6 @@ class Waits:
     """Count messages that queued at one place: how many, how long together, and the longest, in ns."""
 
     __slots__ = ("longest_wait_ns", "waited_ns", "waits")
-
-    @classmethod
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        refuse_hidden(cls)
 
     def __init__(self) -> None:
         self.waits = 0
@@ -46,6 +40,9 @@ class Waits:
         self.waited_ns += waited
         if waited > self.longest_wait_ns:
             self.longest_wait_ns = waited
+
+
+watch_below(Waits)
 
 
 class Wire(Waits):

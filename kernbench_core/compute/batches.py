@@ -34,7 +34,7 @@ OpOutcome = tuple[PlannedOp, Array | BaseException]
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """Ops that are computed one after another or at once, and what does so."""
 
     ops: Sequence[PlannedOp]
@@ -51,7 +51,7 @@ class ProductBatch:
         self._uses: Counter[tuple[int, bool]] = Counter()
         self._held: dict[tuple[int, bool], Array] = {}
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[BatchPart]:
         """Return what computes the products."""
         shared: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for op in self.ops:
@@ -59,11 +59,11 @@ class ProductBatch:
             for number, value in enumerate(op.inputs):
                 self._uses[id(value.content()), number < 2 and floats] += 1
             shared.setdefault(self._group(op), []).append(op)
-        parts: list[Part] = []
+        parts: list[BatchPart] = []
         alike: dict[tuple[Any, ...], list[PlannedOp]] = {}
         for ops in shared.values():
             if len(ops) > 1:
-                parts.append(Part(ops, partial(self._shared, ops)))
+                parts.append(BatchPart(ops, partial(self._shared, ops)))
             else:
                 alike.setdefault(self._shape(ops[0]), []).append(ops[0])
         for key, ops in alike.items():
@@ -72,7 +72,7 @@ class ProductBatch:
             each = self._stack if small else self._singly
             for start in range(0, len(ops), step):
                 some = ops[start : start + step]
-                parts.append(Part(some, partial(each, some)))
+                parts.append(BatchPart(some, partial(each, some)))
         return parts
 
     def _group(self, op: PlannedOp) -> tuple[Any, ...]:

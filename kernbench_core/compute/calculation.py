@@ -15,7 +15,7 @@ import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.batches import OpOutcome, Part, ProductBatch
+from kernbench_core.compute.batches import OpOutcome, BatchPart, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.threads import in_one_thread, in_threads, one_by_one
@@ -89,7 +89,7 @@ class Calculation:
         parts = []
         for own, multiply in ((True, self._backend.product), (False, np.matmul)):
             parts += ProductBatch([op for op in products if self.kind_of(op).own == own], multiply).parts()
-        parts += [Part((op,), partial(self._answers, op)) for op in ops if not self.kind_of(op).is_product]
+        parts += [BatchPart((op,), partial(self._answers, op)) for op in ops if not self.kind_of(op).is_product]
         large: list[Callable[[], list[OpOutcome]]] = []
         small: list[Callable[[], list[OpOutcome]]] = []
         for part in parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def declared_by(cls: type) -> tuple[str, ...]:
     """Return the names that a class says its objects have a place for."""
@@ -21,3 +23,13 @@ def refuse_hidden(cls: type) -> None:
                     f"{cls.__module__}.{cls.__qualname__} must leave {name!r} to {base.__name__}, which declares it "
                     "for each of its objects and reads it there; set it on the object, or choose another name."
                 )
+
+
+def watching(base: type) -> Any:
+    """Return an `__init_subclass__` for a base, which refuses classes that hide what it declares."""
+
+    def made(cls: type, **more: Any) -> None:
+        super(base, cls).__init_subclass__(**more)
+        refuse_hidden(cls)
+
+    return classmethod(made)

@@ -84,10 +84,7 @@ class Value:
 
 
 class Part:
-    """One piece of an assembly: the linear bytes of `src` in `source` go to the linear bytes of `dst`.
-
-    It never changes.
-    """
+    """One piece of an assembly, which never changes: the bytes of `src` in `source` go to those of `dst`, in order."""
 
     # no attrs class, for speed: every load makes some
     __slots__ = ("dst", "source", "src")
