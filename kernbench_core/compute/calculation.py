@@ -15,7 +15,7 @@ import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.batches import OpOutcome, BatchPart, ProductBatch
+from kernbench_core.compute.batches import BatchPart, OpOutcome, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.threads import in_one_thread, in_threads, one_by_one

@@ -28,7 +28,7 @@ def refuse_hidden(cls: type) -> None:
 def watching(base: type) -> Any:
     """Return an `__init_subclass__` for a base, which refuses classes that hide what it declares."""
 
-    def made(cls: type, **more: Any) -> None:
+    def made(cls: type, /, **more: Any) -> None:
         super(base, cls).__init_subclass__(**more)
         refuse_hidden(cls)
 
