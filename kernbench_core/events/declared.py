@@ -25,7 +25,7 @@ def refuse_hidden(cls: type) -> None:
                 )
 
 
-def watching(base: type) -> Any:
+def watching(base: type[Any]) -> Any:
     """Return an `__init_subclass__` for a base, which refuses classes that hide what it declares."""
 
     def made(cls: type, /, **more: Any) -> None:
