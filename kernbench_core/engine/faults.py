@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import FunctionType, TracebackType
 
 from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback, user_traceback
 from kernbench_core.component import ComponentBase
@@ -64,7 +65,10 @@ def component_error(
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
     callbacks, event = (None if component is not None else hardware.env.clock.failed) or ((), None)
-    component = component or _component_in(error.__traceback__) or _owner(hardware, error) or _called(callbacks)
+    component = (
+        component or _component_in(error.__traceback__) or _owner(hardware, error) or _closed_over(error.__traceback__)
+        or _called(callbacks)
+    )  # fmt: skip
     if component is None:
         return blamed(error, ComponentError)(
             f"the simulation raised {in_words(error)} at simulated time {format_time(hardware.env.now)}."
@@ -119,9 +123,31 @@ def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
 
 
 def _called(callbacks: Iterable[object]) -> ComponentBase | None:
-    """Return the component that one of the callbacks of an event is a method of."""
-    owners = [getattr(callback, "__self__", None) for callback in callbacks]
-    return next((owner for owner in owners if isinstance(owner, ComponentBase)), None)
+    """Return the component that one of the callbacks of an event belongs to."""
+    return next(filter(None, map(_behind, callbacks)), None)
+
+
+def _behind(called: object, depth: int = 4) -> ComponentBase | None:
+    """Return the component that what can be called is a method of, or was made with; not further away than `depth`."""
+    if isinstance(called, ComponentBase):
+        return called
+    if isinstance(called, Worker):
+        return called.component if isinstance(called.component, ComponentBase) else None
+    if depth == 0:
+        return None
+    held: list[object] = [getattr(called, "__self__", None)]
+    if isinstance(called, partial):
+        held += (called.func, *called.args, *called.keywords.values())
+    if isinstance(called, FunctionType):
+        held += (*_closed(called), *(called.__defaults__ or ()), *(called.__kwdefaults__ or {}).values())
+    return next(filter(None, (_behind(each, depth - 1) for each in held)), None)
+
+
+def _closed(function: FunctionType) -> Iterator[object]:
+    """Give what a function closes over, of what is set."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):
+            yield cell.cell_contents
 
 
 def _issued_for(event: object) -> Command | None:
@@ -142,6 +168,20 @@ def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
         owner = frame.f_locals.get(first)
         if isinstance(owner, ComponentBase):
             found = owner
+        traceback = traceback.tb_next
+    return found
+
+
+def _closed_over(traceback: TracebackType | None) -> ComponentBase | None:
+    """Return the component that the innermost function of `traceback` which closes over one knows, as a lambda does.
+
+    It is the one where a compiled method raised below the function: its frame has no local variables.
+    """
+    found = None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        known = (frame.f_locals.get(name) for name in frame.f_code.co_freevars)
+        found = next((each for each in known if isinstance(each, ComponentBase)), found)
         traceback = traceback.tb_next
     return found
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from kernbench_core.component import ComponentBase
 from kernbench_core.engine.faults import models_blamed
+from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
+from kernbench_core.messages import MsgBase
+from kernbench_core.testing import Rig
 from tests.core.toy_machine import Classes, ToyForward, toy_engine
 
 
@@ -57,3 +63,77 @@ def test_an_interrupt_is_nobodys(engine: Any) -> None:
     """It goes on as it is."""
     with pytest.raises(KeyboardInterrupt), models_blamed(engine.hardware):
         engine.hardware.components["sip0.cube0.r0c0"].number(KeyboardInterrupt())
+
+
+class Later(ComponentBase):
+    """Have something called a ns after a message came."""
+
+    def receive(self, msg: MsgBase) -> None:
+        self.begin(msg)
+        self.env.call_at(self.env.now + 1, msg, self.what())
+
+    def what(self) -> Callable[[Any], Any]:
+        """Return what is called."""
+        raise NotImplementedError
+
+
+class ByLambda(Later):
+    """Call a method below a lambda."""
+
+    def what(self) -> Callable[[Any], Any]:
+        return lambda m: (self.end(m), self.end(m))
+
+
+class ByClosure(Later):
+    """Call a method below a function within a function."""
+
+    def what(self) -> Callable[[Any], Any]:
+        def twice(m: MsgBase) -> None:
+            self.end(m)
+            self.end(m)
+
+        return twice
+
+
+class ByPartial(Later):
+    """Have a method called that has some of what it takes."""
+
+    def what(self) -> Callable[[Any], Any]:
+        return partial(self.end, busy="x")
+
+
+class ByPartialOfClosure(Later):
+    """Have a function called that was given the component."""
+
+    def what(self) -> Callable[[Any], Any]:
+        return partial(ComponentBase.end, self, busy="x")
+
+
+class ByEvent(ComponentBase):
+    """Call a method below a callback of SimPy."""
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        event = env.event()
+        event.callbacks.append(lambda ev: self.note_busy("x", 1))  # type: ignore[arg-type]
+        event.succeed()
+        yield event
+
+
+@pytest.mark.parametrize(
+    ("model", "raised", "function"),
+    [
+        (ByLambda, "ValueError: end must be called once", "<lambda>"),
+        (ByClosure, "ValueError: end must be called once", "twice"),
+        (ByPartial, "TypeError: ", None),
+        (ByPartialOfClosure, "TypeError: ", None),
+        (ByEvent, "TypeError: ", "<lambda>"),
+    ],
+)
+def test_who_made_a_callback_is_known(model: type[ComponentBase], raised: str, function: str | None) -> None:
+    """Also where a method of the base, which may be compiled, raised below it: by what it was made with."""
+    with pytest.raises(ComponentError) as caught:
+        Rig(model).feed(0, 10).run()
+    said, _, lines = str(caught.value).partition("\n")
+    assert said.startswith(f"under_test: {__name__}.{model.__name__} raised {raised}")
+    assert function is None or "test_faults.py" in lines
+    assert function is None or f", in {function}" in lines
