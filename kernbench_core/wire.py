@@ -19,7 +19,8 @@ from operator import index
 from typing import Any
 
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
-from kernbench_core.events.queue import COMPILED, watch_below
+from kernbench_core.events.declared import refuses_to_be_hidden
+from kernbench_core.events.queue import COMPILED
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
 
@@ -28,6 +29,8 @@ class Waits:
     """Count messages that queued at one place: how many, how long together, and the longest, in ns."""
 
     __slots__ = ("longest_wait_ns", "waited_ns", "waits")
+
+    __init_subclass__ = refuses_to_be_hidden
 
     def __init__(self) -> None:
         self.waits = 0
@@ -40,9 +43,6 @@ class Waits:
         self.waited_ns += waited
         if waited > self.longest_wait_ns:
             self.longest_wait_ns = waited
-
-
-watch_below(Waits)
 
 
 class Wire(Waits):

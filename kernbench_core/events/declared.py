@@ -1,35 +1,39 @@
-"""Attributes that classes declare: compiled code reads them where they lie in C, whatever a subclass says of them."""
+"""Attributes that a base declares: where it is compiled they lie in C, where nothing that hides them is ever asked."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kernbench_core.errors import ComponentError
+from kernbench_core.events.copying import slots_of
 
-def declared_by(cls: type) -> tuple[str, ...]:
-    """Return the names that a class says its objects have a place for."""
-    names = cls.__dict__.get("__slots__", ())
-    found = (names,) if isinstance(names, str) else tuple(names)
-    return tuple(name for name in found if name not in ("__dict__", "__weakref__"))
-
-
-def refuse_hidden(cls: type) -> None:
-    """Raise TypeError for a class that has anything of its own by a name that a base of kernbench declares."""
-    for base in cls.__mro__[1:]:
-        if not base.__module__.startswith("kernbench_"):
-            continue
-        for name in declared_by(base):
-            if name in cls.__dict__:
-                raise TypeError(
-                    f"{cls.__module__}.{cls.__qualname__} must leave {name!r} to {base.__name__}, which declares it "
-                    "for each of its objects and reads it there; set it on the object, or choose another name."
-                )
+#: Whose classes may be compiled; what classes of others declare is theirs, in both forms.
+_PACKAGES = ("kernbench_core", "kernbench_builtin")
 
 
-def watching(base: type[Any]) -> Any:
-    """Return an `__init_subclass__` for a base, which refuses classes that hide what it declares."""
+def _refuse_hidden(cls: type) -> None:
+    """Raise ComponentError for a class on which something hides an attribute that a base of kernbench's declares.
 
-    def made(cls: type, /, **more: Any) -> None:
-        super(base, cls).__init_subclass__(**more)
-        refuse_hidden(cls)
+    It is the class's own, or that of a base which is asked before the one that declares the attribute.
+    """
+    asked: set[str] = set()
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] in _PACKAGES:
+            for name in slots_of(base):
+                if name in asked:
+                    raise ComponentError(
+                        f"{cls.__module__}.{cls.__qualname__} must not have `{name}` on the class: {base.__name__} "
+                        "declares it as an attribute of each object, which core reads past the class; "
+                        f"set `self.{name}`, or choose another name."
+                    )
+        asked.update(vars(base))
 
-    return classmethod(made)
+
+def _check_subclass(cls: Any, /, **options: Any) -> None:
+    root: Any = next(base for base in cls.__mro__ if vars(base).get("__init_subclass__") is refuses_to_be_hidden)
+    super(root, cls).__init_subclass__(**options)
+    _refuse_hidden(cls)
+
+
+#: The `__init_subclass__` of a base whose attributes must not be hidden; Cython takes no `def` of that name in a class.
+refuses_to_be_hidden: Any = classmethod(_check_subclass)

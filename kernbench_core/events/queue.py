@@ -13,7 +13,7 @@ from operator import length_hint
 from typing import Any, ClassVar, TypeAlias
 
 from kernbench_core.events.copying import copied
-from kernbench_core.events.declared import watching
+from kernbench_core.events.declared import refuses_to_be_hidden
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
 
 #: Priority of a delivery: before SimPy's URGENT (0) and NORMAL (1) at the same time.
@@ -43,11 +43,6 @@ def place_of(pairs: tuple[Any, ...], path: tuple[object, ...], hop: int) -> int:
     return next((at + 1 for at in range(0, len(pairs), 2) if pairs[at] is wanted), -1)
 
 
-def watch_below(base: type) -> None:
-    """Have classes below a base refused that hide what it declares."""
-    base.__init_subclass__ = watching(base)  # type: ignore[method-assign]
-
-
 class Scheduled:
     """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 
@@ -56,9 +51,7 @@ class Scheduled:
     callbacks: Iterable[Callable[[Any], None]] | None
 
     __copy__ = copied
-
-
-watch_below(Scheduled)
+    __init_subclass__ = refuses_to_be_hidden
 
 
 class EventQueue(list[_Entry]):

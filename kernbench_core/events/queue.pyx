@@ -9,7 +9,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
 
 from kernbench_core.events.copying import copied
-from kernbench_core.events.declared import watching
+from kernbench_core.events.declared import refuses_to_be_hidden
 from kernbench_core.events.faults import IntoThePast, ScheduledTwice
 
 cdef extern from *:
@@ -25,9 +25,6 @@ cdef extern from *:
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
         PYGEN_RETURN, PYGEN_ERROR, PYGEN_NEXT
-    ctypedef struct CType "PyTypeObject":
-        PyObject *tp_dict
-    void PyType_Modified(CType *base)
     PySendResult PyIter_Send(object steps, object value, PyObject **found) except PYGEN_ERROR
     PyObject *PyTuple_GET_ITEM(tuple items, Py_ssize_t at) noexcept
     Py_ssize_t PyTuple_GET_SIZE(tuple items) noexcept
@@ -71,13 +68,6 @@ cdef inline bint _before(const Entry *a, const Entry *b) noexcept nogil:
         (a.priority < b.priority) | ((a.priority == b.priority) & (a.key < b.key))))
 
 
-def watch_below(type base not None):
-    """Have classes below a base refused that hide what it declares; see queue.py."""
-    # classes in C take no attributes, and Cython none of this name
-    (<dict> (<CType *> base).tp_dict)["__init_subclass__"] = watching(base)
-    PyType_Modified(<CType *> base)
-
-
 cdef class Scheduled:
     """Happen when it is due: `callbacks`, a tuple of one or a list, are then called with it, once."""
 
@@ -86,8 +76,7 @@ cdef class Scheduled:
     def __copy__(self):
         return copied(self)
 
-
-watch_below(Scheduled)
+    __init_subclass__ = refuses_to_be_hidden
 
 
 cdef class EventQueue:
