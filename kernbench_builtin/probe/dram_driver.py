@@ -143,14 +143,14 @@ class DramProbe:
         geometry = self._ask(controller)
         Watchdog(hardware.env, Limits(), None).run(lambda: False)
         ends = [wire.available_at for wire in controller.internal_wires]
-        last = max(each.tail for each in sent)
+        last = max([each.tail for each in sent])
         beside: Any = hardware.components[_CHAIN]
         chained = beside.chained
         if not chained:
             last = max([last, *ends])
-        span = last - min(each.born for each in sent)
+        span = last - min([each.born for each in sent])
         reads = chained or [each for each in sent if each.op == "read"]
-        took = np.array([each.elapsed for each in reads or sent])
+        took = np.array([each.tail - each.born for each in reads or sent])
         achieved = sum([each.total for each in sent]) / span
         found: tuple[int, ...] = geometry.outcomes() if geometry.outcomes is not None else ()
         return DramPoint(
@@ -189,8 +189,10 @@ class DramProbe:
 
     def _transactions(self, driver: Any, asked: Iterable[tuple[str, tuple[Region, ...]]]) -> list[Transaction]:
         path, on_done = (driver.id, self._node.id), driver.go_on
-        sized = ((op, regions, sum(region.nbytes for region in regions)) for op, regions in asked)
-        return [Transaction(op, regions, nbytes, path, on_done) for op, regions, nbytes in sized]
+        return [
+            Transaction(op, regions, sum([each.rows * each.row_bytes for each in regions]), path, on_done)
+            for op, regions in asked
+        ]
 
 
 @frozen

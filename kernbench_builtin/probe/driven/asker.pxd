@@ -8,7 +8,7 @@ cdef class Asker(ComponentBase):
     cdef public Py_ssize_t unanswered
     cdef public list chained
     cpdef receive(self, MsgBase msg)
-    @cython.locals(following=Transaction)
+    @cython.locals(following=Transaction, now=double, wire=Wire)
     cpdef go_on(self, Transaction answered)
     @cython.locals(now=double, wire=Wire)
     cpdef _go(self, MsgBase msg)
