@@ -26,17 +26,15 @@ cdef class PseudoChannel(WaitingBursts):
     cpdef give_columns(self, Burst burst, double now)
     @cython.locals(burst=Burst, line=BankLine)
     cdef Burst _following(self, Side turn, double time)
-    @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double)
+    @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double, row=cython.Py_ssize_t, rows=dict, oldest=Burst, left=cython.Py_ssize_t)
     cdef double _take(self, int mode, Burst burst, double time) except? -1
-    @cython.locals(row=cython.Py_ssize_t, rows=dict, oldest=Burst, left=cython.Py_ssize_t)
-    cdef _take_out(self, BankLine line, Burst burst)
-    @cython.locals(gate=double, of_other=double, took=double, following=double, line=BankLine, time=double, lines=list)
+    @cython.locals(gate=double, of_other=double, took=double, following=double, line=BankLine, time=double, of_group=double)
     cdef _after_columns(self, int mode, double last, Py_ssize_t number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1
-    @cython.locals(line=BankLine, bank=Bank, kind=int, number=Py_ssize_t, each=BankLine, act=double, of_four=double, time=double)
+    @cython.locals(line=BankLine, bank=Bank, number=Py_ssize_t, reads=list, writes=list, each=BankLine, act=double, of_four=double)
     cdef _activate(self, Burst burst, double now)
-    @cython.locals(number=Py_ssize_t, each=BankLine, line=BankLine)
+    @cython.locals(number=Py_ssize_t, free=double, reads=list, writes=list, line=BankLine)
     cdef _close(self, Bank bank, double now)
     @cython.locals(due=double, bank=Bank, banks=list)
     cpdef double maintenance_at(self, double now) except? -1

@@ -98,6 +98,7 @@ class PseudoChannel(WaitingBursts):
                     self._requests.settled(self, job, number, start + to_data, end, longest)
                 job, number, longest, start = following.job, 0, 0.0, time
             opening = self._take(mode, following, time)
+            turn.count -= 1
             if opening > longest:
                 longest = opening
             number += 1
@@ -129,35 +130,15 @@ class PseudoChannel(WaitingBursts):
         return burst
 
     def _take(self, mode: int, burst: Burst, time: float) -> float:
-        """Take a burst out, and note what its column command at `time` ns holds up; return how long its row opened."""
-        line, bank = burst.line, burst.line.bank
+        """Take a burst out of its line, the oldest there of the open row, and note what its column command at `time` ns
+        holds up; return how long its row opened.
+        """
+        line = burst.line
+        bank, waiting, row, rows = line.bank, line.waiting, burst.row, line.rows
         free = time + self._to_precharge[mode]
         if bank.precharge_at < free:
             bank.precharge_at = free
-        self._take_out(line, burst)
-        line.gate.at = time + self._in_group
-        if mode == WRITE:
-            reads: Gate = self.lines[READ][line.number].gate
-            if reads.at < time + self._same_group:
-                reads.at = time + self._same_group
-        if self.trace is not None:
-            self.trace.append((time, "RD" if mode == READ else "WR", bank.number, burst.row))
-        opening = bank.opening
-        if not opening:
-            self.hits += 1
-            return 0.0
-        bank.opening = 0.0
-        if bank.conflict:
-            self.conflicts += 1
-        else:
-            self.misses += 1
-        return opening
-
-    def _take_out(self, line: BankLine, burst: Burst) -> None:
-        """Take a burst out of its line; it is the oldest of the open row."""
-        row, rows, waiting = burst.row, line.rows, line.waiting
         burst.issued = True
-        self.queue.turn.count -= 1
         oldest: Burst = waiting[0]
         while oldest.issued:
             waiting.popleft()
@@ -171,28 +152,46 @@ class PseudoChannel(WaitingBursts):
                 line.hit = oldest
             else:
                 line.find_hit(row)
-            return
-        del rows[row]
-        line.hit = None
-        if rows:
-            self._sort(line)
         else:
-            line.move(None)
+            del rows[row]
+            line.hit = None
+            if rows:
+                self._wants_precharge(line, bank)
+            else:
+                line.move(None)
+        line.gate.at = time + self._in_group
+        if mode == WRITE:
+            reads: Gate = self.lines[READ][line.number].gate
+            if reads.at < time + self._same_group:
+                reads.at = time + self._same_group
+        if self.trace is not None:
+            self.trace.append((time, "RD" if mode == READ else "WR", bank.number, row))
+        opening = bank.opening
+        if not opening:
+            self.hits += 1
+            return 0.0
+        bank.opening = 0.0
+        if bank.conflict:
+            self.conflicts += 1
+        else:
+            self.misses += 1
+        return opening
 
     def _after_columns(self, mode: int, last: float, number: int) -> None:
         """Note what so many column commands, the last one at `last` ns, hold up beside their banks."""
         self.last_col = last
-        self._col[mode] = gate = last + self._beat
+        col = self._col
+        col[mode] = gate = last + self._beat
         of_other = last + self._to_other[mode]
-        if self._col[1 - mode] < of_other:
-            self._col[1 - mode] = of_other
+        if col[1 - mode] < of_other:
+            col[1 - mode] = of_other
         took = number * self._burst_takes
         self.wire.hold(number * self._burst_bytes, last + self._to_data[mode] + self._burst_takes - took, took)
         following = NEVER
         for line in self._for_column:
-            time = line.column_at
-            if time < line.gate.at:
-                time = line.gate.at
+            time, of_group = line.column_at, line.gate.at
+            if time < of_group:
+                time = of_group
             if time < following:
                 following = time
                 if time <= gate:
@@ -217,12 +216,14 @@ class PseudoChannel(WaitingBursts):
     def _activate(self, burst: Burst, now: float) -> None:
         """Open the row of a burst in its bank, which is closed."""
         line = burst.line
-        bank, kind, number = line.bank, line.kind, line.number
+        bank, number = line.bank, line.number
+        to_column, (reads, writes) = self._to_column, self.lines
         self._opens = None
-        bank.opening = self._to_column[kind] + (self._rp if bank.conflict else 0.0)
-        for each_kind in (READ, WRITE):
-            each: BankLine = self.lines[each_kind][number]
-            each.column_at = now + self._to_column[each_kind]
+        bank.opening = to_column[line.kind] + self._rp if bank.conflict else to_column[line.kind]
+        each: BankLine = reads[number]
+        each.column_at = now + to_column[READ]
+        each = writes[number]
+        each.column_at = now + to_column[WRITE]
         bank.precharge_at = now + self._ras
         bank.activate_at = now + self._rc
         bank.gate.at = now + self._rrd_group
@@ -236,23 +237,23 @@ class PseudoChannel(WaitingBursts):
         self.activate_at = self._after_activation if self._after_activation > act else act
         bank.open = burst.row
         line.hit = burst
-        line.move(self._for_column)
-        time = self.may_come(line, burst.row)
-        if time < self.column_at:
-            self.column_at = time
+        self._wants_column(line)
         if self.trace is not None:
             self.trace.append((now, "ACT", number, burst.row))
 
     def _close(self, bank: Bank, now: float) -> None:
         """Close the row of a bank: bursts that wait for the bank need an activation."""
         number = bank.number
-        if bank.activate_at < now + self._rp:
-            bank.activate_at = now + self._rp
+        free = now + self._rp
+        if bank.activate_at < free:
+            bank.activate_at = free
         bank.open = CLOSED
-        for lines in self.lines:
-            each: BankLine = lines[number]
-            each.hit = None
-        line: BankLine = self._mine[number]
+        reads, writes = self.lines
+        line: BankLine = reads[number]
+        line.hit = None
+        line = writes[number]
+        line.hit = None
+        line = self._mine[number]
         if line.rows:
             self._wants_activation(line, bank)
 

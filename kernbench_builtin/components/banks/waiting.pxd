@@ -3,6 +3,7 @@ from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, 
 
 cdef int CLOSED, READ, WRITE
 cdef double NEVER
+cdef Py_ssize_t LAST
 
 @cython.locals(line=BankLine)
 cdef list _without(Py_ssize_t bank, list lines)
@@ -18,19 +19,23 @@ cdef class WaitingBursts(BurstPlace):
     cpdef list _lines(self, int kind, groups)
     @cython.locals(line=BankLine, row=cython.Py_ssize_t, rows=dict, others=cython.Py_ssize_t)
     cpdef take_in(self, Burst burst)
-    @cython.locals(bank=Bank, row=cython.Py_ssize_t, time=double)
+    @cython.locals(bank=Bank, row=cython.Py_ssize_t)
     cdef _sort(self, BankLine line)
-    @cython.locals(time=double)
+    @cython.locals(among=list, time=double, rest=double, of_group=double)
+    cdef _wants_column(self, BankLine line)
+    @cython.locals(among=list, time=double)
+    cdef _wants_precharge(self, BankLine line, Bank bank)
+    @cython.locals(among=list, time=double, rest=double, of_group=double)
     cdef _wants_activation(self, BankLine line, Bank bank)
     @cython.locals(bank=Bank, time=double, rest=double, of_group=double)
     cpdef double may_come(self, BankLine line, Py_ssize_t row) except? -1
     @cython.locals(line=BankLine)
     cpdef look_again(self)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, of_group=double, following=double, oldest=cython.Py_ssize_t)
     cpdef Burst column(self, double now, Py_ssize_t blocked)
     @cython.locals(opened=Burst, closed=Burst)
     cpdef Burst row(self, double now, Py_ssize_t blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.Py_ssize_t, time=double, of_group=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.Py_ssize_t, time=double, of_group=double, following=double, oldest=cython.Py_ssize_t)
     cdef Burst _activation(self, double now, Py_ssize_t blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.Py_ssize_t, time=double, following=double)
+    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.Py_ssize_t, time=double, following=double, oldest=cython.Py_ssize_t)
     cdef Burst _precharge(self, double now, Py_ssize_t blocked)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, BurstPlace, Gate
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
 
+#: Above the `seq` of any burst.
+LAST = (1 << 62) - 1
+
 
 class WaitingBursts(BurstPlace):
     """Keep which row of each bank is open, which bursts wait for it, and the earliest time of each of its commands.
@@ -74,28 +77,55 @@ class WaitingBursts(BurstPlace):
         elif row in line.rows:
             if line.hit is None:
                 line.find_hit(row)
-            line.move(self._for_column)
-            time = self.may_come(line, row)
-            if time < self.column_at:
-                self.column_at = time
+            self._wants_column(line)
         else:
-            line.move(self._for_precharge)
-            time = bank.precharge_at
-            if time < self.precharge_at:
-                self.precharge_at = time
-            if time < self._after_precharge:
-                self._after_precharge = time
-            if time < self._closes_until:
-                self._closes_until = time
+            self._wants_precharge(line, bank)
+
+    def _wants_column(self, line: BankLine) -> None:
+        """Note that bursts of a line find their row open, and when they may have their command."""
+        among = line.among
+        if among is not self._for_column:  # inlined from move for speed, as below (tools/bench_engine.py: MOVE)
+            if among is not None:
+                among.remove(line)
+            self._for_column.append(line)
+            line.among = self._for_column
+        time, rest, of_group = line.column_at, self._col[line.kind], line.gate.at
+        if time < rest:
+            time = rest
+        if time < of_group:
+            time = of_group
+        if time < self.column_at:
+            self.column_at = time
+
+    def _wants_precharge(self, line: BankLine, bank: Bank) -> None:
+        """Note that the bursts of a line need another row of their bank than the open one, and when it may be closed."""
+        among = line.among
+        if among is not self._for_precharge:
+            if among is not None:
+                among.remove(line)
+            self._for_precharge.append(line)
+            line.among = self._for_precharge
+        time = bank.precharge_at
+        if time < self.precharge_at:
+            self.precharge_at = time
+        if time < self._after_precharge:
+            self._after_precharge = time
+        if time < self._closes_until:
+            self._closes_until = time
 
     def _wants_activation(self, line: BankLine, bank: Bank) -> None:
         """Note that the bursts of a line need a row of their bank, which is closed, and when it may be opened."""
-        line.move(self._for_activation)
-        time = bank.activate_at
-        if time < bank.gate.at:
-            time = bank.gate.at
-        if time < self._act:
-            time = self._act
+        among = line.among
+        if among is not self._for_activation:
+            if among is not None:
+                among.remove(line)
+            self._for_activation.append(line)
+            line.among = self._for_activation
+        time, of_group, rest = bank.activate_at, bank.gate.at, self._act
+        if time < of_group:
+            time = of_group
+        if time < rest:
+            time = rest
         if time < self.activate_at:
             self.activate_at = time
         if time < self._after_activation:
@@ -133,17 +163,18 @@ class WaitingBursts(BurstPlace):
     def column(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
         found: Burst | None = None
-        following = NEVER
+        following, oldest = NEVER, LAST
         for line in self._for_column if blocked < 0 else _without(blocked, self._for_column):
-            time = line.column_at
-            if time < line.gate.at:
-                time = line.gate.at
-            if time <= now:
-                burst = line.hit
-                if found is None or burst.seq < found.seq:  # type: ignore[union-attr]
-                    found = burst
-            elif time < following:
-                following = time
+            time, of_group = line.column_at, line.gate.at
+            if time < of_group:
+                time = of_group
+            if time > now:
+                if time < following:
+                    following = time
+                continue
+            burst: Burst = line.hit  # type: ignore[assignment]
+            if burst.seq < oldest:
+                found, oldest = burst, burst.seq
         if found is None:
             self.column_at = following
         return found
@@ -166,7 +197,7 @@ class WaitingBursts(BurstPlace):
 
     def _activation(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        ready, following = 0, NEVER
+        ready, following, oldest = 0, NEVER, LAST
         for line in self._for_activation if blocked < 0 else _without(blocked, self._for_activation):
             bank = line.bank
             time, of_group = bank.activate_at, bank.gate.at
@@ -176,10 +207,10 @@ class WaitingBursts(BurstPlace):
                 if time < following:
                     following = time
                 continue
-            burst: Burst = line.waiting[0]
-            if not ready or burst.seq < found.seq:  # type: ignore[union-attr]
-                found = burst
             ready += 1
+            burst: Burst = line.waiting[0]
+            if burst.seq < oldest:
+                found, oldest = burst, burst.seq
         self._after_activation = now if ready > 1 else following
         self._opens, self._opens_until = found, following
         if found is None:
@@ -188,17 +219,17 @@ class WaitingBursts(BurstPlace):
 
     def _precharge(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        ready, following = 0, NEVER
+        ready, following, oldest = 0, NEVER, LAST
         for line in self._for_precharge if blocked < 0 else _without(blocked, self._for_precharge):
             time = line.bank.precharge_at
             if time > now:
                 if time < following:
                     following = time
                 continue
-            burst: Burst = line.waiting[0]
-            if not ready or burst.seq < found.seq:  # type: ignore[union-attr]
-                found = burst
             ready += 1
+            burst: Burst = line.waiting[0]
+            if burst.seq < oldest:
+                found, oldest = burst, burst.seq
         self._after_precharge = now if ready > 1 else following
         self._closes, self._closes_until = found, following
         if found is None:
