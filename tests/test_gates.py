@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -131,6 +132,17 @@ def test_every_job_runs_in_a_tree(tool: str) -> None:
     for found in jobs.values():
         assert 0.05 < found["pure"] < 20
         assert all(told["s"] > 0 and told["peak_mib"] > 10 for told in found["told"].values())
+
+
+@pytest.mark.slow
+def test_a_tree_that_is_not_compiled_is_told_of() -> None:
+    """Its table has no compiled column, and says why."""
+    command = [sys.executable, str(TOOLS / "bench_engine.py"), "--gates", "--quick", "tiny", "--before", str(ROOT)]
+    environment = {**os.environ, "KERNBENCH_PURE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == (
+        "What runs here is pure Python: KERNBENCH_PURE is set, so only that is compared; make compiled compiles it.\n"
+    )
 
 
 @pytest.mark.slow

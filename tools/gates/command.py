@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 
 from gates.arguments import add_jobs, checkout_of
 from gates.sides import Job, checkout, compare, sides_of
 from gates.table import PAGES, head, line, updated
-from kernbench_core.compiled import is_compiled
+from kernbench_core.compiled import in_words, is_compiled
 
 
 def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
@@ -24,6 +25,8 @@ def run_gates(jobs: Mapping[str, Job], argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests: the ratios say nothing")
     options = parser.parse_args(argv)
+    if not is_compiled():
+        print(f"What runs here is {in_words()}, so only that is compared; make compiled compiles it.", file=sys.stderr)
     findings = []
     if not options.json:
         print(head(), end="", flush=True)
