@@ -126,7 +126,7 @@ def extensions():
     try:
         from Cython.Build import cythonize
     except ImportError as error:
-        if translated() != checksums():
+        if translated() != FOUND:
             tell_of_python(error, "install Cython")
             return []
         return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
@@ -144,13 +144,8 @@ def extensions():
         tell_of_python(error, "tell its authors of what stands above")
         return []
     if "sdist" in sys.argv:
-        TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in checksums().items()), encoding="utf-8")
+        TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in FOUND.items()), encoding="utf-8")
     return found
-
-
-def checksums():
-    """Return the modules that are to be compiled, each with the checksum of its sources."""
-    return {name: form().checksum(str(ROOT), name) for name in COMPILED}
 
 
 def translated():
@@ -189,7 +184,6 @@ class AllOrNothing(build_ext):
         """Compile; where that fails, say so in a line and leave pure Python."""
         folder = ROOT if self.inplace else Path(self.build_lib)
         remove_compiled(folder)
-        before = checksums()
         try:
             super().run()
         except Exception as error:
@@ -198,7 +192,7 @@ class AllOrNothing(build_ext):
             tell_of_python(error, "install a C compiler")
             return
         if self.extensions:
-            form().write_list(str(folder), before)
+            form().write_list(str(folder), FOUND)
 
     def get_outputs(self):
         """Return what was built, and the list of what from."""
@@ -207,4 +201,6 @@ class AllOrNothing(build_ext):
         return [*super().get_outputs(), form().list_file(self.build_lib)]
 
 
+#: The modules that are to be compiled, each with the checksum of its sources, before these are read to be compiled.
+FOUND = {name: form().checksum(str(ROOT), name) for name in COMPILED}
 setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})

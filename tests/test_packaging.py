@@ -12,6 +12,7 @@ import tarfile
 import time
 import tomllib
 from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -275,23 +276,77 @@ def test_without_a_compiler_it_is_python_and_says_so(tmp_path: Path) -> None:
     assert not [*tree.rglob("*.so"), *tree.rglob("built.*")]
 
 
-def test_what_cannot_be_made_c_of_is_python_and_says_so(tmp_path: Path) -> None:
-    """As types that a Cython does not understand; the rest of an installation goes on."""
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Lay out a checkout of which one module is to be compiled."""
     pytest.importorskip("Cython")
     head, _, rest = (REPO / "setup.py").read_text(encoding="utf-8").partition("COMPILED = (")
     text = f'{head}COMPILED = ("kernbench_core.units",){rest.partition(chr(10) + ")")[2]}'
     (tmp_path / "setup.py").write_text(text, encoding="utf-8")
-    for name in ("kernbench_core/units.py", "kernbench_core/compiled/form.py", "kernbench_core/__init__.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(REPO / name, tmp_path / name)
-    (tmp_path / "kernbench_core" / "units.pxd").write_text("cdef class Broken(:\n")
-    asked = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    for name in ("units.py", "compiled/form.py", "__init__.py"):
+        (tmp_path / "kernbench_core" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPO / "kernbench_core" / name, tmp_path / "kernbench_core" / name)
+    return tmp_path
+
+
+def set_up(folder: Path, *command: str, **environment: str) -> str:
+    """Run a command of setup.py; return what stands on stderr."""
+    asked = [sys.executable, "setup.py", "-q", *command]
+    kept = {name: value for name, value in outside().items() if name != "KERNBENCH_PURE"}
+    done = subprocess.run(asked, cwd=folder, env=kept | environment, capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+def compiled_in(folder: Path) -> list[str]:
+    """Return the names of what is compiled in the package of a folder, and of lists of that."""
+    files = (folder / "kernbench_core").rglob("*")
+    return sorted(file.name for file in files if file.suffix == ".so" or file.name.startswith("built."))
+
+
+def test_what_cannot_be_made_c_of_is_python_and_says_so(small: Path) -> None:
+    """As types that a Cython does not understand; the rest of an installation goes on."""
+    (small / "kernbench_core" / "units.pxd").write_text("cdef class Broken(:\n")
     assert (
         "kernbench: its core could not be compiled (kernbench_core/units.py), so it is installed as pure Python, which "
         "gives the same results more slowly; tell its authors of what stands above, and install again.\n"
-    ) in done.stderr
-    assert not [*tmp_path.rglob("*.so"), *tmp_path.rglob("built.*")]
+    ) in set_up(small, "build_ext", "--inplace")
+    assert compiled_in(small) == []
+
+
+@pytest.mark.slow
+def test_an_editable_install_as_python_leaves_nothing_compiled(small: Path) -> None:
+    """Nor does a build leave what an older version compiled, and no longer does."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no compiler")
+    suffix = EXTENSION_SUFFIXES[0]
+    (small / "kernbench_core" / f"callsite{suffix}").write_bytes(b"of an older version")
+    set_up(small, "build_ext", "--inplace")
+    assert compiled_in(small) == [f"built{suffix.removesuffix('.so')}.txt", f"units{suffix}"]
+    set_up(small, "editable_wheel", KERNBENCH_PURE="1")
+    assert compiled_in(small) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edited", [False, True])
+def test_c_files_are_compiled_for_the_sources_that_they_were_made_from(small: Path, edited: bool) -> None:
+    """Where Cython is not there; otherwise Python is what is installed, in a sentence."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no compiler")
+    set_up(small, "sdist")
+    if edited:
+        with (small / "kernbench_core" / "units.py").open("a") as file:
+            file.write("EDITED = 1\n")
+    without = small / "without" / "Cython"
+    without.mkdir(parents=True)
+    (without / "__init__.py").write_text("raise ImportError('there is no Cython')\n")
+    told = set_up(small, "build_ext", "--inplace", PYTHONPATH=str(without.parent))
+    assert told == (
+        "kernbench: its core could not be compiled (there is no Cython), so it is installed as pure Python, which "
+        "gives the same results more slowly; install Cython, and install again.\n"
+        if edited
+        else ""
+    )
+    assert len(compiled_in(small)) == (0 if edited else 2)
 
 
 @pytest.mark.slow
