@@ -7,8 +7,8 @@ from typing import Any
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.copying import slots_of
 
-#: Whose classes may be compiled; what classes of others declare is theirs, in both forms.
-_PACKAGES = ("kernbench_core", "kernbench_builtin")
+#: How the packages begin whose classes may be compiled; what classes of others declare is theirs, in both forms.
+_PACKAGES = "kernbench_"
 
 
 def _refuse_hidden(cls: type) -> None:
@@ -18,7 +18,7 @@ def _refuse_hidden(cls: type) -> None:
     """
     asked: set[str] = set()
     for base in cls.__mro__:
-        if base.__module__.partition(".")[0] in _PACKAGES:
+        if base.__module__.startswith(_PACKAGES):
             for name in slots_of(base):
                 if name in asked:
                     raise ComponentError(
