@@ -26,14 +26,16 @@ cdef class BankChannel:
     cdef _schedule(self, double time)
     @cython.locals(queue=EventQueue)
     cdef _push(self, _Wake event, double time)
-    @cython.locals(now=double, time=double)
+    @cython.locals(now=double, time=double, queue=EventQueue)
     cpdef _on_wake(self, _Wake event)
-    @cython.locals(following=double, soonest=double, row_free=double, due=double, row_at=double, place=PseudoChannel, queue=BurstQueue, time=double, turn=Side)
-    cdef double _next(self, double now) except? -1
+    @cython.locals(row_free=double, due=bint, row_at=double, place=PseudoChannel, time=double, turn=Side)
+    cdef double _next(self, BurstQueue queue, double now) except? -1
+    @cython.locals(queue=BurstQueue)
+    cdef double _before_refresh(self, double time, double now) except? -1
     @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
     cdef double _next_maintenance(self, double now) except? -1
-    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.Py_ssize_t, burst=Burst)
-    cdef _give(self, double now)
+    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.Py_ssize_t, burst=Burst, time=double, following=double)
+    cdef double _give(self, double now) except? -1
     @cython.locals(beat=double)
     cdef bint _goes_before(self, PseudoChannel place, Burst burst, PseudoChannel other, Burst its, double now) except -1
     @cython.locals(place=PseudoChannel, ahead=double)

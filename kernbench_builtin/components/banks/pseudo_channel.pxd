@@ -26,9 +26,9 @@ cdef class PseudoChannel(WaitingBursts):
     cpdef give_columns(self, Burst burst, double now)
     @cython.locals(burst=Burst, line=BankLine)
     cdef Burst _following(self, Side turn, double time)
-    @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double, row=cython.Py_ssize_t, rows=dict, oldest=Burst, left=cython.Py_ssize_t)
+    @cython.locals(line=BankLine, bank=Bank, free=double, reads=Gate, opening=double, row=cython.Py_ssize_t, rows=dict, oldest=Burst, hit=Burst, left=cython.Py_ssize_t)
     cdef double _take(self, int mode, Burst burst, double time) except? -1
-    @cython.locals(gate=double, of_other=double, took=double, following=double, line=BankLine, time=double, of_group=double)
+    @cython.locals(gate=double, of_other=double, took=double, following=double, burst=Burst, line=BankLine, time=double)
     cdef _after_columns(self, int mode, double last, Py_ssize_t number)
     @cython.locals(bank=Bank)
     cpdef double give_row(self, Burst burst, double now) except? -1

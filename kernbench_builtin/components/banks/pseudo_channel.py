@@ -148,17 +148,17 @@ class PseudoChannel(WaitingBursts):
         left = rows[row] - 1
         if left:
             rows[row] = left
-            if oldest.row == row:
-                line.hit = oldest
-            else:
-                line.find_hit(row)
+            hit = oldest if oldest.row == row else line.find_hit(row)
+            line.hit = hit
+            line.move(self._for_column, hit)  # type: ignore[arg-type]
         else:
             del rows[row]
             line.hit = None
             if rows:
                 self._wants_precharge(line, bank)
             else:
-                line.move(None)
+                self._for_column.remove(line.entry)  # type: ignore[arg-type]
+                line.among = None
         line.gate.at = time + self._in_group
         if mode == WRITE:
             reads: Gate = self.lines[READ][line.number].gate
@@ -188,10 +188,11 @@ class PseudoChannel(WaitingBursts):
         took = number * self._burst_takes
         self.wire.hold(number * self._burst_bytes, last + self._to_data[mode] + self._burst_takes - took, took)
         following = NEVER
-        for line in self._for_column:
-            time, of_group = line.column_at, line.gate.at
-            if time < of_group:
-                time = of_group
+        for _, burst in self._for_column:
+            line = burst.line
+            time = line.column_at
+            if time < line.gate.at:
+                time = line.gate.at
             if time < following:
                 following = time
                 if time <= gate:

@@ -28,7 +28,8 @@ cdef class BankLine:
     cdef public object waiting
     cdef public Burst hit
     cdef public list among
-    cpdef move(self, list to)
+    cdef public tuple entry
+    cpdef move(self, list to, Burst burst)
     @cython.locals(burst=Burst)
     cpdef Burst find_hit(self, Py_ssize_t row)
 

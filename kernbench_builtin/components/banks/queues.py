@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from kernbench_builtin.components.banks.mapping import BlockRun
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, QueueSizes
 from kernbench_core.messages import Transaction
+
+#: A burst behind its `seq`, so that lists of them sort by age.
+Ranked: TypeAlias = "tuple[int, Burst]"
 
 
 class Gate:
@@ -38,11 +43,11 @@ class BankLine:
     """Hold the bursts of a kind that wait for a bank, oldest first, and when (ns) it allows a command for them.
 
     `rows` counts those that wait by row. `hit` is the oldest of the open row; None where there is none, and where
-    nobody has asked. Those in `waiting` that have their command are still there where an older one has not. `among` are
-    the lines that need the same command next; None where it needs none, or it is not its turn.
+    nobody has asked. Those in `waiting` that have their command are still there where an older one has not. `among` is
+    what needs the same command next, with `entry` of this line; None where it needs none, or it is not its turn.
     """
 
-    __slots__ = ("among", "bank", "column_at", "gate", "hit", "kind", "number", "place", "rows", "waiting")
+    __slots__ = ("among", "bank", "column_at", "entry", "gate", "hit", "kind", "number", "place", "rows", "waiting")
 
     def __init__(self, place: BurstPlace, kind: int, bank: Bank, gate: Gate) -> None:
         self.place = place
@@ -55,16 +60,16 @@ class BankLine:
         self.rows: dict[int, int] = {}
         self.waiting: deque[Burst] = deque()
         self.hit: Burst | None = None
-        self.among: list[BankLine] | None = None
+        self.among: list[Ranked] | None = None
+        self.entry: Ranked | None = None
 
-    def move(self, to: list[BankLine] | None) -> None:
-        """Be among those that need another command next."""
-        if self.among is not to:
-            if self.among is not None:
-                self.among.remove(self)
-            if to is not None:
-                to.append(self)
-            self.among = to
+    def move(self, to: list[Ranked], burst: Burst) -> None:
+        """Be among those that need another command next, with the burst that is to have it."""
+        if self.among is not None:
+            self.among.remove(self.entry)  # type: ignore[arg-type]
+        self.entry = entry = burst.seq, burst
+        insort(to, entry)
+        self.among = to
 
     def find_hit(self, row: int) -> Burst | None:
         """Return the oldest burst of a row, and keep it."""

@@ -3,10 +3,9 @@ from kernbench_builtin.components.banks.queues cimport Bank, Burst, BurstPlace, 
 
 cdef int CLOSED, READ, WRITE
 cdef double NEVER
-cdef Py_ssize_t LAST
 
-@cython.locals(line=BankLine)
-cdef list _without(Py_ssize_t bank, list lines)
+@cython.locals(each=tuple)
+cdef list _without(Py_ssize_t bank, list waiting)
 
 cdef class WaitingBursts(BurstPlace):
     cdef public list banks
@@ -21,21 +20,21 @@ cdef class WaitingBursts(BurstPlace):
     cpdef take_in(self, Burst burst)
     @cython.locals(bank=Bank, row=cython.Py_ssize_t)
     cdef _sort(self, BankLine line)
-    @cython.locals(among=list, time=double, rest=double, of_group=double)
+    @cython.locals(time=double, rest=double, of_group=double)
     cdef _wants_column(self, BankLine line)
-    @cython.locals(among=list, time=double)
+    @cython.locals(time=double)
     cdef _wants_precharge(self, BankLine line, Bank bank)
-    @cython.locals(among=list, time=double, rest=double, of_group=double)
+    @cython.locals(time=double, rest=double, of_group=double)
     cdef _wants_activation(self, BankLine line, Bank bank)
     @cython.locals(bank=Bank, time=double, rest=double, of_group=double)
     cpdef double may_come(self, BankLine line, Py_ssize_t row) except? -1
     @cython.locals(line=BankLine)
     cpdef look_again(self)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, time=double, of_group=double, following=double, oldest=cython.Py_ssize_t)
+    @cython.locals(burst=Burst, line=BankLine, time=double, following=double)
     cpdef Burst column(self, double now, Py_ssize_t blocked)
     @cython.locals(opened=Burst, closed=Burst)
     cpdef Burst row(self, double now, Py_ssize_t blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, bank=Bank, ready=cython.Py_ssize_t, time=double, of_group=double, following=double, oldest=cython.Py_ssize_t)
+    @cython.locals(found=Burst, burst=Burst, bank=Bank, time=double, following=double)
     cdef Burst _activation(self, double now, Py_ssize_t blocked)
-    @cython.locals(found=Burst, burst=Burst, line=BankLine, ready=cython.Py_ssize_t, time=double, following=double, oldest=cython.Py_ssize_t)
+    @cython.locals(found=Burst, burst=Burst, time=double, following=double)
     cdef Burst _precharge(self, double now, Py_ssize_t blocked)

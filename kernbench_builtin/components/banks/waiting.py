@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, BurstPlace, Gate
+from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, BurstPlace, Gate, Ranked
 from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
-
-#: Above the `seq` of any burst.
-LAST = (1 << 62) - 1
 
 
 class WaitingBursts(BurstPlace):
     """Keep which row of each bank is open, which bursts wait for it, and the earliest time of each of its commands.
 
     `column_at`, `activate_at` and `precharge_at` are before when (ns) no command can come for those whose turn it is.
-    They follow bursts as they come and commands as they are given: before, nothing is looked through. The lines of the
-    kind whose turn it is are kept by the command that they need next, so that nothing else is looked through either.
+    They follow bursts as they come and commands as they are given: before, nothing is looked through. Of each line
+    of the kind whose turn it is the oldest burst that needs a command is kept with those that need the same one, the
+    oldest first: the first that may have it has it, and nothing else is looked through either.
     """
 
     __slots__ = (
@@ -32,9 +30,9 @@ class WaitingBursts(BurstPlace):
         self.lines = (self._lines(READ, groups), self._lines(WRITE, groups))
         # those whose turn it is
         self._mine = self.lines[READ]
-        self._for_column: list[BankLine] = []
-        self._for_activation: list[BankLine] = []
-        self._for_precharge: list[BankLine] = []
+        self._for_column: list[Ranked] = []
+        self._for_activation: list[Ranked] = []
+        self._for_precharge: list[Ranked] = []
         # earliest time of each command for the whole pseudo-channel
         self._col = [0.0, 0.0]
         self._act = 0.0
@@ -83,12 +81,7 @@ class WaitingBursts(BurstPlace):
 
     def _wants_column(self, line: BankLine) -> None:
         """Note that bursts of a line find their row open, and when they may have their command."""
-        among = line.among
-        if among is not self._for_column:  # inlined from move for speed, as below (tools/bench_engine.py: MOVE)
-            if among is not None:
-                among.remove(line)
-            self._for_column.append(line)
-            line.among = self._for_column
+        line.move(self._for_column, line.hit)  # type: ignore[arg-type]
         time, rest, of_group = line.column_at, self._col[line.kind], line.gate.at
         if time < rest:
             time = rest
@@ -98,13 +91,8 @@ class WaitingBursts(BurstPlace):
             self.column_at = time
 
     def _wants_precharge(self, line: BankLine, bank: Bank) -> None:
-        """Note that the bursts of a line need another row of their bank than the open one, and when it may be closed."""
-        among = line.among
-        if among is not self._for_precharge:
-            if among is not None:
-                among.remove(line)
-            self._for_precharge.append(line)
-            line.among = self._for_precharge
+        """Note that the bursts of a line need another row of their bank than the open one; when it may be closed."""
+        line.move(self._for_precharge, line.waiting[0])
         time = bank.precharge_at
         if time < self.precharge_at:
             self.precharge_at = time
@@ -115,12 +103,7 @@ class WaitingBursts(BurstPlace):
 
     def _wants_activation(self, line: BankLine, bank: Bank) -> None:
         """Note that the bursts of a line need a row of their bank, which is closed, and when it may be opened."""
-        among = line.among
-        if among is not self._for_activation:
-            if among is not None:
-                among.remove(line)
-            self._for_activation.append(line)
-            line.among = self._for_activation
+        line.move(self._for_activation, line.waiting[0])
         time, of_group, rest = bank.activate_at, bank.gate.at, self._act
         if time < of_group:
             time = of_group
@@ -162,22 +145,18 @@ class WaitingBursts(BurstPlace):
 
     def column(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
-        found: Burst | None = None
-        following, oldest = NEVER, LAST
-        for line in self._for_column if blocked < 0 else _without(blocked, self._for_column):
-            time, of_group = line.column_at, line.gate.at
-            if time < of_group:
-                time = of_group
-            if time > now:
-                if time < following:
-                    following = time
-                continue
-            burst: Burst = line.hit  # type: ignore[assignment]
-            if burst.seq < oldest:
-                found, oldest = burst, burst.seq
-        if found is None:
-            self.column_at = following
-        return found
+        following = NEVER
+        for _, burst in self._for_column if blocked < 0 else _without(blocked, self._for_column):
+            line = burst.line
+            time = line.column_at
+            if time < line.gate.at:
+                time = line.gate.at
+            if time <= now:
+                return burst
+            if time < following:
+                following = time
+        self.column_at = following
+        return None
 
     def row(self, now: float, blocked: int) -> Burst | None:
         """Return the oldest burst whose bank may have a row command `now` and is not `blocked`."""
@@ -197,21 +176,22 @@ class WaitingBursts(BurstPlace):
 
     def _activation(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        ready, following, oldest = 0, NEVER, LAST
-        for line in self._for_activation if blocked < 0 else _without(blocked, self._for_activation):
-            bank = line.bank
-            time, of_group = bank.activate_at, bank.gate.at
-            if time < of_group:
-                time = of_group
+        following = NEVER
+        for _, burst in self._for_activation if blocked < 0 else _without(blocked, self._for_activation):
+            bank = burst.line.bank
+            time = bank.activate_at
+            if time < bank.gate.at:
+                time = bank.gate.at
             if time > now:
                 if time < following:
                     following = time
-                continue
-            ready += 1
-            burst: Burst = line.waiting[0]
-            if burst.seq < oldest:
-                found, oldest = burst, burst.seq
-        self._after_activation = now if ready > 1 else following
+            elif found is None:
+                found = burst
+            else:
+                self._after_activation = now
+                break
+        else:
+            self._after_activation = following
         self._opens, self._opens_until = found, following
         if found is None:
             self.activate_at = following
@@ -219,24 +199,25 @@ class WaitingBursts(BurstPlace):
 
     def _precharge(self, now: float, blocked: int) -> Burst | None:
         found: Burst | None = None
-        ready, following, oldest = 0, NEVER, LAST
-        for line in self._for_precharge if blocked < 0 else _without(blocked, self._for_precharge):
-            time = line.bank.precharge_at
+        following = NEVER
+        for _, burst in self._for_precharge if blocked < 0 else _without(blocked, self._for_precharge):
+            time = burst.line.bank.precharge_at
             if time > now:
                 if time < following:
                     following = time
-                continue
-            ready += 1
-            burst: Burst = line.waiting[0]
-            if burst.seq < oldest:
-                found, oldest = burst, burst.seq
-        self._after_precharge = now if ready > 1 else following
+            elif found is None:
+                found = burst
+            else:
+                self._after_precharge = now
+                break
+        else:
+            self._after_precharge = following
         self._closes, self._closes_until = found, following
         if found is None:
             self.precharge_at = following
         return found
 
 
-def _without(bank: int, lines: list[BankLine]) -> list[BankLine]:
-    """Return the lines of other banks."""
-    return [line for line in lines if line.number != bank]
+def _without(bank: int, waiting: list[Ranked]) -> list[Ranked]:
+    """Return what is of other banks."""
+    return [each for each in waiting if each[1].line.number != bank]
