@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType, TracebackType
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
 
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process import supervision
@@ -21,6 +21,19 @@ _GRACE_S = 0.3
 _BETWEEN = ("kernbench_core", "simpy", "threading", "contextlib")
 #: How often a `__del__` is spared before it is taken for one that never ends.
 _SPARED = 3
+
+
+#: What `__del__` calls where it is compiled, and so has no frame of its own.
+_FINALISERS: Final[set[CodeType]] = set()
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def finaliser(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a function of Python, which a `__del__` that may be compiled calls, spared as `__del__` itself is."""
+    _FINALISERS.add(function.__code__)
+    return function
 
 
 class WallTimeExceeded(BaseException):
@@ -322,7 +335,7 @@ def _in(frame: FrameType | None, codes: tuple[Any, ...]) -> bool:
 
 
 def _in_finaliser(frame: FrameType | None) -> bool:
-    return any(each.f_code.co_name == "__del__" for each in _outwards(frame))
+    return any(each.f_code.co_name == "__del__" or each.f_code in _FINALISERS for each in _outwards(frame))
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
