@@ -42,6 +42,8 @@ _FINE = 0.003
 """A root mean square of the error that is finer than the steps of simulated times: no kink is looked for."""
 _FOLDS = 12
 """Steps of a search without slopes, at most."""
+_IDLE = 1e-9
+"""A term that changes each time by less than this part of it, from limit to limit, changes none but by rounding."""
 _FAR = LOOSE
 """A term that is changed by this part of it is another value."""
 
@@ -173,7 +175,10 @@ class FitSearch:
         nelder_mead(value, corners, _FOLDS, _SMALLEST / 5)
 
     def _nearest(self, low: Vector, high: Vector) -> Vector:
-        """Return the least squares of what is known in a box."""
+        """Return the least squares of what is known in a box; a term that changes nothing stays where it is."""
+        most = np.abs(self.matrix / self._measured[:, None]).max(axis=0) * (self._high - self._low)
+        idle = (most < _IDLE) & (low <= self.at) & (self.at <= high)
+        low, high = np.where(idle, self.at, low), np.where(idle, self.at, high)
         right = (self._measured - self.took + self.matrix @ self.at) / self._measured
         return bounded_least_squares(self.matrix / self._measured[:, None], right, low, high)
 
