@@ -97,14 +97,18 @@ def _framed(tag: bytes, content: bytes) -> bytes:
 
 
 def _region(thing: Region) -> bytes:
-    numbers = _integer(thing.base) + _shape(thing.row_bytes, thing.rows, thing.pitch)
-    return _framed(b"o", _REGION + _framed(b"(", numbers))
+    digits = b"%d" % thing.base
+    before, behind = _around(len(digits), thing.row_bytes, thing.rows, thing.pitch)
+    return before + digits + behind
 
 
 @lru_cache(maxsize=4096)
-def _shape(row_bytes: int, rows: int, pitch: int) -> bytes:
-    """Encode what thousands of regions of a log have in common."""
-    return _integer(row_bytes) + _integer(rows) + _integer(pitch)
+def _around(digits: int, row_bytes: int, rows: int, pitch: int) -> tuple[bytes, bytes]:
+    """Encode what thousands of regions of a log have in common: all but the digits of where they begin."""
+    behind = _integer(row_bytes) + _integer(rows) + _integer(pitch)
+    base = b"i" + _length(digits)
+    numbers = b"(" + _length(len(base) + digits + len(behind)) + base
+    return b"o" + _length(len(_REGION) + len(numbers) + digits + len(behind)) + _REGION + numbers, behind
 
 
 #: What encodes the things of exactly a class.
