@@ -7,7 +7,6 @@ and no result depends on the order in which plug-ins were found.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -15,12 +14,11 @@ from typing import Any
 
 from kernbench_core import records, registry
 from kernbench_core.errors import PluginError, UsageError, in_words
-from kernbench_core.package import GROUP
 from kernbench_core.params import did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registration.chosen import WITHOUT, Chosen
 from kernbench_core.registration.entries import OFFERS, HookRaised
-from kernbench_core.registration.entry_points import distribution_of, import_named
+from kernbench_core.registration.entry_points import import_named, installed_plugins
 from kernbench_core.registration.hooks import collect
 from kernbench_core.registration.own_commands import CommandRegistry
 from kernbench_core.registration.plugin_file import import_file, vendor_of
@@ -108,7 +106,8 @@ def load_plugins(
     plug-in 'acme' (acme_models (source tree)) is left out: ModuleNotFoundError: No module named 'acme_models'
     """
     chosen = (Chosen.of_environment() if installed else Chosen()).with_more((), tuple(without), strict)
-    found, blocked = _wanted(set(_installed()) if installed else set(), chosen.without)
+    there = installed_plugins() if installed else ()
+    found, blocked = _wanted({PluginSource(*each) for each in there}, chosen.without)
     known = {(source.name, source.module) for source in found}
     given = [_given(item) if isinstance(item, str) else item for item in (*chosen.files, *extra)]
     found.update(source for source in given if (source.name, source.module) not in known)
@@ -137,12 +136,6 @@ def load_plugins(
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
     return records.evolve(plugins, strict=chosen.strict)
-
-
-def _installed() -> Iterable[PluginSource]:
-    for point in importlib.metadata.entry_points(group=GROUP):
-        name, version = distribution_of(point)
-        yield PluginSource(name, point.name, point.value, version)
 
 
 def _wanted(

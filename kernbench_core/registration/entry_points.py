@@ -1,13 +1,59 @@
-"""What the entry point of an installed plug-in says: whose it is, and its module."""
+"""What the entry points of installed plug-ins say: whose they are, and their modules."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib.metadata import EntryPoint
 from types import ModuleType
+from typing import Any, Final
 
 from kernbench_core.errors import UsageError
+from kernbench_core.package import GROUP
+
+#: How the folders of what is installed end, or are called in an egg.
+_INFOS: Final = ("dist-info", "egg-info")
+
+
+def installed_plugins() -> tuple[tuple[str, str, str, str], ...]:
+    """Return of each installed plug-in its distribution, its name, its module and its version.
+
+    Reading them takes as long as a small run, so it is done again only where something was installed, changed or
+    removed since.
+    """
+    return _read(importlib.metadata.entry_points, tuple([each for place in sys.path for each in _state(place)]))
+
+
+@lru_cache(maxsize=4)
+def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[str, str, str, str], ...]:
+    found = []
+    for point in entry_points(group=GROUP):
+        name, version = distribution_of(point)
+        found.append((name, point.name, point.value, version))
+    return tuple(found)
+
+
+def _state(place: str) -> Iterator[tuple[str, int, int]]:
+    """Yield what is another thing when what is installed at a place of the path is: names, times and sizes."""
+    try:
+        with os.scandir(place or ".") as inside:
+            infos = [each.path for each in inside if each.name.lower().endswith(_INFOS)]
+    except OSError:  # an archive, or nothing
+        infos = []
+        yield _seen(place)
+    for info in infos:
+        yield _seen(os.path.join(info, "entry_points.txt"))  # noqa: PTH118 - a path object takes longer
+
+
+def _seen(file: str) -> tuple[str, int, int]:
+    try:
+        found = os.stat(file)  # noqa: PTH116
+    except OSError:
+        return file, 0, 0
+    return file, found.st_mtime_ns, found.st_size
 
 
 def distribution_of(point: EntryPoint) -> tuple[str, str]:

@@ -1,0 +1,72 @@
+"""Which plug-ins are installed is read once, and again whenever that may be another answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.registration.entry_points import installed_plugins
+from tests.core.plugin_site import Site
+
+BENCH = "def kernbench_benches():\n    return []\n"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give what grows with every time that what is installed is read."""
+    times: list[str] = []
+    entry_points = importlib.metadata.entry_points
+
+    def counted(*, group: str) -> importlib.metadata.EntryPoints:
+        times.append(group)
+        return entry_points(group=group)
+
+    monkeypatch.setattr("importlib.metadata.entry_points", counted)
+    return times
+
+
+def named(package: str) -> list[tuple[str, str, str, str]]:
+    return [each for each in installed_plugins() if each[0] == package]
+
+
+def test_what_has_not_changed_is_read_once(site: Site, read: list[str]) -> None:
+    """As often as it is asked for."""
+    site.distribution("acme", "1.2", "acme", BENCH)
+    first = installed_plugins()
+    assert ("acme", "acme", "acme_plugin", "1.2") in first
+    assert installed_plugins() == first
+    assert read == ["kernbench"]
+
+
+def test_what_is_installed_later_is_there(site: Site) -> None:
+    """Also another version, another entry of one that was there, and a folder that joins the path."""
+    assert named("acme") == []
+    site.distribution("acme", "1.2", "acme", BENCH)
+    assert named("acme") == [("acme", "acme", "acme_plugin", "1.2")]
+    info = site.folder / "acme-1.2.dist-info"
+    (info / "entry_points.txt").write_text("[kernbench]\nacme_two = acme_plugin_two\n")
+    assert named("acme") == [("acme", "acme_two", "acme_plugin_two", "1.2")]
+    shutil.rmtree(info)
+    site.distribution("acme", "1.3", "acme", BENCH)
+    assert named("acme") == [("acme", "acme", "acme_plugin", "1.3")]
+    shutil.rmtree(site.folder / "acme-1.3.dist-info")
+    assert named("acme") == []
+
+
+def test_the_path_is_that_of_now(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that joins it, also as the one that the process is in, and one that leaves it."""
+    other = Site(tmp_path / "other")
+    other.folder.mkdir()
+    other.distribution("further", "2.0", "further", BENCH)
+    assert named("further") == []
+    with monkeypatch.context() as now:
+        now.syspath_prepend(str(other.folder))
+        assert len(named("further")) == 1
+    assert named("further") == []
+    monkeypatch.syspath_prepend("")
+    assert named("further") == []
+    monkeypatch.chdir(other.folder)
+    assert len(named("further")) == 1
