@@ -21,6 +21,8 @@ LOOPBACK: Final = "127.0.0.1"
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
+#: How often (s) a server looks whether it is to end.
+_LOOK_S: Final = 0.05
 _NOTHING: Final = b"There is nothing at this address; go back to the first page, at /.\n"
 _FOREIGN: Final = b"This server answers to browsers on its own machine, by its own address, only.\n"
 _READ_ONLY: Final = b"This server can be read only, by GET and HEAD.\n"
@@ -141,7 +143,7 @@ def served(site: WebSite, port: int = 0) -> Iterator[str]:
         raise UsageError(
             f"--port must be a free port, and {port} cannot be had: {error.strerror}; give another one, or none."
         ) from None
-    thread = threading.Thread(target=server.serve_forever, name="kernbench web", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(_LOOK_S,), name="kernbench web", daemon=True)
     thread.start()
     try:
         yield f"http://{LOOPBACK}:{server.server_port}/"
