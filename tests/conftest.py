@@ -25,7 +25,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("kernbench")
 #: For `make test`: fewer examples than `make test-all` tries.
-hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=24)
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=16)
 #: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
 hypothesis.settings.register_profile(
     "mutants",

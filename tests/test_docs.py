@@ -39,8 +39,9 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 LONG = [
     "README.md",
     *(f"docs/{name}.md" for name in ("benches", "calibration", "choosing_algorithms", "collective_benches")),
-    *(f"docs/{name}.md" for name in ("collectives", "distributed")),
-    *(f"docs/{name}.md" for name in ("hbm", "placement", "plugins", "probe", "traffic", "virtual_channels")),
+    *(f"docs/{name}.md" for name in ("collectives", "collectives_algorithms", "comparing", "distributed")),
+    *(f"docs/{name}.md" for name in ("hbm", "placement", "plugins", "probe", "report", "searching", "timeline")),
+    *(f"docs/{name}.md" for name in ("traffic", "virtual_channels")),
     *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
     "docs/how_to.md",
     "docs/sweeping.md",

@@ -40,6 +40,7 @@ SMALL = {"M": 64, "N": 64, "K": 128, "tile_m": 32, "tile_n": 32, "tile_k": 32}
 
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
 @pytest.mark.parametrize("flits", [1, 16])
+@pytest.mark.sample(2)
 def test_data_are_right_and_the_path_tiles(bench: str, flits: int) -> None:
     """Around the hole of the cube that HBM leaves, with next to no buffers too; the run's own checks pass."""
     result = run(bench, *channels("router", flits=flits), params=SMALL, verify_data=True, explain=True)
@@ -86,6 +87,7 @@ def test_explaining_changes_nothing() -> None:
 
 @pytest.mark.parametrize("network", ["ring", "torus_2d", "switch"])
 @pytest.mark.parametrize("flits", [2, 64])
+@pytest.mark.sample(5)
 def test_collectives_over_links_with_credits_are_right(network: str, flits: int) -> None:
     sets = ("system.sips=4", f"system.network.topology={network}", *channels("link", "switch", flits=flits))
     (row,) = time_collective("all_reduce", [16384], "tiny", set=sets)

@@ -35,6 +35,7 @@ def test_kernels_give_what_the_formula_gives(case: Case, topology: str) -> None:
     slow_but([(case, fault) for case in QUICK for fault in case.faults[:3]], FAULTS),
     ids=lambda value: value.name if isinstance(value, Case) else value.new.split("\n")[0].replace(" ", "")[:40],
 )
+@pytest.mark.sample(2)
 def test_planted_faults_are_found(case: Case, fault: Fault) -> None:
     """By the numbers, by an error that names the tensor, or by a hazard."""
     found = outcome(case, "tiny", fault, [next(case.trials())])

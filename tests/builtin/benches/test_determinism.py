@@ -54,7 +54,7 @@ def first_runs(plugins) -> Callable[[str], RunResult]:
 
 
 @pytest.mark.parametrize("bench", BENCHES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_runs_of_one_process(first_runs, bench, tmp_path) -> None:
     first = first_runs(bench)
     variants = {

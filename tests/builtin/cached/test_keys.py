@@ -20,7 +20,7 @@ from typing import IO, Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -35,7 +35,7 @@ from kernbench_core.runs.cached import RunKey, Surprises, run_key
 from kernbench_core.runs.cached.keys import differences, plain_request
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
-from tests.conftest import SOURCE_TREE
+from tests.conftest import SOURCE_TREE, examples
 
 _GET, _START = os._Environ.__getitem__, threading.Thread.start
 
@@ -136,7 +136,7 @@ CHANGES = [(file, name) for file, (_, values) in TEXTS.items() for name in value
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(change=st.sampled_from(CHANGES), to=st.integers(3, 9))
 def test_one_change_in_a_file_is_another_key(folder: Path, change: tuple[str, str], to: int) -> None:
     """Of the bench, its modules here and elsewhere, theirs, a plug-in, its module, the machine; back it is the first.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -16,6 +16,7 @@ from kernbench_builtin.components import pe_tcm
 from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_core.comparison import compare, figures_of
 from kernbench_core.plugins import Plugins
+from tests.conftest import examples
 
 SIZE = {"M": 32, "N": 32, "K": 32}
 MACHINES: Mapping[str, Mapping[str, Any]] = {
@@ -103,7 +104,7 @@ def check_pairs(made: Mapping[str, kb.RunResult]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@examples(24)
 @given(st.lists(MACHINE, min_size=2, max_size=2))
 def test_any_two_machines(plugins: Plugins, pair: list[dict[str, Any]]) -> None:
     """Of runs under configurations and sizes drawn at random."""

@@ -116,6 +116,7 @@ def naive_shares(regions: tuple[Region, ...], channels: int, block: int, burst: 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("block", [32, 256])
 @pytest.mark.parametrize("burst", [1, 32])
+@pytest.mark.sample(3)
 def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int, block: int, burst: int) -> None:
     params = {**EASY, "channels": channels, "interleave_bytes": f"{block} B", "burst_bytes": f"{burst} B"}
     ctrl = Rig(HbmCtrl, params).under_test

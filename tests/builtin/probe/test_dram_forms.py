@@ -74,7 +74,7 @@ CASES: list[tuple[DramCase, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most", "params"), CASES)
-@pytest.mark.sample(19)
+@pytest.mark.sample(29)
 def test_patterns_of_every_standard_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
 ) -> None:
@@ -83,7 +83,7 @@ def test_patterns_of_every_standard_are_as_expected(
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, (8, 8), (2, 6)])
-@pytest.mark.sample(7)
+@pytest.mark.sample(14)
 def test_mixed_streams_are_as_expected(plugins: Plugins, standard: str, ratio: Any) -> None:
     case = DramCase("sequential", 4096, 400, turns=ratio) if isinstance(ratio, tuple) else DramCase(
         "sequential", 4096, 400, ratio
@@ -146,7 +146,7 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "load", "most", "params"), CHAINS)
-@pytest.mark.sample(25)
+@pytest.mark.sample(50)
 def test_latencies_under_load_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
 ) -> None:
@@ -214,7 +214,7 @@ PATTERNS = (
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("case", PATTERNS, ids=[f"{case.pattern} {case.chunk}" for case in PATTERNS])
 @pytest.mark.parametrize("refresh", ["none", "all_bank", "per_bank"])
-@pytest.mark.sample(10)
+@pytest.mark.sample(19)
 def test_every_command_of_every_pattern_keeps_the_rules(
     plugins: Plugins, standard: str, case: DramCase, refresh: str
 ) -> None:

@@ -36,7 +36,7 @@ def test_a_lone_packet_takes_what_it_takes_over_forwarding_routers(wrap: bool, f
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("load", "flits"), [(0.2, 1), (0.5, 4), (0.9, 1), (0.9, 3)])
-@pytest.mark.sample(6)
+@pytest.mark.sample(11)
 def test_each_packet_is_as_late_as_in_a_simulator_of_another_make(
     wrap: bool, pattern: str, load: float, flits: int
 ) -> None:
@@ -69,6 +69,7 @@ def test_any_network_with_any_packets_is_as_late_and_drains(
 
 
 @pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.sample(2)
 def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool) -> None:
     """The reference with arbiters that draw lots: means differ by 2 % at half of the load, where queues are short."""
     mesh = make_mesh(4, 4, wrap=wrap, overhead="4 ns", in_order=False)

@@ -48,7 +48,7 @@ def test_every_collective_has_an_algorithm_for_any_network() -> None:
 
 @pytest.mark.parametrize("ranks", [(2, 3, 5, 6, 8), pytest.param((4, 7, 9, 12, 17), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PER_SIP)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_the_result_is_numpys(name: str, ranks: tuple[int, ...]) -> None:
     """Up to 17 ranks, counts from one element to several rounds of tiles, as it comes out of place and in place."""
     for case in cases(name, ranks):

@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
@@ -23,6 +23,7 @@ from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_core.plugins import load_plugins
+from tests.conftest import examples
 
 PLUGINS = load_plugins()
 CCL = load_ccl(catalogue=Catalogue.of(PLUGINS))
@@ -134,7 +135,7 @@ def ideal_cases():
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(ideal_cases()))
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbytes, few):
     """Whole steps on the idealised machine agree with `formula` within 1 %."""
     measured, formula, bound = stepped(name, what, nbytes, world, network, few=few)
@@ -186,6 +187,7 @@ def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, netwo
 
 @pytest.mark.parametrize("worlds", [(2, 4, 6), pytest.param((3, 5, 8), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.sample(4)
 def test_a_pipelined_form_is_at_most_that_of_whole_steps(network, worlds):
     """Of every algorithm, of few bytes and of many; one has a form where the other has, but for grids."""
     for world in worlds:
@@ -290,7 +292,7 @@ def pipelined_cases():
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(pipelined_cases()))
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, world, nbytes, few):
     """On a real machine, each algorithm on its networks, with the PEs it needs; with all of them most are slow."""
     sets, pes = pes_of(name, few=few)
@@ -307,7 +309,7 @@ def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, w
     st.integers(1, 12_000),
     st.booleans(),
 )
-@settings(max_examples=8, deadline=None)
+@examples(16)
 def test_nothing_is_below_its_lower_bound(method, network, world, nbytes, pipeline):
     """On the idealised machine, where nothing but links is in the way; also where messages share links."""
     on = machine(world, f"system.network.topology={network}", idealised=True)

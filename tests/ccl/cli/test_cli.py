@@ -51,6 +51,7 @@ def test_columns_that_are_left_out_are_named():
 
 
 @pytest.mark.parametrize("algo", slow_but(["ring"], ["ring", "all"]))
+@pytest.mark.slow
 def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
     """With progress the screen holds what it holds without, at 80 columns."""
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]

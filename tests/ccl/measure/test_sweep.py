@@ -18,6 +18,7 @@ from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.topology.network_shapes import NETWORKS
+from tests.conftest import examples
 
 TIMED = [name for name in COLLECTIVES if name != "barrier"]
 
@@ -87,7 +88,7 @@ def hold_to_the_bound(plugins, call, data):
             assert (found.wrong, found.failures, found.hazards) == (0, (), ())
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16, suppress_health_check=[HealthCheck.too_slow])
 @given(call=calls(2, 6), data=st.data())
 def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(plugins, call, data):
     hold_to_the_bound(plugins, call, data)

@@ -248,7 +248,7 @@ SHIPPED = sorted(entry.name for entry in kernbench_algorithms())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
     """For a few ranks: in every other case on its first network, in one on every other network."""
     (algorithm,) = Catalogue.of(plugins).open_all(name)

@@ -62,6 +62,7 @@ def test_a_planted_fault_fails_its_check_and_those_that_must(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", [name for name, plant in PLANTS.items() if plant.check not in TIMED])
+@pytest.mark.sample(3)
 def test_a_fault_of_the_data_is_proved_in_few_ranks(tmp_path: Path, name: str) -> None:
     """By the check that is named for it alone: those that simulate are left to the slow tests."""
     plant = PLANTS[name]
@@ -93,6 +94,7 @@ AT_FEW = {
 
 
 @pytest.mark.parametrize("name", AT_FEW)
+@pytest.mark.sample(2)
 def test_a_fault_of_some_calls_alone_is_found(tmp_path: Path, name: str) -> None:
     """By the check for those calls and no other: of all others the kernel is right."""
     ranks, changes, check, told = AT_FEW[name]

@@ -100,6 +100,7 @@ def recorded(op: str, dtype: str, seed: int) -> Recorder | None:
 
 
 @pytest.mark.parametrize("op", sorted(OPS))
+@pytest.mark.sample(2)
 def test_every_op_is_computed_a_second_way(op: str) -> None:
     """For each dtype that it exists for: the right result passes, and an element that is changed is found."""
     tried = 0

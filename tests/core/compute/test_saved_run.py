@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import frozen
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
@@ -27,6 +27,7 @@ from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue
 from kernbench_core.values.views import FillValue, ground
+from tests.conftest import examples
 from tests.core.arrays import adopt
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -184,7 +185,7 @@ THINGS = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b_addrs", "snapshot", "immediate0"]), THINGS))
-@settings(max_examples=60)
+@examples(60)
 def test_a_loaded_log_has_the_hash_of_the_saved_one(params: dict[str, Any]) -> None:
     """Whatever the models gave as parameters; what cannot be given back counts as what it was."""
     log, again = OpLog(), OpLog()

@@ -155,6 +155,7 @@ def test_children_that_were_there_before_are_none_of_the_commands(tmp_path: Path
         ("faulthandler.cancel_dump_traceback_later(); stuck()", "in code that never returned to Python"),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_process_that_watches_itself_no_more_is_ended_from_outside(tmp_path: Path, how: str, where: str) -> None:
     """Stopped, become another program, or without its watch."""
     done = carried_out(tmp_path, f"print({SLEEPER}.pid, flush=True)", "supervision.arm(0.2)", how)

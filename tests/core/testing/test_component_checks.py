@@ -84,11 +84,13 @@ def test_models_that_keep_their_word_pass(faulty: Plugins, cls: type) -> None:
 
 
 @pytest.mark.parametrize("cls", [cls for cls, check in FAULTS.items() if check in ALONE])
+@pytest.mark.sample(2)
 def test_a_fault_is_found_by_the_check_named_for_it_alone(faulty: Plugins, cls: type) -> None:
     """No other check fails: those that cannot look at it any more say so."""
     assert list(failed(faulty, cls, ALONE)) == [FAULTS[cls]]
 
 
+@pytest.mark.slow
 def test_a_log_that_another_process_does_not_give_is_found(faulty: Plugins) -> None:
     """Whether hashes are the cause, what the process did before, other parameters, or what is read there.
 

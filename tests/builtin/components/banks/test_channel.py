@@ -145,6 +145,7 @@ def test_commands_that_are_settled_ahead_are_those_of_the_slow_controller_too(
 
 @pytest.mark.parametrize("refresh", ["all_bank", "per_bank"])
 @pytest.mark.parametrize("standard", ["hbm2_2000", "hbm3_6400", "hbm4_8000"])
+@pytest.mark.sample(5)
 def test_no_refresh_is_late_and_no_rule_is_broken_in_a_busy_time(standard: str, refresh: str) -> None:
     """Random reads and writes for three refresh intervals; every refresh comes within what was under way."""
     shape = {"standard": standard, "refresh": refresh, "channels": 2, "row_bytes": "1 KiB"}
