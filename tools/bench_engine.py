@@ -187,7 +187,7 @@ def once(name: str, quick: bool) -> str:
 def hop_costs(quick: bool) -> Iterable[Result]:
     """Compare a hop of each style with a bare SimPy timeout, in interleaved rounds."""
     crossings, repeats = (20, 5) if quick else (100, 9)
-    forwarding, serving = (0.3, 2.6) if is_compiled() else (1.6, 4.0)
+    forwarding, serving = (0.3, 2.3) if is_compiled() else (1.6, 4.0)
     stages = (("forwarding", Forward, 1.05, forwarding), ("run()", Serve, 2.0, serving))
     for name, stage, most_events, most_timeouts in stages:
         ratios, per_hop, events = [], [], 0.0
