@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,4 +70,18 @@ def test_the_path_is_that_of_now(site: Site, tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend("")
     assert named("further") == []
     monkeypatch.chdir(other.folder)
+    assert len(named("further")) == 1
+
+
+def test_an_archive_and_a_missing_folder_hold_nothing(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the folder is there."""
+    archive = tmp_path / "modules.zip"
+    archive.write_bytes(b"PK\5\6" + bytes(18))
+    later = Site(tmp_path / "later")
+    monkeypatch.setattr(sys, "path", [str(archive), str(later.folder), *sys.path])
+    assert (named("acme"), named("further")) == ([], [])
+    later.folder.mkdir()
+    later.distribution("further", "2.0", "further", BENCH)
     assert len(named("further")) == 1
