@@ -6,6 +6,7 @@ import gc
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FunctionType
 from typing import Final
 
 #: Looking at so many new objects takes less time than finding out whether some are frozen.
@@ -14,6 +15,7 @@ _FEW: Final = 10_000
 _MOST_UNSEEN: Final = 1 << 20
 #: Where objects were frozen they are taken to stay so for so many times: counting them takes as long as there are many.
 _BELIEVED: Final = 100
+_CORE: Final = __name__.partition(".")[0]
 _WRITERS: Final = frozenset({io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom})
 
 
@@ -83,9 +85,18 @@ def few_collections(objects: int = 100_000) -> Iterator[None]:
 def end_without_collection() -> None:
     """Have the end of this process not take apart what is in reference cycles, which takes longer than a small run.
 
-    What open files in them hold back is written out first, as Python would do.
+    What open files in them hold back is written out first, as Python would do. Where something has a `__del__` of a
+    program's or a library's, all is taken apart, so that it is called.
     """
-    for file in [each for each in gc.get_objects() if type(each) in _WRITERS]:
+    objects = gc.get_objects()
+    for file in [each for each in objects if type(each) in _WRITERS]:
         with suppress(OSError, ValueError):  # what cannot be written, or is closed: nobody would hear of that either
             file.flush()
-    gc.freeze()
+    if not any([_has_own_end(kind) for kind in set(map(type, objects))]):
+        gc.freeze()
+
+
+def _has_own_end(kind: type) -> bool:
+    """Say whether a class has a `__del__` that is written in Python, and not in this package."""
+    end = getattr(kind, "__del__", None)
+    return type(end) is FunctionType and end.__module__.partition(".")[0] != _CORE
