@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from kernbench_core.compiled import is_compiled
 from kernbench_core.compute.ops import OPS
 from kernbench_core.kernel.tl import language
 from kernbench_core.kernel.tl.tensor import Tensor
@@ -43,6 +44,8 @@ def _without_fill(part: values.Part) -> values.Part:
 
 
 def _fill_lost_in_parts(patch: pytest.MonkeyPatch) -> None:
+    if is_compiled():
+        pytest.skip("compiled code calls sub_parts past the module that it is planted in; .ci/run tries it in Python")
     sub_parts = values.sub_parts
 
     def mutant(*args: Any) -> list[values.Part]:
@@ -103,8 +106,8 @@ def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
 
 #: Each fault with a seed that finds it.
 FAULTS: dict[Callable[[pytest.MonkeyPatch], None], int] = {
-    _fill_lost_in_views: 19,
     _fill_lost_in_parts: 1,
+    _fill_lost_in_views: 19,
     _mask_of_a_store_ignored: 57,
     _sum_in_f16: 125,
     _division_floors: 29,

@@ -183,7 +183,7 @@ def test_what_auto_chooses_is_fitted_without_a_form_of_its_own(plugins: Plugins,
     """direct on a ring has none; another one points the way, and what is simulated is still what auto runs."""
     links = ("--link-bw", "30 GB/s", "--link-latency", "800 ns")
     text = printed(plugins, "all_reduce", 4, "-d", "f32", "-b", "4K", "-e", "256K", "-f", "64", *links)
-    assert "all sizes: ccl.direct_all_reduce" in text
+    assert "up to 4 KiB: ccl.direct_all_reduce" in text
     (log := tmp_path / "a.log").write_text(text)
     found = fitted(plugins, log)
     assert [one.value for one in found.values] == [pytest.approx(30, rel=0.02), pytest.approx(800, rel=0.02)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -261,16 +262,16 @@ def test_a_driver_that_makes_nothing_is_at_fault(site: Site) -> None:
 @pytest.mark.slow
 def test_a_model_that_ends_its_process_does_not_speak_for_others(site: Site) -> None:
     """The other is asked in processes of its own."""
-    ending = """
-import os, sys
+    ending = f"""
+import os
 class Ending(Sfu):
     def __init__(self, node, fabric):
         super().__init__(node, fabric)
-        if sys.argv[0] == "-c":
+        if os.getpid() != {os.getpid()}:
             os._exit(7)
 of_one = kernbench_components
 def kernbench_components():
-    return [*of_one(), ComponentEntry("acme.ending", f"{__name__}:Ending", "pe_sfu", "A unit.")]
+    return [*of_one(), ComponentEntry("acme.ending", __name__ + ":Ending", "pe_sfu", "A unit.")]
 """
     site.module("acme_ends", SFU.format(kits=DRIVEN) + ending)
     plugins = load_plugins(["acme = acme_ends"], installed=False)
