@@ -237,7 +237,7 @@ def test_the_source_distribution_is_the_whole_tree(tree: Path, sdist: Path) -> N
     with tarfile.open(sdist) as archive:
         packed = {"/".join(Path(each.name).parts[1:]) for each in archive.getmembers() if each.isfile()}
     ours = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file() and "dist" not in path.parts}
-    ours = {name for name in ours if ".egg-info" not in name}
+    ours = {name for name in ours if ".egg-info" not in name and "__pycache__" not in name}
     assert ours - packed == {".gitignore"}
     assert {name for name in packed - ours if ".egg-info/" not in name} == {
         "PKG-INFO", "setup.cfg", "kernbench_core/compiled/translated.txt",

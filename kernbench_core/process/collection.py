@@ -92,7 +92,7 @@ def end_without_collection() -> None:
     for file in [each for each in objects if type(each) in _WRITERS]:
         with suppress(OSError, ValueError):  # what cannot be written, or is closed: nobody would hear of that either
             file.flush()
-    if not any([_has_own_end(kind) for kind in set(map(type, objects))]):
+    if not any(_has_own_end(kind) for kind in set(map(type, objects))):
         gc.freeze()
 
 

@@ -131,3 +131,27 @@ def test_what_is_frozen_no_more_is_seen_in_the_end(monkeypatch: pytest.MonkeyPat
         rounds += 1
         unseen.pass_over()
     assert thawed and rounds > 50
+
+
+_ENDS = """
+import os, sys
+from kernbench_core.process.collection import end_without_collection
+class Ending:
+    def __del__(self, write=os.write):
+        write(1, b"ended")
+class Holder:
+    pass
+held = Holder()
+held.itself, held.other = held, Ending() if sys.argv[1] == "one" else None
+del held
+end_without_collection()
+import gc
+print(gc.get_freeze_count() > 0, flush=True)
+"""
+
+
+@pytest.mark.parametrize(("alive", "told"), [("one", "False\nended"), ("none", "True\n")])
+def test_what_has_an_end_of_its_own_comes_to_it(alive: str, told: str) -> None:
+    """Also in a cycle that nobody holds; where there is none, nothing is taken apart."""
+    done = subprocess.run([sys.executable, "-c", _ENDS, alive], capture_output=True, text=True, check=True)
+    assert done.stdout == told
