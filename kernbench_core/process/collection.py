@@ -86,17 +86,22 @@ def end_without_collection() -> None:
     """Have the end of this process not take apart what is in reference cycles, which takes longer than a small run.
 
     What open files in them hold back is written out first, as Python would do. Where something has a `__del__` of a
-    program's or a library's, all is taken apart, so that it is called.
+    program's or a library's, or a class that has no hash, all is taken apart, so that it is called.
     """
     objects = gc.get_objects()
+    try:
+        kinds = set(map(type, objects))
+    except TypeError:  # a class need not be hashable
+        return
+    if any(map(_has_own_end, kinds)):
+        return
     for file in [each for each in objects if type(each) in _WRITERS]:
         with suppress(OSError, ValueError):  # what cannot be written, or is closed: nobody would hear of that either
             file.flush()
-    if not any(_has_own_end(kind) for kind in set(map(type, objects))):
-        gc.freeze()
+    gc.freeze()
 
 
 def _has_own_end(kind: type) -> bool:
     """Say whether a class has a `__del__` that is written in Python, and not in this package."""
     end = getattr(kind, "__del__", None)
-    return type(end) is FunctionType and end.__module__.partition(".")[0] != _CORE
+    return type(end) is FunctionType and str(end.__module__).partition(".")[0] != _CORE
