@@ -84,7 +84,6 @@ def rows(timeline: Timeline, kind: str) -> Any:
     return np.flatnonzero(wanted[timeline.spans.track])
 
 
-
 @pytest.mark.sample(2)
 def test_spans_of_units_are_the_op_log(seen: Seen) -> None:
     """Every record, once, with its times, unit, name, op and bytes."""

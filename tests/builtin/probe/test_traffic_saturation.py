@@ -103,7 +103,7 @@ def carried(mesh: Mesh, pattern: str, flits: int, size: int) -> float:
     ("size", "flits"), [(64, 1), (64, 3), (16, 1), (8, 5), (96, 2), pytest.param(32, 4, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("wrap", [False, True])
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 def test_the_ceiling_counts_the_flits_that_routers_make_of_packets(size: int, flits: int, wrap: bool) -> None:
     """And sources that never pause get no more through."""
     mesh = make_mesh(2, 4, wrap=wrap, overhead="8 ns", flit=f"{size} B", buffer_flits=64, in_order=False)

@@ -24,7 +24,7 @@ def made(load: float, flits: int, burst: float | None, cycles: int, blocks: int 
 
 @pytest.mark.parametrize("burst", [None, 1.0, 6.0, 40.0])
 @pytest.mark.parametrize(("load", "flits"), [(0.1, 1), (0.4, 1), (0.4, 5)])
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 def test_as_many_packets_are_made_as_the_load_says(load: float, flits: int, burst: float | None) -> None:
     cycles = 60_000
     packets = made(load, flits, burst, cycles)

@@ -47,7 +47,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_run_that_is_watched_is_the_same_run(plugins: Plugins) -> None:
     """Op log, figures and explanation; its pages grow, and the last is the whole."""
-    params = {"M": 64, "N": 64, "K": 64, "tile_m": 64, "tile_n": 64, "tile_k": 64}
+    params = {"M": 128, "N": 64, "K": 64, "tile_m": 64, "tile_n": 64, "tile_k": 64}
     watcher = Watcher()
     bare = kb.run("gemm", "tiny", params, plugins=plugins, verify_data=True, explain=True, timeline=True, tcm_map=True)
     seen = kb.run(
