@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.engine.hardware import Hardware
 
-Owner = tuple["tuple[int, int] | None", str, "CallSite | None"]
+Owner = tuple[tuple[int, int], str, "CallSite | None"]
 """The op that something happens for: its id, the call that made it, and the kernel line."""
 
 

@@ -117,7 +117,7 @@ def op_for(msg: MsgBase) -> int:
     if owner is None and isinstance(msg, Transaction):
         asker = getattr(msg.on_done, "__self__", None)
         owner = owner_of(asker) if isinstance(asker, MsgBase) else None
-    return -1 if owner is None or owner[0] is None else op_number(*owner[0])
+    return -1 if owner is None else op_number(*owner[0])
 
 
 _TRAVELS: Final = {
