@@ -9,27 +9,24 @@ import re
 import signal
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
 
 import hypothesis
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.selection.session import Selection
 
 # A loaded machine is no failure; and what CI tries is the same every time.
 hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("kernbench")
-#: For `make test`: fewer examples than `make test-all` tries.
-hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=16)
 #: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
 hypothesis.settings.register_profile(
     "mutants",
-    hypothesis.settings.get_profile("quick"),
+    hypothesis.settings.get_profile("kernbench"),
     phases=[phase for phase in hypothesis.Phase if phase not in (hypothesis.Phase.shrink, hypothesis.Phase.explain)],
 )
 
@@ -38,26 +35,12 @@ SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep a cache for this session alone; try fewer examples where the slow tests are left out, in time."""
+    """Keep a cache for this session alone, and choose among the tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="kernbench-cache-")
         config.add_cleanup(folder.cleanup)
         os.environ["KERNBENCH_CACHE"] = folder.name  # of workers and commands, too: nobody's own is touched
-    if config.getoption("markexpr") == "not slow" and not config.getoption("--hypothesis-profile"):
-        hypothesis.settings.load_profile("quick")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have of the cases of a test that is marked so every n-th alone be quick."""
-    seen: Counter[str] = Counter()
-    for item in items:
-        sample = item.get_closest_marker("sample")
-        if sample is not None:
-            name = item.nodeid.partition("[")[0]
-            if seen[name] % sample.args[0]:
-                item.add_marker(pytest.mark.slow)
-            seen[name] += 1
+    config.pluginmanager.register(Selection(), "selection")
 
 
 def pytest_collection_finish() -> None:
@@ -100,18 +83,6 @@ def plugins() -> Plugins:
     """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""
     present = [line for line in SOURCE_TREE if importlib.util.find_spec(line.split()[-1].partition(".")[0])]
     return load_plugins(present, installed=False)
-
-
-def examples(number: int, **more: Any) -> hypothesis.settings:
-    """Try `number` examples in `make test-all`, and as many less in `make test` as of the usual 100."""
-    return hypothesis.settings(max_examples=max(1, number * hypothesis.settings().max_examples // 100), **more)
-
-
-def slow_but(quick: Iterable[object], values: Iterable[object]) -> list[object]:
-    """Return cases of a test of which all but the `quick` ones are slow; a tuple is several values."""
-    few = list(quick)
-    several = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*each, marks=() if each in few or each[0] in few else pytest.mark.slow) for each in several]
 
 
 def without_carets(text: str) -> str:

@@ -49,6 +49,5 @@ def test_the_page_has_what_is_said_of_each_comparison(name: str) -> None:
         assert said in PAGE
 
 
-@pytest.mark.slow  # minutes; the quick tests of each comparison hold a part of its cases
 def test_the_page_shows_what_is_found_today(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check"]) == 0, capsys.readouterr().out

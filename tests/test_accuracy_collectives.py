@@ -17,7 +17,6 @@ def test_a_case_is_within_one_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error == pytest.approx(ours / right - 1) and abs(error) < 0.01
 
 
-@pytest.mark.slow
 def test_all_cases_are_within_one_per_cent() -> None:
     """As the page on accuracy says."""
     with loaded_tool("accuracy/collectives") as tool:

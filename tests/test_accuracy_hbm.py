@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.plugins import Plugins
-from tests.conftest import loaded_tool, slow_but
+from tests.conftest import loaded_tool
 
 
 def test_lone_bursts_take_the_times_of_the_standard(plugins: Plugins) -> None:
@@ -34,7 +34,7 @@ def test_what_the_model_costs_is_taken_from_its_own_page() -> None:
     assert len(said.split(";")) == 5 and said in (docs / "accuracy.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("number", slow_but({5}, range(10)))
+@pytest.mark.parametrize("number", range(10))
 def test_every_case_is_as_near_as_the_page_says(plugins: Plugins, number: int) -> None:
     with loaded_tool("accuracy/hbm") as tool:
         case = tool.CASES[number]

@@ -7,7 +7,6 @@ import pytest
 from tests.conftest import loaded_tool
 
 
-@pytest.mark.slow
 def test_routers_with_credits_are_exact_and_those_without_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     with loaded_tool("accuracy/network") as tool:
         for name, value in (("SIZE", 4), ("CYCLES", 150), ("SHARES", (0.6,))):
@@ -22,7 +21,6 @@ def test_routers_with_credits_are_exact_and_those_without_too_fast(monkeypatch: 
     assert sum("lots" in row[0] for row in rows) == 2
 
 
-@pytest.mark.slow
 def test_all_cases_are_as_close_as_the_page_says() -> None:
     with loaded_tool("accuracy/network") as tool:
         rows = tool.compare()

@@ -18,7 +18,6 @@ def test_the_rows_of_a_system_are_those_that_were_published(monkeypatch: pytest.
         assert error == pytest.approx(ours / right - 1) and abs(error) < 0.05
 
 
-@pytest.mark.slow
 def test_every_published_row_is_within_what_is_said_of_it() -> None:
     """28, 5 and 4 of them; the worst is one of those that the page tells of."""
     with loaded_tool("accuracy/systems") as tool:

@@ -135,7 +135,6 @@ def test_a_kernel_calls_an_op_that_one_record_added(tree: Path) -> None:
     assert table(tree, "builtin.pe_math", "costs")["ln1p"] == 5
 
 
-@pytest.mark.slow
 def test_a_collective_reduces_it(tree: Path) -> None:
     """By its exact integers, and by real numbers within what the sizes of its steps allow."""
     done = kernbench(tree, "ccl", "all_reduce", "-d", "float8e4b8", "-b", "256", "-e", "256", "--ranks", "2")

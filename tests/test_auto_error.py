@@ -19,7 +19,6 @@ def tool() -> Iterator[ModuleType]:
         yield found
 
 
-@pytest.mark.slow
 def test_the_best_is_what_timing_every_algorithm_gives(tool: ModuleType) -> None:
     """At one point, of small SIPs: the ratios are those of `kernbench ccl`'s times."""
     network = tool.UnmeasuredNetwork("ring", 3, 37, 900, "tiny")
@@ -58,7 +57,6 @@ def test_the_summary_counts_what_was_too_slow(tool: ModuleType) -> None:
     )
 
 
-@pytest.mark.slow
 def test_auto_is_within_a_tenth_of_the_best_on_networks_of_no_table(
     tool: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,12 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 TOOL = Path(__file__).parents[1] / "tools" / "bench_backends.py"
 
 
-@pytest.mark.slow
 def test_the_quick_measurement() -> None:
     """Each job by each backend that is here, none wrong; a sentence for each that is not."""
     done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)

@@ -8,12 +8,9 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-import pytest
-
 TOOL = Path(__file__).parent.parent / "tools" / "bench_ccl.py"
 
 
-@pytest.mark.slow
 def test_small_jobs_are_right() -> None:
     """Each tells events, times and memory, and has checked its data."""
     command = [sys.executable, str(TOOL), "--quick", "--json"]

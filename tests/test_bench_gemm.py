@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 TOOL = Path(__file__).parents[1] / "tools" / "bench_gemm.py"
 
 
-@pytest.mark.slow
 def test_the_quick_measurement() -> None:
     done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
@@ -23,7 +20,6 @@ def test_the_quick_measurement() -> None:
     assert measured["phase 2's memory, in plain computations"] < 1.5
 
 
-@pytest.mark.slow
 def test_the_large_jobs_made_small() -> None:
     tool = str(TOOL.with_name("bench_engine.py"))
     done = subprocess.run(

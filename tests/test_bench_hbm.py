@@ -6,12 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
 def test_a_tree_beside_itself() -> None:
     tool = [sys.executable, str(ROOT / "tools" / "bench_hbm.py"), str(ROOT)]
     done = subprocess.run([*tool, "--rounds", "3", "--part", "0.1"], check=True, capture_output=True, text=True)

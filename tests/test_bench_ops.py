@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 TOOL = Path(__file__).parents[1] / "tools" / "bench_ops.py"
 
 
-@pytest.mark.slow
 def test_the_quick_measurement() -> None:
     done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
     measured = {result["name"]: result["value"] for result in json.loads(done.stdout)["results"]}

@@ -10,7 +10,6 @@ from kernbench_core.plugins import Plugins
 from tests.conftest import loaded_tool
 
 
-@pytest.mark.slow
 def test_the_page_of_a_run_grows_with_its_ops_alone(plugins: Plugins, tmp_path: Path) -> None:
     """A hundred thousand take at most 4 MB, use over time of 2,048 tracks included, which does not grow further."""
     with loaded_tool("bench_report") as tool:
@@ -21,7 +20,6 @@ def test_the_page_of_a_run_grows_with_its_ops_alone(plugins: Plugins, tmp_path: 
     assert size - least <= 4_000_000
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 def test_a_page_of_a_million_ops(plugins: Plugins, tmp_path: Path) -> None:
     """At most 25 MB; a step of a brush draws at most one rectangle for each column of each row in sight."""

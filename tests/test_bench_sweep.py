@@ -16,7 +16,6 @@ from tests.conftest import count_calls, loaded_tool
 TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
 
 
-@pytest.mark.slow
 def test_the_quick_measurement() -> None:
     done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
@@ -59,7 +58,6 @@ print(record["status"], *sorted(set(sys.modules) - before))
 """
 
 
-@pytest.mark.slow
 def test_a_process_that_is_forked_has_nothing_to_import() -> None:
     """Else each would, with its first point: a third of a second."""
     done = subprocess.run(

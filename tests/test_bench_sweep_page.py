@@ -10,7 +10,6 @@ from kernbench_core.report import render_sweep
 from tests.conftest import loaded_tool
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 def test_a_page_of_ten_thousand_points(tmp_path: Path) -> None:
     """At most 6 MB; what is kept is drawn once, with some of the rest; to choose or to sort draws no line but one."""

@@ -35,7 +35,6 @@ def tool() -> Iterator[ModuleType]:
         ("ccl.ring_broadcast", "ring", 4096),
     ],
 )
-@pytest.mark.slow
 def test_sixty_four_ranks_take_their_form(tool: ModuleType, name: str, network: str, size: int) -> None:
     """Those of few messages, step by step."""
     row = tool.check(tool.Case(name, network, 64, size, False))
@@ -53,14 +52,12 @@ def test_what_others_send_early_holds_up_no_step(tool: ModuleType, world: int, s
 
 
 @pytest.mark.parametrize("world", [14, 15])
-@pytest.mark.slow
 def test_small_messages_behind_large_ones_leave_no_link_idle(tool: ModuleType, world: int) -> None:
     """A full message to each of the others, then one of a fifteenth or a seventh of that."""
     row = tool.check(tool.Case("ccl.direct_all_gather", "switch", world, 262144, False))
     assert row.time_ns == pytest.approx(row.formula_ns, rel=2e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("world", [17, 24, 33, 64])
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("method", ["ring", "ring_bidirectional", "direct", "pairwise", "halving_doubling", "torus",

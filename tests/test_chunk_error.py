@@ -55,12 +55,11 @@ def test_the_page_shows_what_the_script_writes(tool: ModuleType, tables: list[li
     "name",
     [
         "lone read, own slice",
-        pytest.param("64 B loads beside a stream from the same slice", marks=pytest.mark.slow),
-        pytest.param("lone read, another package", marks=pytest.mark.slow),
-        pytest.param("64 B loads beside a stream on one of their links", marks=pytest.mark.slow),
+        "64 B loads beside a stream from the same slice",
+        "lone read, another package",
+        "64 B loads beside a stream on one of their links",
     ],
 )
-@pytest.mark.slow
 def test_a_run_gives_the_rows_of_the_page_again(
     tool: ModuleType, tables: list[list[list[str]]], plugins: Plugins, name: str
 ) -> None:

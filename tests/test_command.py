@@ -98,7 +98,6 @@ def test_the_op_log_depends_on_nothing_but_the_inputs(tmp_path: Path, inside: Ru
     assert len(hashes) == 1
 
 
-@pytest.mark.slow
 def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run) -> None:
     """A compressed trace is the same file every time, in another process too, and Chrome JSON."""
     for run, name in ((kernbench, "a.json.gz"), (inside, "b.json.gz")):
@@ -152,7 +151,6 @@ def test_no_data_takes_the_same_time(inside: Run) -> None:
         ("stuck", ("--timeout", "0.5 s"), 5, ("error: the run reached its limit of 0.5 s of wall time", "mine.py:")),
     ],
 )
-@pytest.mark.sample(2)
 def test_a_kernel_that_misbehaves_is_named(
     tmp_path: Path, inside: Run, how: str, options: tuple[str, ...], code: int, sentences: tuple[str, ...]
 ) -> None:
@@ -190,7 +188,6 @@ def test_bad_input_is_one_sentence(
     assert (done.returncode, done.stdout, done.stderr) == (code, "", sentence)
 
 
-@pytest.mark.slow
 def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     """SIGINT in the middle of a run: what there is, exit code 130, nothing written."""
     file = tmp_path / "mine.py"
@@ -211,7 +208,6 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.slow
 def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run) -> None:
     """SIGINT in the middle of a run that is made again: as for the first one."""
     file = tmp_path / "mine.py"

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 REPO = Path(__file__).parents[1]
 TOOL = str(REPO / "tools" / "compare_trees.py")
 
@@ -34,7 +32,6 @@ def test_what_is_no_tree_is_refused(tmp_path: Path) -> None:
     assert f"{tmp_path} must be a tree of kernbench, with a folder kernbench_core" in refused.stderr
 
 
-@pytest.mark.slow
 def test_jobs_may_stand_after_options() -> None:
     """As the usage lines of the tool and of --help write it."""
     found = compare(str(REPO), "--pairs", "1", "--json", "--most", "1000", "help")

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import slow_but
-
 REPO = Path(__file__).parents[1]
 COMMAND = f"""#!{sys.executable}
 import sys
@@ -130,14 +128,14 @@ FISH = {
 
 
 @shell("zsh")
-@pytest.mark.parametrize(("line", "times", "stands"), slow_but([], ZSH))
+@pytest.mark.parametrize(("line", "times", "stands"), ZSH)
 def test_zsh_completes(zsh: Press, line: str, times: int, stands: str) -> None:
     """The whole word, with a blank where it is over; the key again goes on to the next answer, in their order."""
     assert zsh(line, times) == stands
 
 
 @shell("fish")
-@pytest.mark.parametrize("line", slow_but(["kernbench run gemm --topology=ti"], FISH))
+@pytest.mark.parametrize("line", FISH)
 def test_fish_completes(home: Path, line: str) -> None:
     """Whole words in their order, each with all that is said of it."""
     (home / "completion.fish").write_text(source(home, "fish"))

@@ -96,7 +96,6 @@ def test_tables_are_written_where_the_page_has_them(tool: ModuleType) -> None:
     assert tool.BEGIN in tool.PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 def test_a_small_account() -> None:
     """Its parts are the whole, and a run makes objects."""

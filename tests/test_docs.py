@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.conftest import loaded_tool, slow_but
+from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
 #: Records have tests of their own; pages in Korean have the blocks of the English ones.
@@ -35,21 +35,7 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
     assert sorted(docs.PAGES) == sorted(PAGES)
 
 
-#: Pages of long runs, which .ci/run has executed beside the quick tests.
-LONG = [
-    "README.md",
-    *(f"docs/{name}.md" for name in ("benches", "calibration", "choosing_algorithms", "collective_benches")),
-    *(f"docs/{name}.md" for name in ("collectives", "collectives_algorithms", "comparing", "distributed")),
-    *(f"docs/{name}.md" for name in ("hbm", "placement", "plugins", "probe", "report", "searching", "timeline")),
-    *(f"docs/{name}.md" for name in ("traffic", "virtual_channels")),
-    *(page for page in PAGES if page.count("/") > 1 and not page.endswith("00_ten_minutes.md")),
-    "docs/how_to.md",
-    "docs/sweeping.md",
-    "docs/sweeps_on_clusters.md",
-]
-
-
-@pytest.mark.parametrize("page", slow_but(set(PAGES) - set(LONG), PAGES))
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_do_what_the_page_shows(docs: ModuleType, page: str) -> None:
     """To write what is printed now into the pages: python tools/check_docs.py --update."""
     assert docs.check(page, docs.plugins_of(page)) == []
@@ -192,7 +178,6 @@ def test_a_plug_in_of_a_page_is_there_for_its_command_alone(
     assert "`kernbench list odd-one` must print what the page shows, and prints\nerror: bench must be" in fault
 
 
-@pytest.mark.slow
 def test_pictures_are_those_of_the_runs_and_machines() -> None:
     """To draw them anew: python tools/pictures.py."""
     with loaded_tool("pictures") as pictures:

@@ -107,7 +107,6 @@ def test_show_displays_every_entry(plugins: Plugins, capsys: pytest.CaptureFixtu
             assert each["name"] in told
 
 
-@pytest.mark.slow
 def test_its_own_tests_pass_from_outside(tmp_path: Path) -> None:
     """Installed in a clean environment, in a folder of its own; libraries come from here, and no registry is asked."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)

@@ -14,18 +14,11 @@ from tests.reference.programs import Launch, Node, Program, Tensor
 from tests.reference.tiles import UndeterminedError
 
 GROUP = 10
-
-
-#: Three of four are slow: one program finds what the next one does, more or less.
 GROUPS = [
-    pytest.param(first, marks=[] if index % 4 == 0 else pytest.mark.slow)
-    for index, first in enumerate(
-        first
-        for begin, number in ((0, 150), (FURTHER, 50), (STREAMED, 40))
-        for first in range(begin, begin + number, GROUP)
-    )
+    first
+    for begin, number in ((0, 150), (FURTHER, 50), (STREAMED, 40), (TRITON, 200))
+    for first in range(begin, begin + number, GROUP)
 ]
-GROUPS += [pytest.param(first, marks=pytest.mark.slow) for first in range(TRITON, TRITON + 200, GROUP)]
 
 
 @pytest.mark.parametrize("first", GROUPS)
@@ -34,7 +27,7 @@ def test_kernels_compute_what_the_interpreter_does(first: int) -> None:
 
 
 def test_kernels_in_triton_compute_what_the_interpreter_does() -> None:
-    """Three files of Triton's; the slow groups have 200."""
+    """Three files of Triton's; the groups have 200."""
     compare_all(range(TRITON, TRITON + 3), "tiny")
 
 

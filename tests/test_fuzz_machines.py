@@ -31,7 +31,6 @@ def test_machines_that_nobody_would_write_down_end_well_or_in_sentences(machines
     assert codes.total() == 8
 
 
-@pytest.mark.slow
 def test_many_machines_that_nobody_would_write_down(machines: ModuleType) -> None:
     codes: Counter[int] = Counter()
     assert list(machines.faults(range(2000, 2200), 2, codes)) == []
@@ -55,12 +54,10 @@ def test_what_counts_as_a_fault(machines: ModuleType, code: int, words: str, fau
     assert machines.fault_of(code, words) == fault
 
 
-@pytest.mark.slow
 def test_looking_at_a_run_changes_nothing(determinism: ModuleType) -> None:
     assert list(determinism.differences(determinism.case_of(3), processes=False)) == []
 
 
-@pytest.mark.slow
 def test_nothing_that_must_change_nothing_does(determinism: ModuleType) -> None:
     assert [line for seed in range(8) for line in determinism.differences(determinism.case_of(seed))] == []
 

@@ -121,7 +121,6 @@ def test_a_commit_that_is_not_there_is_a_sentence(gates: Any, monkeypatch: pytes
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["bench_engine.py", "bench_ccl.py"])
 def test_every_job_runs_in_a_tree(tool: str) -> None:
     """Compared with itself, in each form that is there."""
@@ -134,7 +133,6 @@ def test_every_job_runs_in_a_tree(tool: str) -> None:
         assert all(told["s"] > 0 and told["peak_mib"] > 10 for told in found["told"].values())
 
 
-@pytest.mark.slow
 def test_a_tree_that_is_not_compiled_is_told_of() -> None:
     """Its table has no compiled column, and says why."""
     command = [sys.executable, str(TOOLS / "bench_engine.py"), "--gates", "--quick", "tiny", "--before", str(ROOT)]
@@ -145,7 +143,6 @@ def test_a_tree_that_is_not_compiled_is_told_of() -> None:
     )
 
 
-@pytest.mark.slow
 def test_what_is_measured_of_scale_runs() -> None:
     """With small numbers; no limit is passed."""
     command = [sys.executable, str(TOOLS / "bench_scale.py"), "--quick", "--json"]

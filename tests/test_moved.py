@@ -69,7 +69,6 @@ def has(target: str) -> bool:
 
 
 @pytest.mark.parametrize("old", [old for table in TABLES for old in table])
-@pytest.mark.sample(8)
 def test_no_place_is_told_for_a_name_that_is_not_there(old: str) -> None:
     """A name that nobody has, asked for at an old place; the module alone, and what it has, are told of."""
     new = {**MOVED, **BUILTIN_MOVED, **CCL_MOVED}[old]

@@ -231,7 +231,6 @@ def kernbench(programs: Path, *args: str, warning: str = "") -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
 def test_the_source_distribution_is_the_whole_tree(tree: Path, sdist: Path) -> None:
     """With tests, pages, licence and changelog; what setuptools adds is metadata."""
     with tarfile.open(sdist) as archive:
@@ -244,7 +243,6 @@ def test_the_source_distribution_is_the_whole_tree(tree: Path, sdist: Path) -> N
     assert {name for name in packed - ours - {made} if ".egg-info/" not in name} == {"PKG-INFO", "setup.cfg"}
 
 
-@pytest.mark.slow
 def test_what_is_installed_is_compiled_where_there_is_a_compiler(clean_environment: Path) -> None:
     """By a wheel of the source distribution; the same run gives the same op log as Python does."""
     logs = {}
@@ -261,7 +259,6 @@ def test_what_is_installed_is_compiled_where_there_is_a_compiler(clean_environme
     assert len(set(logs.values())) == 1
 
 
-@pytest.mark.slow
 def test_without_a_compiler_it_is_python_and_says_so(tmp_path: Path) -> None:
     """In one line when it is built; nothing compiled is left, of before neither."""
     tree = Path(shutil.copytree(REPO, tmp_path / "tree", ignore=shutil.ignore_patterns(*LOCAL)))
@@ -313,7 +310,6 @@ def test_what_cannot_be_made_c_of_is_python_and_says_so(small: Path) -> None:
     assert compiled_in(small) == []
 
 
-@pytest.mark.slow
 def test_an_editable_install_as_python_leaves_nothing_compiled(small: Path) -> None:
     """Nor does a build leave what an older version compiled, and no longer does."""
     if shutil.which("cc") is None:
@@ -326,7 +322,6 @@ def test_an_editable_install_as_python_leaves_nothing_compiled(small: Path) -> N
     assert compiled_in(small) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("edited", [False, True])
 def test_c_files_are_compiled_for_the_sources_that_they_were_made_from(small: Path, edited: bool) -> None:
     """Where Cython is not there; otherwise Python is what is installed, in a sentence."""
@@ -349,7 +344,6 @@ def test_c_files_are_compiled_for_the_sources_that_they_were_made_from(small: Pa
     assert len(compiled_in(small)) == (0 if edited else 2)
 
 
-@pytest.mark.slow
 def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path) -> None:
     """Less than 110 MB with numpy and all libraries; `__pycache__` does not count, pip and setuptools are not there."""
     folder = site_packages(clean_environment)
@@ -364,7 +358,6 @@ def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path
         assert (folder / f"kernbench_{package}" / "py.typed").is_file()
 
 
-@pytest.mark.slow
 def test_installed_configurations_lead_to_their_schemas(clean_environment: Path) -> None:
     """Ours, those of the collective package and of the example, by the paths in their first lines."""
     line = "# yaml-language-server: $schema="
@@ -377,7 +370,6 @@ def test_installed_configurations_lead_to_their_schemas(clean_environment: Path)
     assert found >= {"base.yaml", "mesh.yaml", "idealised.yaml", "chain.yaml", "sfu.yaml"}
 
 
-@pytest.mark.slow
 def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> None:
     """`kernbench components` shows the stranger's model beside ours, with distribution and version."""
     listed = kernbench(clean_environment, "components", "--json")["components"]
@@ -386,7 +378,6 @@ def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> Non
     assert providers["builtin.pe_gemm"] == ("kernbench", "0.1.0")
 
 
-@pytest.mark.slow
 def test_the_example_is_used_by_configuration(clean_environment: Path) -> None:
     """A YAML file puts the stranger's model into the machine: other times, the same right data."""
     run = ["run", "gemm", "--topology", "tiny", "--verify-data", "--json"]
@@ -403,7 +394,6 @@ def test_the_example_is_used_by_configuration(clean_environment: Path) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
     """A path pattern chooses it for one PE."""
     pattern = '[{match: "sip0.cube0.pe1.pe_gemm", impl: example.slow_gemm, params: {rows: 8, cols: 8}}]'
@@ -414,7 +404,6 @@ def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
     assert (counts["example.slow_gemm"], counts["builtin.pe_gemm"]) == (1, 3)
 
 
-@pytest.mark.slow
 def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> None:
     """A kernel asks a unit that core has never heard of, and its op is computed by the stranger's function."""
     args = ["run", "example-silu", "--topology", "tiny", "--verify-data", "--json", "-p", "block=64"]
@@ -430,7 +419,6 @@ def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> N
     assert told == ["example.sfu", "elements", 256, 4]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "loads"), [(1, 4), (8, 2)])
 def test_the_reactive_example_serves_what_waits_at_once(clean_environment: Path, batch: int, loads: int) -> None:
     """Of four commands three come while the table is loaded for the first: each load counts once in the total."""
@@ -445,7 +433,6 @@ def test_the_reactive_example_serves_what_waits_at_once(clean_environment: Path,
     assert [each["value"] for each in slow["statistics"] if each["name"] == "batches"] == [4 * loads]
 
 
-@pytest.mark.slow
 def test_the_pipelined_example_delays_each_crossing(clean_environment: Path) -> None:
     """The host asks seven times, one after another: maps of three tensors, two copies, a launch and a copy back."""
     port = str(REPO / "plugins_example/kernbench_example/retimed_port.yaml")
@@ -459,7 +446,6 @@ def test_the_pipelined_example_delays_each_crossing(clean_environment: Path) -> 
         assert found["phases"]["kernel"] == built_in["phases"]["kernel"], "no kernel's data cross it"
 
 
-@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None:
     """With who brought it."""
     listed = kernbench(clean_environment, "ccl", "list", "all_reduce", "--json")["algorithms"]
@@ -467,7 +453,6 @@ def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None
     assert (star["name"], star["provider"]) == ("example.star_all_reduce", "kernbench-example 0.1.0")
 
 
-@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_proved_by_its_name(clean_environment: Path) -> None:
     """For every number of ranks that it does, on both networks; the refusal is the example's own sentence."""
     found = kernbench(clean_environment, "ccl", "check", "star", "--ranks", "2-5,18", "--json")
@@ -484,7 +469,6 @@ def test_the_algorithm_of_the_example_is_proved_by_its_name(clean_environment: P
         )
 
 
-@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Path) -> None:
     """Its data is right, and direct, which shares the work among ranks, is faster for a large vector."""
     args = "ccl all_reduce --topology tiny --ranks 5 --network switch -b 256K -e 256K --algo star --algo direct --json"
@@ -494,7 +478,6 @@ def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Pa
     assert times["example.star_all_reduce"] > 2 * times["ccl.direct_all_reduce"]
 
 
-@pytest.mark.slow
 def test_the_collective_of_the_example_is_proved_and_timed(clean_environment: Path) -> None:
     """By its algorithm, in processes that know it too; its size is that of two vectors."""
     found = kernbench(clean_environment, "ccl", "check", "example.ring_neighbour_exchange", "--ranks", "2-9", "--json")
@@ -507,7 +490,6 @@ def test_the_collective_of_the_example_is_proved_and_timed(clean_environment: Pa
         assert found["busbw"] == found["algbw"] == row["size"] / found["time_ns"]
 
 
-@pytest.mark.slow
 def test_the_network_of_the_example_joins_packages(clean_environment: Path) -> None:
     """It is listed with who brought it; a bench runs on it, and a collective in processes of its own, data right."""
     listed = kernbench(clean_environment, "topology", "networks", "--json")["networks"]
@@ -526,7 +508,6 @@ def test_the_network_of_the_example_joins_packages(clean_environment: Path) -> N
     assert all(row["out_of_place"]["time_ns"] > row["bound_ns"] for row in table["rows"])
 
 
-@pytest.mark.slow
 def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
     """Without the configuration the run ends in a sentence."""
     args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]
@@ -540,7 +521,6 @@ def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clea
     ) in done.stderr
 
 
-@pytest.mark.slow
 def test_the_ten_minute_tutorial_is_true_of_what_is_installed(clean_environment: Path, tmp_path: Path) -> None:
     """Followed from its first file to its last command, in a folder of its own, by the installed programs alone."""
     environment, shown = {**outside(), "COLUMNS": "112"}, 0

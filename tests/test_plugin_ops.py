@@ -237,7 +237,6 @@ def test_a_second_way_that_differs_is_told(acme: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["load", "dot"])
-@pytest.mark.sample(1)
 def test_a_name_that_kernels_have_already_is_refused(tmp_path: Path, name: str) -> None:
     """A record may not stand for a call of the language; nothing runs."""
     record = f'OURS = MathOp("{name}", lambda params, x: x, types=same, shapes=elementwise)\n'
@@ -294,7 +293,6 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("field", FAULTS)
-@pytest.mark.sample(6)
 def test_a_record_that_will_not_do_is_the_fault_of_its_plugin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], field: str
 ) -> None:

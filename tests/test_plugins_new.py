@@ -217,7 +217,6 @@ def test_without_collectives_there_is_no_algorithm(tmp_path: Path) -> None:
     assert "lgorithm" not in "".join(found.values())
 
 
-@pytest.mark.slow
 def test_what_was_written_is_clean(written: Path) -> None:
     """As strict as kernbench itself: its types, its style."""
     programs = Path(sys.executable).parent
@@ -230,7 +229,6 @@ def test_what_was_written_is_clean(written: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 def test_pytest_passes_in_a_clean_environment(written: Path, tmp_path: Path) -> None:
     """Where it is installed as its README says, but that libraries come from here, and no registry is asked."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)

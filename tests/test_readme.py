@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.topology.design import design_of
@@ -14,7 +12,6 @@ from kernbench_core.topology.design import design_of
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow  # tests/golden/events.json has the counts of small runs, which change with this one
 def test_the_event_count_of_gemm_is_the_present_one(plugins: Plugins) -> None:
     """`gemm` 1024 x 1024 x 1024 on `default` takes as many events as the README says."""
     (row,) = re.findall(r"\| `gemm` 1024 x 1024 x 1024, `default` \| ([\d,]+) \|", README)

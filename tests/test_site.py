@@ -84,7 +84,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_files_lie_beside_the_page_that_links_to_them(site: Path) -> None:
     for folder in (site / "tutorials", site / "ko/tutorials"):
         linked = [
@@ -96,14 +95,12 @@ def test_files_lie_beside_the_page_that_links_to_them(site: Path) -> None:
         assert [name for name in linked if not (folder / name).is_file()] == []
 
 
-@pytest.mark.slow
 def test_the_site_fetches_nothing(site: Path) -> None:
     """No script, style, picture or font of its pages is elsewhere."""
     fetched = re.compile(r"<(?:script|link|img|iframe)[^>]*\s(?:src|href)=\"?(?:https?:)?//[^>]*>")
     assert [found for page in site.rglob("*.html") for found in fetched.findall(page.read_text("utf-8"))] == []
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize(("words", "page"), [("scratchpad", "language.html"), ("용어집", "ko/glossary.html")])
 def test_it_is_searched_from_the_file_system(site: Path, words: str, page: str) -> None:

@@ -26,7 +26,6 @@ from tests.loopback_cluster import REPO, LoopbackCluster
 from tests.sweep_rig import MarkedSweeps
 
 Client: Any = pytest.importorskip("distributed").Client
-pytestmark = pytest.mark.slow
 POINTS = 12
 COMMAND = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 

@@ -291,7 +291,6 @@ def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(
     )
 
 
-@pytest.mark.slow
 def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
     """Ctrl-C ends with 130 and says how to go on; afterwards the tables are those of a sweep that was left alone."""
     (tmp_path / "told.py").write_text(BENCH)
@@ -341,7 +340,6 @@ def test_python_is_told_what_is_no_sweep(plugins: Plugins) -> None:
         assert str(caught.value).startswith(told)
 
 
-@pytest.mark.slow
 def test_a_script_written_in_triton_is_swept_by_its_arguments(tmp_path: Path, plugins: Plugins) -> None:
     """Each time is that of `kb.triton`; what a script prints goes nowhere, and what it raises is its point's error."""
     path = tmp_path / "script.py"
@@ -363,7 +361,6 @@ def test_a_script_written_in_triton_is_swept_by_its_arguments(tmp_path: Path, pl
         assert held.result is not None and row["time_ns"] == held.result.total_ns
 
 
-@pytest.mark.slow
 def test_a_kernel_alone_is_swept_over_its_grid(tmp_path: Path, plugins: Plugins) -> None:
     """Arrays with commas in their shape are one value; the grid is a formula of what is varied."""
     path = tmp_path / "kernels.py"

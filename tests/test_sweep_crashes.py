@@ -22,7 +22,7 @@ from tests.sweep_rig import COMMAND, MarkedSweeps, WriteSteps, end_here, in_a_fo
 POINTS = 4
 FOREIGN = [f"{place}{name}" for place in ("", "points/") for name in ("notes.txt", ".mine.tmp", ".mine.1.tmp")]
 #: All steps, or so many that every kind of them is among them.
-EVERY = [pytest.param(1, marks=pytest.mark.slow), 11]
+EVERY = [1, 11]
 
 Act = Callable[[int, str, int | None], None]
 
@@ -75,7 +75,7 @@ def _goes_on(sweeps: MarkedSweeps, folder: str) -> None:
     assert found == sweeps.content("whole")
 
 
-@pytest.mark.parametrize("torn", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("every", EVERY)
 def test_a_sweep_that_is_killed_at_a_write_goes_on(sweeps: MarkedSweeps, every: int, torn: bool) -> None:
     """With `torn` the file that is synced then has its half only."""
@@ -142,7 +142,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.slow
 def test_a_disk_that_is_really_full_loses_nothing(sweeps: MarkedSweeps, small_disk: Path) -> None:
     (sweeps.base / "small").symlink_to(small_disk)
     sweeps.forget()
@@ -163,7 +162,6 @@ def _fill(disk: Path, but: int) -> None:
     (disk / "filler").write_bytes(bytes((blocks.f_bavail - but) * blocks.f_bsize))
 
 
-@pytest.mark.slow
 def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(
     tmp_path: Path, plugins: Plugins
 ) -> None:

@@ -28,7 +28,6 @@ def area(config, figures):
 ROWS, COLUMNS = (f"components.pe_gemm.params.{name}" for name in ("rows", "columns"))
 
 
-@pytest.mark.slow
 def test_a_search_finds_the_front_of_a_machine(tmp_path: Path) -> None:
     """Time against area over nine arrays: the front is that of all nine, run one by one."""
     (tmp_path / "area.py").write_text(AREA)
@@ -111,7 +110,6 @@ def test_a_search_needs_something_to_vary() -> None:
     assert str(caught.value) == "--search must have something to vary, as -p M=1..64; give it."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["nsga2:24", "tpe:12"])
 def test_a_search_that_is_killed_gives_the_same_table(tmp_path: Path, method: str) -> None:
     """With SIGKILL, several times and anywhere: the same bytes, and each point carried out once."""

@@ -68,7 +68,6 @@ def seen(request: pytest.FixtureRequest, plugins: Plugins) -> Seen:
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.sample(2)
 def test_looking_on_changes_nothing(name: str, plugins: Plugins) -> None:
     """Op log, number of events and time are the same; alone, and beside the recorder of explanations."""
     plain = engine_of(plugins, name, [])
@@ -84,7 +83,6 @@ def rows(timeline: Timeline, kind: str) -> Any:
     return np.flatnonzero(wanted[timeline.spans.track])
 
 
-@pytest.mark.sample(2)
 def test_spans_of_units_are_the_op_log(seen: Seen) -> None:
     """Every record, once, with its times, unit, name, op and bytes."""
     timeline, spans = seen.timeline, seen.timeline.spans

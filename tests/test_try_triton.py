@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tools import try_triton
 from tools.try_triton import KernelOutcome
 
@@ -36,7 +34,6 @@ FILES = {
 }
 
 
-@pytest.mark.slow
 def test_each_file_is_told_what_came_of_it(tmp_path: Path) -> None:
     """Of files in a folder those with a kernel, each in a process of its own, within the time it is given."""
     for name, text in FILES.items():

@@ -40,7 +40,6 @@ SMALL = {"M": 64, "N": 64, "K": 128, "tile_m": 32, "tile_n": 32, "tile_k": 32}
 
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
 @pytest.mark.parametrize("flits", [1, 16])
-@pytest.mark.sample(2)
 def test_data_are_right_and_the_path_tiles(bench: str, flits: int) -> None:
     """Around the hole of the cube that HBM leaves, with next to no buffers too; the run's own checks pass."""
     result = run(bench, *channels("router", flits=flits), params=SMALL, verify_data=True, explain=True)
@@ -50,7 +49,7 @@ def test_data_are_right_and_the_path_tiles(bench: str, flits: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kinds", [("router", "ucie"), pytest.param(("router", "ucie", "link"), marks=pytest.mark.slow)]
+    "kinds", [("router", "ucie"), ("router", "ucie", "link")]
 )
 def test_cubes_and_the_links_between_them_may_both_have_channels(kinds: tuple[str, ...]) -> None:
     """No circle of waits closes over several cubes: each path that is taken is checked against all before it."""
@@ -87,7 +86,6 @@ def test_explaining_changes_nothing() -> None:
 
 @pytest.mark.parametrize("network", ["ring", "torus_2d", "switch"])
 @pytest.mark.parametrize("flits", [2, 64])
-@pytest.mark.sample(5)
 def test_collectives_over_links_with_credits_are_right(network: str, flits: int) -> None:
     sets = ("system.sips=4", f"system.network.topology={network}", *channels("link", "switch", flits=flits))
     (row,) = time_collective("all_reduce", [16384], "tiny", set=sets)
@@ -105,7 +103,7 @@ def test_a_link_is_as_fast_as_its_buffer_lets_it_be() -> None:
 
 
 @pytest.mark.parametrize(
-    "kinds", [("link", "io_noc"), pytest.param(("link", "io_noc", "io_ucie", "ucie", "router"), marks=pytest.mark.slow)]
+    "kinds", [("link", "io_noc"), ("link", "io_noc", "io_ucie", "ucie", "router")]
 )
 def test_a_ring_of_packages_without_unlimited_buffers_anywhere_comes_to_an_end(kinds: tuple[str, ...]) -> None:
     """Messages pass through packages that hold next to nothing, and a dateline keeps them from closing a circle."""
@@ -124,7 +122,6 @@ def test_a_ring_of_packages_needs_two_channels() -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_torus_of_packages_without_unlimited_buffers_anywhere_is_refused() -> None:
     sets = ("system.sips=25", "system.network.topology=torus_2d", *channels("link", "io_noc"))
     with pytest.raises(ConfigError) as caught:
@@ -134,7 +131,7 @@ def test_a_torus_of_packages_without_unlimited_buffers_anywhere_is_refused() -> 
     assert told.endswith("; choose builtin.forwarding for one of these nodes.")
 
 
-@pytest.mark.parametrize("size", [32, *(pytest.param(size, marks=pytest.mark.slow) for size in (200, 512))])
+@pytest.mark.parametrize("size", [32, 200, 512])
 def test_messages_of_a_flit_over_links_are_not_below_their_bound(size: int) -> None:
     """Links are slower than what is on both sides of them: the last byte of a flit comes later than its first."""
     plain = time_collective("send_recv", [size], "tiny", set=("system.sips=2",), check=False)

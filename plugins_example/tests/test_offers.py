@@ -26,7 +26,7 @@ HERE = Path(__file__).parents[1] / "kernbench_example"
     "sort",
     [
         "exporters", "networks", "ops",
-        *(pytest.param(sort, marks=pytest.mark.slow) for sort in ("algorithms", "collectives", "components")),
+        "algorithms", "collectives", "components",
     ],
 )  # fmt: skip
 def test_it_keeps_its_word(sort: str, plugins: Plugins) -> None:

@@ -136,7 +136,6 @@ def acme(folder: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], P
 
 @pytest.mark.parametrize("how", RAISED)
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.sample(2)
 def test_what_is_raised_is_the_fault_of_who_raised_it(
     folder: Any, acme: Callable[[str, str], Plugins], place: str, how: str
 ) -> None:
@@ -174,7 +173,6 @@ def test_a_plug_in_that_cannot_be_loaded_is_left_out(
 
 @pytest.mark.parametrize(("how", "code"), [("KeyboardInterrupt", 130), ("MemoryError", 5)])
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.sample(2)
 def test_ctrl_c_and_want_of_memory_keep_their_exit_codes(
     folder: Any, acme: Callable[[str, str], Plugins], place: str, how: str, code: int
 ) -> None:

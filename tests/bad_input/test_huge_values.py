@@ -82,7 +82,6 @@ def test_of_a_long_text_the_middle_goes() -> None:
     assert many[120] == "… 4,840 lines …" and len(many) == 161
 
 
-@pytest.mark.sample(2)
 @values
 def test_options_of_a_run(plugins: Plugins, value: Any) -> None:
     """Those that refuse a value; a text is a good name of a file, and any iterable text a setting."""
@@ -138,7 +137,6 @@ LANGUAGE: dict[str, Callable[[Any, Any, Any], object]] = {
 }
 
 
-@pytest.mark.sample(3)
 @values
 def test_what_is_given_to_a_kernel(plugins: Plugins, value: Any) -> None:
     x = np.zeros(4, np.float32)

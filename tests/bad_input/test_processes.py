@@ -127,9 +127,7 @@ def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("how", "line", "where"),
     [
-        pytest.param(
-            "C", "        3 ** (10**9)", "in {}, in code that never returned to Python", marks=pytest.mark.slow
-        ),
+        ("C", "        3 ** (10**9)", "in {}, in code that never returned to Python"),
         ("Python", '        while how == "Python": pass', " events in {}, which never returned to the simulator"),
     ],
     ids=["C", "Python"],
@@ -152,7 +150,6 @@ def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str,
     assert not Path(f"/proc/{other}").exists()
 
 
-@pytest.mark.slow
 def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
     """Nothing in it runs any more; who started it ends it."""
 
@@ -176,7 +173,6 @@ def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
         pytest.param(signal.SIGTERM, 143, ("--timeout", "1000 s"), id="supervised-SIGTERM"),
     ],
 )
-@pytest.mark.sample(2)
 def test_signals_end_a_run_with_what_was_done(
     folder: Any, sent: signal.Signals, code: int, limit: tuple[str, ...]
 ) -> None:
@@ -215,10 +211,9 @@ LOST = [
     ("lost", "json_option"),
     [
         *zip(LOST, [(), ("--json",), ("--json",)], strict=True),
-        *(pytest.param(*other, marks=pytest.mark.slow) for other in zip(LOST, [("--json",), (), ()], strict=True)),
+        *zip(LOST, [("--json",), (), ()], strict=True),
     ],
 )
-@pytest.mark.sample(2)
 def test_a_program_does_not_take_the_streams_away(folder: Any, lost: str, json_option: tuple[str, ...]) -> None:
     """The result is printed, whatever it did to sys.stdout."""
     folder.write("lost.py", f"import os, sys\ndef bench(rt):\n    {lost}\n    rt.copy_to_host(rt.zeros((64,)))\n")
@@ -247,7 +242,6 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.slow
 def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -> None:
     """The result stands, and a warning says who forgot what."""
     process = folder.start(*RUN, "-p", "how=leaves a thread")
@@ -262,12 +256,11 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
 @pytest.mark.parametrize(
     ("rest", "last"),
     [
-        pytest.param("sleep(0.1)", "import atexit\natexit.register(forever)", marks=pytest.mark.slow),
+        ("sleep(0.1)", "import atexit\natexit.register(forever)"),
         ("sleep(0.1)", "class Last:\n    __del__ = forever\nlast = Last()"),
-        pytest.param("pass", "class Last:\n    __del__ = forever\nlast = Last()", marks=pytest.mark.slow),
+        ("pass", "class Last:\n    __del__ = forever\nlast = Last()"),
     ],
 )
-@pytest.mark.sample(2)
 def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
     folder: Any, rest: str, last: str
 ) -> None:
@@ -286,7 +279,6 @@ def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
 
 
 @pytest.mark.parametrize("code", [0, 3])
-@pytest.mark.sample(2)
 def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int) -> None:
     """With a limit, whose keeper sees it: 0 would say that the result is right."""
     folder.write("end.py", f"import os\ndef bench(rt):\n    os._exit({code})\n")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kernbench_core.process.interrupt import Alarm
-from tests.conftest import slow_but
 
 BENCH = '''
 import time
@@ -124,7 +123,6 @@ def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
 
 @pytest.mark.usefixtures("limited_once_started")
 @pytest.mark.parametrize("how", STUCK)
-@pytest.mark.sample(2)
 def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: str) -> None:
     """--timeout stops a loop without simulated time, a sleep of 1000 s, and who catches every exception."""
     outcome = folder.run("k.py", "-p", f"how={how}", "--timeout", "200 ms")
@@ -143,7 +141,7 @@ def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: s
 PRESSES = [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2)]
 
 
-@pytest.mark.parametrize(("how", "presses"), slow_but(PRESSES[::4], PRESSES))
+@pytest.mark.parametrize(("how", "presses"), PRESSES)
 def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
     """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
     files = ("--trace", "t.json", "--report", "r.html", "--out", "o")

@@ -43,8 +43,6 @@ LIES = {
     "prophet": {"counts_what_it_served"}, "racing": {_PEAK}, "racingmath": {_PEAK}, "swallow": {_CONSERVES},
     "twicememory": {_CONSERVES}, "twicemmu": {_CONSERVES},
 }  # fmt: skip
-QUICK_LIES = {"deaf", "lossycredits"}
-QUICK = {"builtin.hbm_ctrl_bank", "builtin.pe_dma", "builtin.router_vc"}
 
 
 #: What opens models of which other processes are asked together.
@@ -63,8 +61,7 @@ def expected(name: str) -> set[str]:
     return {"agrees_with_its_other_style"} | untimed | (set() if name in COUNTING else {"sums_what_it_counts"})
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-                                  for name in PLUGINS.components])  # fmt: skip
+@pytest.mark.parametrize("name", list(PLUGINS.components))
 def test_a_model_keeps_its_word(name: str) -> None:
     """One of each driver is quick: messages, a memory, kernels."""
     found = outcomes(KIT.subject(PLUGINS, name), {check.name for check in KIT.checks} - LONG)
@@ -72,7 +69,6 @@ def test_a_model_keeps_its_word(name: str) -> None:
     assert all(told.startswith("not applicable") for told in found.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLUGINS.components)
 def test_a_model_keeps_its_word_in_every_process(name: str) -> None:
     """Under every hash seed, built anew; and at the ends of what its parameters allow."""
@@ -95,8 +91,7 @@ def test_a_kind_of_ones_own_stands_in_a_whole_machine(monkeypatch: pytest.Monkey
         assert all(component.served for component in course.watch.components)
 
 
-@pytest.mark.parametrize("lie", [lie if lie in QUICK_LIES else pytest.param(lie, marks=pytest.mark.slow)
-                                 for lie in LIES])  # fmt: skip
+@pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_found(lie: str) -> None:
     """On a machine that runs kernels, by the check that is named for it."""
     plugins = load_plugins([*ENTRY_POINTS, "lying = tests.bad_input.lying_models"], installed=False)

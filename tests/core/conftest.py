@@ -1,16 +1,42 @@
-"""Fixtures for core's own tests."""
+"""Fixtures for core's own tests, and that these see no other package of kernbench."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from kernbench_core.plugins import Plugins, load_plugins
+from tests.core.alone import alone
 from tests.core.plugin_site import Site
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, object, object]:
+    """Import the files of tests without the other packages."""
+    if Path(__file__).parent not in collector.path.parents:
+        return (yield)
+    with alone():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test, from its fixtures to the end of these, without them; pytest calls this for the other tests too."""
+    if Path(__file__).parent not in item.path.parents:
+        return (yield)
+    with alone():
+        return (yield)
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Plugins:
+    """Load no plug-ins: those of this tree are not there for core's tests."""
+    return load_plugins([], installed=False)
 
 
 @pytest.fixture(scope="session")

@@ -9,18 +9,16 @@ import re
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 _PART = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([^\x1b])", re.DOTALL)
 
 
-def run_in_terminal(
-    argv: Sequence[str], width: int, *, env: Mapping[str, str] | None = None, piped: bool = False
-) -> tuple[str, bytes]:
+def run_in_terminal(argv: Sequence[str], width: int, *, piped: bool = False) -> tuple[str, bytes]:
     """Run a program in a terminal of `width` columns; return what the terminal got, and with `piped` its stdout."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
-    environment = {**os.environ, "TERM": "xterm", **(env or {})}
+    environment = {**os.environ, "TERM": "xterm"}
     environment.pop("COLUMNS", None)
     stdout = subprocess.PIPE if piped else theirs
     with subprocess.Popen(argv, stdin=theirs, stdout=stdout, stderr=theirs, env=environment) as process:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -11,7 +11,6 @@ from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Harness, Model, Probe, Rig, edge
-from tests.conftest import examples
 
 SERVICE = 8.0
 #: Times at which 8 B messages are fed, in ns; they are at the component, over 1 ns and 8 B/ns, 2 ns later.
@@ -71,7 +70,7 @@ def within(spans: list[tuple[float, float]], until: float) -> float:
     return sum(max(0.0, min(end, until) - max(0.0, start)) for start, end in spans)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(times=ARRIVALS, until=st.integers(1, 200))
 @pytest.mark.parametrize("model", [Serial, OneServer, TwoServers])
 def test_a_service_counts_as_far_as_it_has_come(model: type[ComponentBase], times: list[int], until: int) -> None:
@@ -85,7 +84,7 @@ def test_a_service_counts_as_far_as_it_has_come(model: type[ComponentBase], time
     assert rig.under_test.busy_by(rig.env.now) == SERVICE * len(times)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(times=ARRIVALS)
 @pytest.mark.parametrize(("model", "interval"), [(Paced, 3.0), (Slow, 20.0)])
 def test_a_paced_model_is_taken_for_an_interval_before_each_departure(

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -23,7 +23,6 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, edge, line
 from kernbench_core.units import grid_ceil
-from tests.conftest import examples
 from tests.core.reference_model import Behaviour, ReferenceMachine
 from tests.core.test_component_styles import OneServer, Pipelined
 
@@ -137,7 +136,7 @@ def workloads(draw: st.DrawFn) -> tuple[dict[str, Service], list[Edge], list[tup
     return services, edges, feeds
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(workloads())
 def test_equals_the_naive_model_on_tied_workloads(drawn: tuple[dict[str, Service], list[Edge], Feeds]) -> None:
     """Fast and naive agree bit for bit on random meshes whose messages meet at equal times."""
@@ -145,7 +144,7 @@ def test_equals_the_naive_model_on_tied_workloads(drawn: tuple[dict[str, Service
     assert compare(services, edges, feeds) == len(feeds)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(15000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1000, 15000])
 @pytest.mark.parametrize("servers", [0, 1, 3], ids=["overhead", "run", "run with three servers"])
 def test_equals_the_naive_model_over_many_completions(servers: int, count: int) -> None:
     """A long seeded workload through a fan-in and fan-out mesh gives the same log and completions."""

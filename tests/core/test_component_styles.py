@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -12,7 +12,6 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.testing import Feed, Rig, assert_same_log
 from kernbench_core.units import grid_ceil
-from tests.conftest import examples
 
 SIZES = (0, 1, 64, 100, 256, 4096)
 
@@ -84,7 +83,7 @@ class OneAfterAnother(ComponentBase):
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
-@examples(60)
+@settings(max_examples=60)
 @given(workload=WORKLOADS)
 def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]) -> None:
     """The same pipelined model in each style gives the same log, bit for bit."""
@@ -94,7 +93,7 @@ def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
-@examples(60)
+@settings(max_examples=60)
 @given(workload=WORKLOADS)
 def test_interval_equal_to_overhead_equals_one_server(on_head: bool, workload: list[Feed]) -> None:
     """The same serial model in each style gives the same log, bit for bit."""

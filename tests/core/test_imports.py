@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +22,7 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
         "print(*{name.split('.')[1] for name in sys.modules if name.startswith('kernbench_core.')})\n"
         f"print(*(name for name in {LIBRARIES!r} if name in sys.modules))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    done = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     *_, modules, libraries = done.stdout.split("\n")[:-1]
     return set(modules.split()) - {*FLAT, "compiled", "records"}, set(libraries.split())
 

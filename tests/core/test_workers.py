@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import simpy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -15,7 +15,6 @@ from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig
-from tests.conftest import examples
 
 #: What a service does, step by step: a word and a number of ns.
 STEPS = st.lists(
@@ -111,7 +110,7 @@ class ByProcesses(Scripted):
             self.emit(msg, self.env.now, self.env.now)
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(PROGRAMS)
 def test_a_worker_is_no_other_than_a_process(programs: list[Any]) -> None:
     """Any steps, of two services at a time that interrupt each other: what each sees, and every event of the run."""

@@ -6,11 +6,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from tests.conftest import examples
 
 # mypy: disable-error-code="import-not-found"
 
@@ -48,7 +47,7 @@ def replayed(log: Any, how: str, dtype: Any, memory: dict[int, Any], first: int)
     return found
 
 
-@examples(20)
+@settings(max_examples=20)
 @given(
     how=st.sampled_from(HOWS), dtype=st.sampled_from(DTYPES), width=st.sampled_from((1, 2, 8, 32)),
     programs=st.integers(1, 6), elements=st.sampled_from((1, 3, 40)), seed=st.integers(0, 99),

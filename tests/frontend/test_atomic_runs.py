@@ -228,7 +228,6 @@ def test_operands_of_all_lanes_travel_and_what_they_found_where_it_is_used(used:
     assert carried["pe0.pe_dma->pe0.pe_tcm"] == carried["r0c0->pe0.pe_dma"] == 32 * used
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("topology", ["tiny", "default"])
 def test_locks_and_tickets_on_other_machines(topology: str) -> None:
     """Over packages, and with banks."""

@@ -136,7 +136,6 @@ def test_what_a_mask_or_a_constant_holds_is_no_argument() -> None:
     assert x.tolist() == [1] * 30 + [0, 0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spins", ["in Python", "in the simulator"])
 def test_a_kernel_that_never_ends(spins: str) -> None:
     """It is stopped by `timeout_s`, with the line at which it is; the array is as it was."""

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from tests.conftest import examples
 
 # mypy: disable-error-code="import-not-found"
 
@@ -139,7 +138,7 @@ def test_a_recurrence_is_a_scan_of_pairs() -> None:
     assert out.tolist() == expected
 
 
-@examples(6)
+@settings(max_examples=6)
 @given(st.integers(0, 5), st.integers(1, 3), st.booleans(), st.integers(0, 2**32 - 1))
 def test_tiles_are_sorted(power: int, count: int, descending: bool, seed: int) -> None:
     """With equal elements, both ways, and the greatest first."""

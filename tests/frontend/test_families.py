@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import slow_but
 from tests.frontend.families import attention, counting, elementwise, idioms, matmul, moves, norms, softmax
 from tests.frontend.families.case import Case, Fault, outcome
 
@@ -12,13 +11,12 @@ CASES = (
     *elementwise.CASES, *softmax.CASES, *norms.CASES, *matmul.CASES, *attention.CASES, *moves.CASES,
     *counting.CASES, *idioms.CASES,
 )  # fmt: skip
-QUICK = [case for case in CASES if case.call in ("add", "softmax", "rope", "topk_gate")]
 FAULTS = [(case, fault) for case in CASES for fault in case.faults]
 
 
 @pytest.mark.parametrize(
     ("case", "topology"),
-    slow_but([(case, "tiny") for case in QUICK], [(case, name) for case in CASES for name in ("tiny", "default")]),
+    [(case, name) for case in CASES for name in ("tiny", "default")],
     ids=lambda value: value.name if isinstance(value, Case) else value,
 )
 def test_kernels_give_what_the_formula_gives(case: Case, topology: str) -> None:
@@ -32,10 +30,9 @@ def test_kernels_give_what_the_formula_gives(case: Case, topology: str) -> None:
 
 @pytest.mark.parametrize(
     ("case", "fault"),
-    slow_but([(case, fault) for case in QUICK for fault in case.faults[:3]], FAULTS),
+    FAULTS,
     ids=lambda value: value.name if isinstance(value, Case) else value.new.split("\n")[0].replace(" ", "")[:40],
 )
-@pytest.mark.sample(2)
 def test_planted_faults_are_found(case: Case, fault: Fault) -> None:
     """By the numbers, by an error that names the tensor, or by a hazard."""
     found = outcome(case, "tiny", fault, [next(case.trials())])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -20,7 +20,6 @@ from kernbench_core.oplog.description import Access
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.dtypes import NAMES, is_float, numpy_dtype
 from kernbench_core.values.region import Region
-from tests.conftest import examples
 
 
 def copy(x: Any, y: Any, start: int, step: int, low: int, high: int, other: Any, n: int, tl: Any) -> None:
@@ -30,7 +29,7 @@ def copy(x: Any, y: Any, start: int, step: int, low: int, high: int, other: Any,
     tl.store(y + lane, tl.load(x + at, mask=mask, other=other) if other is not None else tl.load(x + at, mask=mask))
 
 
-@examples(12)
+@settings(max_examples=12)
 @given(
     start=st.integers(-9, 20), step=st.integers(-2, 3), low=st.integers(0, 8), high=st.integers(0, 8),
     other=st.sampled_from([None, 2, 0]), size=st.integers(1, 12),

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from tests.conftest import examples
 
 # mypy: disable-error-code="import-not-found"
 
@@ -124,7 +123,7 @@ def scanning() -> Any:
     return kernel
 
 
-@examples(30)
+@settings(max_examples=30)
 @given(
     st.integers(0, 7), st.integers(0, 30), st.integers(-3, 9), st.integers(0, 30), st.integers(-3, 9),
     st.sampled_from([0, 3]), st.booleans(), st.booleans(),

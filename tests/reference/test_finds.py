@@ -120,7 +120,6 @@ FAULTS: dict[Callable[[pytest.MonkeyPatch], None], int] = {
 @pytest.mark.parametrize(
     ("fault", "seed"), FAULTS.items(), ids=lambda each: getattr(each, "__name__", str(each)).strip("_")
 )
-@pytest.mark.sample(2)
 def test_a_planted_fault_is_found(fault: Callable[[pytest.MonkeyPatch], None], seed: int) -> None:
     program = Maker(seed).program()
     assert compare(program) is None
@@ -129,7 +128,6 @@ def test_a_planted_fault_is_found(fault: Callable[[pytest.MonkeyPatch], None], s
         assert compare(program) is not None
 
 
-@pytest.mark.slow
 def test_a_mismatch_is_cut_down() -> None:
     program = Maker(48).program()  # one of a few dozen that find this fault which is soon small
     with pytest.MonkeyPatch.context() as patch:

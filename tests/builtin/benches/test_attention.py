@@ -21,9 +21,9 @@ TINY = {"heads": 4, "kv_heads": 2, "head_dim": 16, "tokens": 40, "tile_q": 16, "
         ("tiny", "f16", False),
         ("tiny", "bf16", True),
         ("packages", "f16", True),
-        *(pytest.param("default", "f16", causal, marks=pytest.mark.slow) for causal in (True, False)),
-        pytest.param("tiny", "f16", True, marks=pytest.mark.slow),
-        pytest.param("tiny", "bf16", False, marks=pytest.mark.slow),
+        *(("default", "f16", causal) for causal in (True, False)),
+        ("tiny", "f16", True),
+        ("tiny", "bf16", False),
     ],
 )
 def test_outputs_are_right(run, topology, dtype, causal) -> None:
@@ -39,7 +39,6 @@ def test_outputs_are_right(run, topology, dtype, causal) -> None:
         {"heads": 2, "kv_heads": 2},
     ],
 )
-@pytest.mark.sample(2)
 def test_sizes_that_no_pe_and_no_tile_divides(run, sizes) -> None:
     assert run("attention", **{**TINY, **sizes}).verified
 
@@ -87,7 +86,6 @@ def test_wrong_parameters(run, wrong, told) -> None:
     assert str(caught.value) == told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["llama3-8b", "llama3-70b", "gpt2", "mixtral-8x7b"])
 def test_models(run, model) -> None:
     assert run("attention", "default", model=model, tokens=256).verified

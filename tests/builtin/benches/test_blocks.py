@@ -84,11 +84,10 @@ SIZES = {
     ("topology", "m", "n", "k"),
     [
         *(("packages", *size) for size in SIZES["packages"]),
-        *(pytest.param("default", *size, marks=pytest.mark.slow) for size in SIZES["default"]),
+        *(("default", *size) for size in SIZES["default"]),
     ],
 )
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
-@pytest.mark.sample(2)
 def test_sizes_of_which_some_divide_and_some_do_not(run, bench, topology, m, n, k) -> None:
     """Two packages of four cubes: every product has a placement, and B has a copy in each package."""
     result = run(bench, topology, M=m, N=n, K=k)
@@ -122,7 +121,6 @@ def test_the_runtime_tells_the_mesh_of_cubes(plugins, width, height) -> None:
     assert mesh_of_cubes(plugins, "tiny", *sets) == (width, height)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("preset", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
 def test_the_runtime_tells_the_mesh_of_every_preset(plugins, preset, expected) -> None:
     assert mesh_of_cubes(plugins, preset) == expected

@@ -54,7 +54,6 @@ def first_runs(plugins) -> Callable[[str], RunResult]:
 
 
 @pytest.mark.parametrize("bench", BENCHES)
-@pytest.mark.sample(4)
 def test_runs_of_one_process(first_runs, bench, tmp_path) -> None:
     first = first_runs(bench)
     variants = {
@@ -78,8 +77,7 @@ def test_other_inputs_give_another_log(run) -> None:
     assert len(hashes) == 3
 
 
-@pytest.mark.parametrize("seed", ["1", pytest.param("4242", marks=pytest.mark.slow)])
-@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["1", "4242"])
 def test_a_process_with_another_hash_seed(first_runs, seed) -> None:
     code = IN_A_PROCESS.format(entry_points=ENTRY_POINTS, benches=BENCHES)
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
@@ -102,7 +100,6 @@ def test_a_kernel_that_branches_on_data_needs_data(run) -> None:
         run("sparse-gemm", **BENCHES["sparse-gemm"], options={"verify_data": False, "data": False})
 
 
-@pytest.mark.slow
 def test_matrices_larger_than_what_a_run_may_take_without_data() -> None:
     """Three matrices of 8 MiB, in tiles as large as they are, take a few megabytes."""
     size = dict.fromkeys(("M", "N", "K", "tile_m", "tile_n", "tile_k"), 2048)

@@ -13,12 +13,11 @@ DTYPES = ("f16", "bf16", "f32", "int8")
 MACHINES = [
     ("packages", "f16"),
     *(("tiny", dtype) for dtype in DTYPES),
-    pytest.param("default", "f16", marks=pytest.mark.slow),
+    ("default", "f16"),
 ]
 
 
 @pytest.mark.parametrize(("topology", "dtype"), MACHINES)
-@pytest.mark.sample(2)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
     """50 x 36 are 4 x 4 blocks of 13 x 9 on two packages, 8 x 8 of 7 x 5 on the default ones; tiles divide none."""
     assert run("gemm", topology, M=50, N=36, K=30, tile_m=9, tile_n=8, tile_k=13, dtype=dtype).verified
@@ -33,7 +32,6 @@ def test_long_sums_in_f32_are_not_called_wrong(run) -> None:
     assert run("gemm", M=16, N=16, K=4096, dtype="f32").verified
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_default_size_on_the_default_machine(run, dtype) -> None:
     assert run("gemm", "default", dtype=dtype).verified

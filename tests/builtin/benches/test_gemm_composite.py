@@ -11,17 +11,12 @@ from kernbench_core.errors import UsageError
 DTYPES = ("f16", "bf16", "f32", "int8")
 MACHINES = [
     ("packages", "f16", True),
-    *(("tiny", name, pin) for name, pin in zip(DTYPES, (True, False, False, True), strict=True)),
-    pytest.param("default", "f16", True, marks=pytest.mark.slow),
-    *(
-        pytest.param("tiny", name, pin, marks=pytest.mark.slow)
-        for name, pin in zip(DTYPES, (False, True, True, False), strict=True)
-    ),
+    ("default", "f16", True),
+    *(("tiny", name, pin) for name in DTYPES for pin in (True, False)),
 ]
 
 
 @pytest.mark.parametrize(("topology", "dtype", "pin_a"), MACHINES)
-@pytest.mark.sample(2)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype, pin_a) -> None:
     params = {"M": 50, "N": 36, "K": 30, "tile_m": 9, "tile_n": 8, "tile_k": 13, "dtype": dtype, "pin_a": pin_a}
     assert run("gemm-composite", topology, **params).verified
@@ -32,7 +27,6 @@ def test_fewer_rows_than_pes_and_thin_matrices(run, m, n, k) -> None:
     assert run("gemm-composite", M=m, N=n, K=k).verified
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_default_size_on_the_default_machine(run, dtype) -> None:
     assert run("gemm-composite", "default", dtype=dtype).verified

@@ -76,7 +76,6 @@ def test_every_dtype_is_right(run, dtype) -> None:
     assert run("gemm-sweep", **sweep, dtype=dtype).verification.checked == 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bf16", "f32", "int8"])
 def test_every_combination_is_right_in_every_dtype(run, dtype) -> None:
     assert run("gemm-sweep", **SWEEP, dtype=dtype).verification.checked == 16

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -24,7 +24,6 @@ from kernbench_builtin.benches.sparse_gemm import bench as sparse_gemm
 from kernbench_builtin.benches.vector_add import bench as vector_add
 from kernbench_core.errors import UsageError
 from kernbench_core.host.bench import describe_bench
-from tests.conftest import examples
 
 RNG = np.random.default_rng(11)
 
@@ -164,7 +163,7 @@ def test_given_arrays_take_the_time_of_random_ones(run, name) -> None:
     assert with_arrays.phases == drawn.phases
 
 
-@examples(6, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.booleans())
 def test_random_chains_of_products(plugins, m, k, n, last, composite) -> None:
     x, w, v = normal(m, k, dtype=np.float32), normal(k, n, dtype=np.float32), normal(n, last, dtype=np.float32)

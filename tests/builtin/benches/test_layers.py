@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -11,24 +9,21 @@ from kernbench_builtin.benches._layers import by_columns, gather
 from kernbench_builtin.benches._models import MODELS
 from kernbench_builtin.benches.mlp import gelu, swiglu
 from kernbench_core.errors import UsageError
-from tests.conftest import slow_but
 
 SMALL = {"hidden": 40, "ffn": 56, "tokens": 10, "tile_m": 8, "tile_n": 16, "tile_k": 16}
 
 
-@pytest.mark.parametrize(
-    ("layer", "dtype"), slow_but([("qkv", "f16"), ("out", "bf16")], product(("qkv", "out"), ("f16", "bf16")))
-)
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("layer", ["qkv", "out"])
 def test_products_are_right(run, layer, dtype) -> None:
     assert run("qkv-gemm", model="gpt2", layer=layer, tokens=5, dtype=dtype).verified
 
 
 @pytest.mark.parametrize(
     ("topology", "dtype"),
-    [("tiny", "f16"), ("tiny", "bf16"), ("packages", "f16"), pytest.param("default", "f16", marks=pytest.mark.slow)],
+    [("tiny", "f16"), ("tiny", "bf16"), ("packages", "f16"), ("default", "f16")],
 )
 @pytest.mark.parametrize("model", ["llama3-8b", "gpt2"])
-@pytest.mark.sample(2)
 def test_feed_forward_layers_are_right(run, topology, model, dtype) -> None:
     assert run("mlp", topology, model=model, **SMALL, dtype=dtype).verified
 
@@ -69,7 +64,6 @@ def test_sizes_must_be_positive(run) -> None:
         assert str(caught.value) == "parameter 'tile_n' must be a positive integer, not 0; give 1 or more."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["llama3-8b", "mixtral-8x7b"])
 def test_models(run, model) -> None:
     assert run("qkv-gemm", "default", model=model, tokens=16).verified
@@ -81,7 +75,7 @@ def test_models(run, model) -> None:
         ("packages", 10, 16),
         ("packages", 3, 32),
         ("packages", 1, 18),
-        *(pytest.param("default", *size, marks=pytest.mark.slow) for size in ((10, 64), (3, 128), (1, 70))),
+        *(("default", *size) for size in ((10, 64), (3, 128), (1, 70))),
     ],
 )
 def test_every_cube_gets_a_copy_of_what_is_gathered(run, topology, rows, columns) -> None:

@@ -17,10 +17,9 @@ from kernbench_core.errors import UsageError
     [
         *(("tiny", dtype) for dtype in ("f32", "f16", "bf16")),
         ("packages", "f32"),
-        *(pytest.param("default", dtype, marks=pytest.mark.slow) for dtype in ("f32", "f16", "bf16")),
+        *(("default", dtype) for dtype in ("f32", "f16", "bf16")),
     ],
 )
-@pytest.mark.sample(2)
 def test_rows_are_right(run, bench, topology, dtype) -> None:
     assert run(bench, topology, tokens=37, cols=33, dtype=dtype).verified
 

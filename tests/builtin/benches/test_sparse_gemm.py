@@ -18,10 +18,9 @@ DENSITIES = (1.0, 0.5, 0.25, 0.0)
     [
         ("packages", "f16"),
         *(("tiny", dtype) for dtype in ("f16", "bf16", "f32")),
-        pytest.param("default", "f16", marks=pytest.mark.slow),
+        ("default", "f16"),
     ],
 )
-@pytest.mark.sample(2)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
     sizes = {"M": 50, "N": 36, "K": 50, "tile_n": 8, "tile_k": 7}
     assert run("sparse-gemm", topology, **sizes, density=0.3, dtype=dtype).verified
@@ -57,7 +56,6 @@ def test_time_and_bytes_fall_with_density(run) -> None:
     assert nbytes[0] == 4 * 2 * 16 * (16 * 32 + 32 * 32) * 2, "PEs x columns x blocks x (A and B) x 2 B"
 
 
-@pytest.mark.slow
 def test_time_and_bytes_fall_with_density_at_1024_cubed(run) -> None:
     check(*time_and_bytes(run, "default"))
 

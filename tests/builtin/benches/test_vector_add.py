@@ -12,7 +12,7 @@ from kernbench_core.errors import UsageError
     [
         *(("tiny", dtype) for dtype in ("f32", "f16", "bf16")),
         ("packages", "f32"),
-        *(pytest.param("default", dtype, marks=pytest.mark.slow) for dtype in ("f32", "f16", "bf16")),
+        *(("default", dtype) for dtype in ("f32", "f16", "bf16")),
     ],
 )
 def test_sums_are_right(run, topology, dtype) -> None:

@@ -17,7 +17,6 @@ from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 
-SLOW = pytest.mark.slow
 Call = Callable[..., tuple[int, str, str]]
 COVERS = (
     "whose key does not cover files that are not opened by Python, the clock, the network and random numbers that "
@@ -72,11 +71,11 @@ def apart(text: str) -> str:
     "args",
     [
         ("run", "vector-add", "--topology", "tiny", "-p", "n=64"),
-        pytest.param(("run", "gemm", "--topology", "tiny", "-p", "M=32", "--explain", "--tcm-map", "-v"), marks=SLOW),
-        pytest.param(("run", "gemm", "--topology", "tiny", "-p", "M=32", "--json", "--links", "all"), marks=SLOW),
+        ("run", "gemm", "--topology", "tiny", "-p", "M=32", "--explain", "--tcm-map", "-v"),
+        ("run", "gemm", "--topology", "tiny", "-p", "M=32", "--json", "--links", "all"),
         ("triton", "--topology", "tiny", "scale.py", "0"),
-        pytest.param(("triton", "--topology", "tiny", "--json", "scale.py", "0"), marks=SLOW),
-        pytest.param(("triton", "--topology", "tiny", "--autotune", "all", "-v", "scale.py", "0"), marks=SLOW),
+        ("triton", "--topology", "tiny", "--json", "scale.py", "0"),
+        ("triton", "--topology", "tiny", "--autotune", "all", "-v", "scale.py", "0"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -97,11 +96,10 @@ def test_a_run_and_a_script_print_the_same(call: Call, args: tuple[str, ...]) ->
     "args",
     [
         ("probe", "--dram", "--requests", "16", "--outstanding", "1,4"),
-        pytest.param(("probe", "--traffic", "uniform", "--load", "0.1", "--warmup", "10", "--measure", "20"),
-                     marks=SLOW),
-        pytest.param(("probe", "--topology", "tiny"), marks=SLOW),
-        pytest.param(("calibrate", "--check", "u280_hbm"), marks=SLOW),
-        pytest.param(("ccl", "all_reduce", "--ranks", "2", "-b", "1K", "-e", "2K", "--json"), marks=SLOW),
+        ("probe", "--traffic", "uniform", "--load", "0.1", "--warmup", "10", "--measure", "20"),
+        ("probe", "--topology", "tiny"),
+        ("calibrate", "--check", "u280_hbm"),
+        ("ccl", "all_reduce", "--ranks", "2", "-b", "1K", "-e", "2K", "--json"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -119,7 +117,6 @@ def test_other_commands_print_the_same(call: Call, args: tuple[str, ...]) -> Non
     assert "from the cache" not in other[2]
 
 
-@pytest.mark.slow
 def test_a_script_is_run_anew_for_whatever_is_otherwise(call: Call, tmp_path: Path) -> None:
     """Its text, a module beside it, an argument, an option; one that fails is never kept."""
 
@@ -146,7 +143,6 @@ def test_a_script_is_run_anew_for_whatever_is_otherwise(call: Call, tmp_path: Pa
         assert code == 3 and "found 27.0" in out and "from the cache" not in err
 
 
-@pytest.mark.slow
 def test_files_are_written_by_a_run_of_its_own(call: Call, tmp_path: Path) -> None:
     args = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--cached")
     code, _, err = call(*args, "--out", "saved")

@@ -20,7 +20,7 @@ from typing import IO, Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -35,7 +35,7 @@ from kernbench_core.runs.cached import RunKey, Surprises, run_key
 from kernbench_core.runs.cached.keys import differences, plain_request
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.request import request_of
-from tests.conftest import SOURCE_TREE, examples
+from tests.conftest import SOURCE_TREE
 
 _GET, _START = os._Environ.__getitem__, threading.Thread.start
 
@@ -135,8 +135,7 @@ def key_of(folder: Path, plugins: Plugins | None = None, **options: Any) -> RunK
 CHANGES = [(file, name) for file, (_, values) in TEXTS.items() for name in values]
 
 
-@pytest.mark.slow
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(change=st.sampled_from(CHANGES), to=st.integers(3, 9))
 def test_one_change_in_a_file_is_another_key(folder: Path, change: tuple[str, str], to: int) -> None:
     """Of the bench, its modules here and elsewhere, theirs, a plug-in, its module, the machine; back it is the first.
@@ -223,7 +222,6 @@ def run(bench: Any, plugins: Plugins) -> kb.RunResult:
     return kb.run(bench, "tiny", cached=True, plugins=plugins)
 
 
-@pytest.mark.slow
 def test_random_numbers_of_all_are_noticed(folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing seeds them the run is not kept; where the bench does, it is."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(folder / "cache"))
@@ -311,7 +309,6 @@ def bench(rt):
 '''
 
 
-@pytest.mark.slow
 def test_what_a_bench_opens_and_asks_the_environment_is_looked_at(
     folder: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,12 +104,9 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "poisoned": (reaching, {"oob": "poison", "explain": True, "race_by": "program", "seed": 3}),
 }
 
-QUICK = ("explained", "hazards")
 
 
-@pytest.mark.parametrize(
-    "kind", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in KINDS]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_result_from_the_cache_is_the_one_that_is_made(kind: str, plugins: Plugins) -> None:
     """By value, as JSON, in its tables and outputs, however often; a fresh one is not from the cache."""
     bench, options = KINDS[kind]
@@ -145,7 +142,6 @@ def test_a_kernel_alone_has_its_outputs(plugins: Plugins) -> None:
     assert seen == [False, True, False, False, False, True]
 
 
-@pytest.mark.slow
 def test_races_are_errors_from_the_cache_too(plugins: Plugins) -> None:
     """A run that fails is not kept; one that did not is no excuse."""
     for _ in range(2):
@@ -217,7 +213,6 @@ def test_files_that_a_bench_reads_are_looked_at(plugins: Plugins, tmp_path: Path
     assert run()
 
 
-@pytest.mark.slow
 def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins, tmp_path: Path) -> None:
     """As the run without them would give it; a timeline is no part of it."""
     options: dict[str, Any] = {"params": SIZE, "cached": True, "plugins": plugins}
@@ -240,7 +235,6 @@ def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins
     assert kb.run("gemm", "tiny", verify_data=True, **options) == again
 
 
-@pytest.mark.slow
 def test_a_damaged_entry_is_a_miss(plugins: Plugins, folder: Path) -> None:
     """And so is one that holds something else under a right digest."""
     from kernbench_core.cache import Cache

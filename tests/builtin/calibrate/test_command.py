@@ -66,7 +66,6 @@ def test_json_has_all_of_it(plugins: Plugins, capsys: pytest.CaptureFixture[str]
     assert found["mean_error"] == pytest.approx(sum(abs(row["error"]) for row in found["rows"]) / 4)
 
 
-@pytest.mark.slow
 def test_a_base_that_is_a_file_is_named_from_where_the_overlay_stands(
     plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_value_on_its_limit_is_told(plugins: Plugins, capsys: pytest.CaptureFi
     assert "# dma-overhead, on the high limit of 0 ns to 13000 ns: the rows would have it beyond" in fitted.read_text()
 
 
-@pytest.mark.slow
 def test_a_fit_that_explains_nothing_is_refused_and_not_written(
     plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

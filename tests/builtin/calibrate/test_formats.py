@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
@@ -15,7 +15,6 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
-from tests.conftest import examples
 
 OPTIONS = LogOptions(simulate_to=1 << 20)
 
@@ -37,7 +36,7 @@ def values(found: Calibrated) -> dict[str, float]:
     return {one.unknown.name: one.value for one in found.values}
 
 
-@examples(5, phases=[Phase.generate])
+@settings(max_examples=5, phases=[Phase.generate])
 @given(st.floats(100, 9000), st.floats(2, 100), st.floats(100, 9000), st.floats(0.2, 1))
 def test_copies_give_both_overheads_pcie_and_hbm(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, dma: float, pcie: float, launch: float, hbm: float
@@ -122,8 +121,7 @@ def test_large_copies_inside_get_the_bandwidth_of_the_memory(plugins: Plugins) -
     assert row.extended and least <= row.ns < 1.08 * least
 
 
-@pytest.mark.slow
-@examples(5, phases=[Phase.generate])
+@settings(max_examples=5, phases=[Phase.generate])
 @given(st.floats(200, 9000), st.floats(0.1, 0.6), st.floats(0.1, 0.9))
 def test_products_give_the_launch_and_the_arrays_efficiency_by_dtype(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, launch: float, half: float, single: float
@@ -143,7 +141,6 @@ def test_products_give_the_launch_and_the_arrays_efficiency_by_dtype(
     assert found.mean_error < 0.01
 
 
-@pytest.mark.slow
 def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
     """An eighth of it is simulated, and it comes within two per cent of all of it."""
     found = []
@@ -156,8 +153,7 @@ def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
     assert short.ns == pytest.approx(whole.ns, rel=0.02)
 
 
-@pytest.mark.slow
-@examples(10, phases=[Phase.generate])
+@settings(max_examples=10, phases=[Phase.generate])
 @given(st.floats(5, 500))
 def test_bursts_alone_give_the_controllers_overhead(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, overhead: float

@@ -49,7 +49,6 @@ def test_the_memory_is_close_to_every_published_row(plugins: Plugins) -> None:
     assert 64 * 2**20 / stream.published == pytest.approx(425, abs=0.01) and -0.045 < stream.error < 0
 
 
-@pytest.mark.slow
 def test_the_slice_of_a_torus_is_close_to_every_published_row(plugins: Plugins) -> None:
     """Within 6 %; the most at 8 MiB, where latencies hide behind data that are no latency of links on the system."""
     found = compare_system(BY_NAME["tpu7x_slice"], plugins)
@@ -60,7 +59,6 @@ def test_the_slice_of_a_torus_is_close_to_every_published_row(plugins: Plugins) 
     assert min(found.rows, key=lambda row: row.error) is found.rows[1]
 
 
-@pytest.mark.slow
 def test_the_switched_node_is_close_where_one_protocol_is_used(plugins: Plugins) -> None:
     """As the page has it: within 8 % at 64 KiB, 2 % below, 4 % from 256 MiB; too fast by 12 to 65 % between."""
     found = compare_system(BY_NAME["a100_node"], plugins)

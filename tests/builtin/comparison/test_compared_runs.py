@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -16,7 +16,6 @@ from kernbench_builtin.components import pe_tcm
 from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_core.comparison import compare, figures_of
 from kernbench_core.plugins import Plugins
-from tests.conftest import examples
 
 SIZE = {"M": 32, "N": 32, "K": 32}
 MACHINES: Mapping[str, Mapping[str, Any]] = {
@@ -103,8 +102,7 @@ def check_pairs(made: Mapping[str, kb.RunResult]) -> None:
         assert phases == comparison.change_ns
 
 
-@pytest.mark.slow
-@examples(24)
+@settings(max_examples=24)
 @given(st.lists(MACHINE, min_size=2, max_size=2))
 def test_any_two_machines(plugins: Plugins, pair: list[dict[str, Any]]) -> None:
     """Of runs under configurations and sizes drawn at random."""
@@ -136,7 +134,6 @@ def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult]) -> No
     assert other.unknown == dict.fromkeys(("path", "place"), "not known of A: run it with --explain")
 
 
-@pytest.mark.slow
 def test_one_wire_that_a_configuration_makes_longer_is_named_first(plugins: Plugins) -> None:
     """A cable by 1 ns, both ways, before all that waited for what came over it."""
     pair: dict[str, Any] = {"base": "tiny", "cube": {"pes": 1}}

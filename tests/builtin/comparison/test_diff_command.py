@@ -169,7 +169,6 @@ def test_what_b_has_is_checked_before_a_runs(
     assert diff("vector-add", "--topology", "tiny", *words) == (code, "", told)
 
 
-@pytest.mark.slow
 def test_runs_come_from_the_cache(
     diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins
 ) -> None:
@@ -229,7 +228,6 @@ def test_files_of_a_bench_are_compared(plugins: Plugins, tmp_path: Path, diff: D
     assert told[0] not in diff(a, b)[1].splitlines()
 
 
-@pytest.mark.slow
 def test_files_of_benches_that_run_now_are_compared(tmp_path: Path, diff: Diff) -> None:
     """As they are now."""
     for name, text in (("a", MINE), ("b", MINE.replace("N = 4", "N = 8"))):
@@ -346,7 +344,6 @@ def test_a_page_of_both(diff: Diff, saved: Path, tmp_path: Path) -> None:
     assert re.findall(r'<h3 class="of">(.*?)</h3>', page.read_text())[:2] == ["a", "b"]
 
 
-@pytest.mark.slow
 def test_a_page_of_runs_made_now(diff: Diff, tmp_path: Path) -> None:
     """With what they have otherwise as their names."""
     page = tmp_path / "page.html"

@@ -109,7 +109,6 @@ def test_equal_regions_are_counted_once_and_keep_their_shares() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 300])
-@pytest.mark.slow
 def test_what_is_remembered_does_not_grow_with_what_is_asked(rows: int) -> None:
     """Gathers make ever new regions: the second half of many takes no more room than the first."""
     deal = Interleaving(channels=4, block=256, burst=32, hash_channels=True)

@@ -11,7 +11,6 @@ import pytest
 
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.region import Region
-from tests.conftest import slow_but
 
 TEXT = (Path(__file__).parents[3] / "docs" / "hardware.md").read_text(encoding="utf-8")
 MODELS = (
@@ -48,7 +47,7 @@ def lone(simulate: Any, op: str, unit: str, nbytes: int = 4096, **where: int) ->
     return f"{record.t_end - record.t_start:.2f}"
 
 
-@pytest.mark.parametrize("op", slow_but(["read"], ["read", "write"]))
+@pytest.mark.parametrize("op", ["read", "write"])
 def test_the_table_of_transfers_is_what_is_simulated(simulate, op) -> None:
     rows = re.findall(r"^\| [^|`]+ \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.MULTILINE)
     assert [row[op == "write"] for row in rows] == [

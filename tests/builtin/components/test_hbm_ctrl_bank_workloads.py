@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.banks.standards import STANDARDS
@@ -18,7 +18,6 @@ from kernbench_core.values.region import Region
 from tests.builtin.components.test_hbm_ctrl_bank import Driven, transaction
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
 from tests.builtin.touched_bursts import bursts_of
-from tests.conftest import examples
 
 requests = st.lists(
     st.tuples(
@@ -52,7 +51,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(requests, shapes)
 def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
     asks: list[tuple[int, bool, int, int, int, int]], shape: dict[str, object]

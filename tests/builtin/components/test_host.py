@@ -27,7 +27,6 @@ def copy(sim: Any, op: str, *regions: Region) -> HostRequest:
 @pytest.mark.parametrize("preset", ["tiny", "default"])
 @pytest.mark.parametrize("op", ["read", "write"])
 @pytest.mark.parametrize("nbytes", [1, 100, 4096])
-@pytest.mark.sample(3)
 def test_a_copy_of_one_chunk_takes_the_driver_and_one_round_trip(simulate, oracle, preset, op, nbytes) -> None:
     sim = simulate(preset)
     last = sim.sites[-1]
@@ -76,7 +75,6 @@ def test_every_chunk_goes_once_to_the_memory_that_owns_it(simulate, op) -> None:
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
-@pytest.mark.sample(2)
 def test_packages_are_copied_to_in_parallel(simulate, op) -> None:
     nbytes = 1 << 20
     took = []

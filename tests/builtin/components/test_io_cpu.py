@@ -33,7 +33,6 @@ def waiting(sim, truth, cubes, nbytes) -> float:
         ("default", [3, 31]),
     ],
 )
-@pytest.mark.sample(2)
 def test_a_launch_on_one_package_is_stamped_with_its_farthest_pe_in_mind(simulate, oracle, preset, pes) -> None:
     sim = simulate(preset)
     request = sim.launch(pes)
@@ -64,7 +63,6 @@ def test_a_pe_alone_is_reached_just_at_the_stamp(simulate) -> None:
 
 
 @pytest.mark.parametrize("sets", [(), ("sip.noc.bandwidth=1 GB/s",), ("cube.command.bandwidth=0.05 GB/s",)])
-@pytest.mark.sample(3)
 def test_pes_reached_in_time_start_together_and_later_ones_on_arrival(simulate, sets) -> None:
     """A launch that another one delays on the way is late, and the result says where by how much."""
     sim = simulate("default", *sets)

@@ -42,7 +42,7 @@ def test_targets_are_grouped_by_the_node_that_serves_them_in_pe_order(simulate) 
     }
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_every_chosen_pe_starts_once_and_the_launch_ends_after_the_last(simulate, answering, seed) -> None:
     rng = random.Random(seed)
     times = {}
@@ -98,12 +98,11 @@ MACHINES = [
     ("default", ("sip.noc.bandwidth=1 GB/s",), range(32)),
     ("default", ("sip.noc.bandwidth=1 GB/s", "sip.mesh={width: 3, height: 3}", "system.sips=1"), None),
     ("default", ("sip.io_chiplets=2", "system.sips=3"), None),
-    pytest.param("full", (), None, marks=pytest.mark.slow),
+    ("full", (), None),
 ]
 
 
 @pytest.mark.parametrize(("preset", "sets", "pes"), MACHINES)
-@pytest.mark.sample(2)
 def test_on_an_idle_machine_nobody_is_late_and_the_last_is_just_in_time(simulate, preset, sets, pes) -> None:
     sim = simulate(preset, *sets)
     request = sim.launch(pes)
@@ -147,7 +146,6 @@ def test_every_mmu_hears_of_a_map_update_once_and_nobody_starts(simulate) -> Non
     assert all(sim[node].awaiting() == () for node in sim.graph.nodes if sim.graph.nodes[node].kind.endswith("_cpu"))
 
 
-@pytest.mark.slow
 def test_a_larger_map_update_takes_longer(simulate) -> None:
     took = []
     for regions in (1, 10, 100, 1000):

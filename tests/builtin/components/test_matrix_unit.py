@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.pe_gemm import PeGemm
@@ -16,7 +16,6 @@ from kernbench_builtin.components.pe_gemm_systolic import PeGemmSystolic
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig, assert_ready_at
 from kernbench_core.units import GRID_NS
-from tests.conftest import examples
 from tools.accuracy.gemm import folds_of, stepped
 
 WIRE_NS = 1.0
@@ -69,7 +68,7 @@ small_arrays = st.tuples(st.integers(1, 5), st.integers(1, 5))
 gaps = st.lists(st.integers(0, 60), min_size=5, max_size=5)
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(st.sampled_from(DATAFLOWS), small_arrays, small_sizes, gaps, st.booleans())
 def test_products_in_a_row_end_when_those_of_a_stepped_array_do(
     dataflow: str, array: tuple[int, int], sizes: list[Size], waits: list[int], overlap: bool
@@ -190,7 +189,7 @@ def cut(size: Size, axis: int, pieces: list[int]) -> list[Size]:
     ]
 
 
-@examples(300)
+@settings(max_examples=300)
 @given(
     models, small_arrays, st.tuples(*[st.integers(1, 40)] * 3), st.integers(0, 2),
     st.lists(st.integers(0, 99), max_size=6), st.sampled_from(("f16", "f32", "int8")),

@@ -56,7 +56,6 @@ def arrived(count: int, vcs: int, ways: Sequence[tuple[str, ...]]) -> int:
 
 @pytest.mark.parametrize("count", [5, 8])
 @pytest.mark.parametrize("vcs", [2, 3])
-@pytest.mark.sample(2)
 def test_no_messages_of_a_ring_of_packages_wait_in_a_circle(count: int, vcs: int) -> None:
     """Over up to half of the ring, both ways around."""
     far = [sign * links for links in range(1, count // 2 + 1) for sign in (1, -1)]

@@ -61,8 +61,7 @@ def test_one_place_serves_chunks_one_after_another(simulate, oracle, op) -> None
 
 @pytest.mark.parametrize("chunk", [256, 1024, 4096])
 @pytest.mark.parametrize("op", ["read", "write"])
-@pytest.mark.parametrize("counts", [(1, 2, 3, 7, 16), pytest.param(range(1, 17), marks=pytest.mark.slow, id="all")])
-@pytest.mark.sample(2)
+@pytest.mark.parametrize("counts", [(1, 2, 3, 7, 16), pytest.param(range(1, 17), id="all")])
 def test_bandwidth_is_outstanding_times_size_over_latency(simulate, oracle, op, chunk, counts) -> None:
     """Little's law for 1 to 16 outstanding chunks, where memory is far: exact but for those that leave together."""
     rates = []
@@ -335,9 +334,8 @@ def test_among_slices_of_a_cube_more_wire_latency_takes_longer(simulate, oracle,
 )
 @pytest.mark.parametrize(
     ("preset", "sets", "target"),
-    [("tiny", (), 2), ("tiny", ("system.sips=2",), 7), pytest.param("default", (), 31, marks=pytest.mark.slow)],
+    [("tiny", (), 2), ("tiny", ("system.sips=2",), 7), ("default", (), 31)],
 )
-@pytest.mark.sample(3)
 def test_more_bandwidth_is_never_slower(simulate, op, knob, preset, sets, target) -> None:
     took = []
     for rate in (16, 64, 256):

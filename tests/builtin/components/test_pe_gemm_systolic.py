@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.pe_gemm_systolic import PeGemmSystolic
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig, assert_ready_at
-from tests.conftest import examples
 
 DATAFLOWS = ("output_stationary", "weight_stationary", "input_stationary")
 WIRE_NS = 1.0
@@ -37,7 +36,7 @@ def cycles(dataflow: str, array: tuple[int, int], size: tuple[int, int, int], ov
     return int(found.cycles(SimpleNamespace(m=size[0], k=size[1], n=size[2])))
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(arrays, sizes)
 def test_cycles_are_those_of_the_closed_forms(array: tuple[int, int], size: tuple[int, int, int]) -> None:
     """No overlap between folds."""
@@ -106,7 +105,7 @@ def clock_stationary(R: int, C: int, held: Any, moving: Any) -> tuple[Any, int]:
     return total, clock
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(
     st.sampled_from(DATAFLOWS),
     st.tuples(st.integers(1, 5), st.integers(1, 4)),

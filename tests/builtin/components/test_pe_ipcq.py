@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -17,7 +17,6 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from tests.conftest import examples
 
 Array = np.ndarray[Any, Any]
 
@@ -126,7 +125,7 @@ def simulated(program: Sequence[Message], depth: int, slot_bytes: int, tier: str
     return kb.run(bench, "tiny", set=slots(slots=depth, slot_bytes=f"{slot_bytes} B", tier=tier), verify_data=True)
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(messages, st.integers(1, 4), st.sampled_from([64, 128, 192]), st.sampled_from(["tcm", "sram", "hbm"]))
 def test_random_programs_give_what_deques_give(
     drawn: list[tuple[Any, ...]], depth: int, slot_bytes: int, tier: str

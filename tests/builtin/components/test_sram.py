@@ -78,7 +78,6 @@ def test_a_request_without_data_is_answered_at_once() -> None:
 
 @pytest.mark.parametrize("op", ["read", "write"])
 @pytest.mark.parametrize("nbytes", [1, 512, 4096])
-@pytest.mark.sample(2)
 def test_a_lone_chunk_of_a_pe_takes_its_closed_form(simulate, oracle, op, nbytes) -> None:
     sim = simulate("default")
     dma = "sip0.cube0.pe3.pe_dma"

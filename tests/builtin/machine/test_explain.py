@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
@@ -16,7 +16,6 @@ from kernbench_core.explain.explanation import Explanation, LaunchExplanation
 from kernbench_core.explain.ledger import Ledger
 from kernbench_core.messages import MsgBase
 from kernbench_core.runs.result import RunResult
-from tests.conftest import examples
 
 BENCHES: dict[str, dict[str, Any]] = {
     "vector-add": {"n": 10000},
@@ -249,7 +248,7 @@ def test_each_launch_has_its_own_path() -> None:
 STEP = st.tuples(st.sampled_from(["load", "ahead", "math", "dot", "store"]), st.sampled_from([16, 32]))
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(first=st.lists(STEP, max_size=5), second=st.lists(STEP, max_size=5))
 def test_paths_of_random_kernels_tile(first: list[tuple[str, int]], second: list[tuple[str, int]]) -> None:
     """Whatever two PEs do, the path has no gap and explaining changes nothing."""

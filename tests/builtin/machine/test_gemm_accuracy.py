@@ -12,7 +12,7 @@ from tools.accuracy.gemm import ABOUT, compare, stepped, tiled
 from tools.accuracy.gemm import Fold as Need
 
 
-@pytest.mark.parametrize("sizes", [(512,), pytest.param((1024, 2048), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sizes", [(512,), (1024, 2048)])
 def test_every_case_is_within_the_limit(sizes: tuple[int, ...]) -> None:
     """Exact but for whole composites, which also fetch their first tile and write back their last one."""
     rows = compare(sizes)

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from attrs import define, field, frozen
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.graph import Graph
@@ -23,7 +23,6 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from tests.conftest import examples
 
 PES, ELEMENTS = 4, 12
 #: Machines on which nothing takes as long as on another.
@@ -253,9 +252,8 @@ class Oracle:
 
 
 @pytest.mark.parametrize("race_by", ["pe", "program"])
-@examples(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plan=plans(), other=st.sampled_from(MACHINES[1:]))
-@pytest.mark.sample(2)
 def test_the_hazards_are_those_of_the_graph_whatever_takes_how_long(
     plan: Plan, other: tuple[str, ...], race_by: str
 ) -> None:

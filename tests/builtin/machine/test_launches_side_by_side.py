@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.plugins import load_plugins
 from tests.builtin.machine.noted_bookings import noted_bookings
-from tests.conftest import examples
 
 SIPS, PES = 3, 2  # of each SIP
 SET = [f"system.sips={SIPS}", f"cube.pes={PES}"]
@@ -71,7 +70,7 @@ def may_be_of(name: str, pes: list[int]) -> bool:
 
 
 @given(owned.map(spread_out).filter(bool))
-@examples(12)
+@settings(max_examples=12)
 def test_units_are_those_that_the_op_log_names_for_its_pes(launches: Wanted) -> None:
     """The busiest of each kind of unit, how many were used, and for how long: sums of records of the launch's PEs."""
     result = run(launches)
@@ -94,7 +93,7 @@ def test_units_are_those_that_the_op_log_names_for_its_pes(launches: Wanted) -> 
 
 @given(owned.map(spread_out).filter(bool))
 @example([("light", [0, 1, 3, 5]), ("light", [2])])
-@examples(6)
+@settings(max_examples=6)
 def test_links_are_its_pes_own_and_those_that_touch_its_sips(launches: Wanted) -> None:
     """A second count: of the bookings between its start and end, those that names say may be its, and no others."""
     with noted_bookings() as booked:

@@ -33,7 +33,6 @@ def steps(shape: str, sips: int, to: int) -> int:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("sips", [5, 6])
 @pytest.mark.parametrize("op", ["read", "write"])
-@pytest.mark.sample(3)
 def test_each_step_costs_a_link_two_ports_and_the_nocs_between(simulate, shape, sips, op) -> None:
     """A chunk's round trip grows by 2 x (link + 2 ports) and an IO NoC's passage for each further step."""
     sim = simulate("tiny", f"system.sips={sips}", f"system.network.topology={shape}")
@@ -80,16 +79,13 @@ def exchange(a_ptr: Any, b_ptr: Any, n: int, tl: Any) -> None:
     tl.store(b_ptr + (pes - 1 - pe) * n + tl.arange(0, n), block + 1.0)
 
 
-#: Shapes, numbers of packages and of IO chiplets: a few for every run, all others are slow.
-FEW = [(shape, 3, 2) for shape in SHAPES] + [("ring", 2, 1), ("switch", 2, 1), ("mesh_2d", 6, 4), ("torus_2d", 6, 4)]
 ALL = [(shape, sips, chiplets) for shape in SHAPES for sips, chiplets in ((2, 1), (3, 2), (6, 4), (8, 1))]
 
 
 @pytest.mark.parametrize(
     ("shape", "sips", "chiplets"),
-    [pytest.param(*each, marks=() if each in FEW else pytest.mark.slow) for each in ALL],
+    ALL,
 )
-@pytest.mark.sample(3)
 def test_kernels_load_from_and_store_to_other_packages(
     plugins: Plugins, shape: str, sips: int, chiplets: int
 ) -> None:

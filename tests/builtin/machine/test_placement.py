@@ -61,10 +61,9 @@ def own_columns(x: Any, y: Any, rows: int, cols: int, tl: Any) -> None:
 
 @pytest.mark.parametrize(
     "placement",
-    [p if n not in (4, 6, 8) else pytest.param(p, marks=pytest.mark.slow) for n, p in enumerate(PLACEMENTS)],
+    PLACEMENTS,
     ids=str,
 )
-@pytest.mark.sample(2)
 def test_whole_tensors_survive_every_placement(placement: Any) -> None:
     """What the host writes is what it reads; rows, columns and the whole tensor are the same through the MMU."""
 
@@ -85,7 +84,6 @@ def test_whole_tensors_survive_every_placement(placement: Any) -> None:
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
-@pytest.mark.sample(2)
 def test_every_pe_works_on_its_own_shard(placement: Any) -> None:
     """A kernel that doubles the shard it is given doubles the tensor, every copy of it."""
 
@@ -203,7 +201,6 @@ def carried(plugins: Plugins, placement: Any, device: Any = None) -> dict[EdgeKi
     return found
 
 
-@pytest.mark.slow
 def test_a_replicated_operand_stays_off_the_wires(plugins: Plugins) -> None:
     """With a copy in each SIP nothing crosses the scale-up links; one in each cube spares UCIe, in each PE the mesh."""
     shards = carried(plugins, Shard(0))

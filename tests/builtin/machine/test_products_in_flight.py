@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, PendingDataError, TcmOverflowError
 from kernbench_core.values.region import Region, overlaps
-from tests.conftest import examples
 
 ROWS, COLUMNS, START = 8, 8, 7
 AROUND = 2 * ROWS + COLUMNS - 2
@@ -198,7 +197,7 @@ def tcm(access: Any) -> list[Region]:
     return list(access.regions) if access is not None and access.space == "tcm" else []
 
 
-@examples(60, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(steps, min_size=4, max_size=24), st.sampled_from((1, 2)), st.booleans())
 def test_no_space_is_handed_on_while_a_product_uses_it(
     plugins: Any, program: list[tuple[Any, ...]], servers: int, pipelined: bool

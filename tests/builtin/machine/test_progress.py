@@ -49,7 +49,6 @@ def steps(seen: list[Progress]) -> list[list[Progress]]:
 
 
 @pytest.mark.parametrize("bench", RUNS)
-@pytest.mark.sample(2)
 def test_every_step_goes_forward_to_its_end(watched: Any, bench: str, plugins: Plugins) -> None:
     """Counts and parts do not go back, and are as large as what is counted; the run is the same as unwatched."""
     seen, result = watched(bench, RUNS[bench], verify_data=True)

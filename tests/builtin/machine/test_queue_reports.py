@@ -164,7 +164,6 @@ def test_what_one_launch_leaves_the_next_takes() -> None:
         ("default", 3, {"w": 2, "e": 8, "s": 7, "n": None}),
     ],
 )
-@pytest.mark.sample(2)
 def test_directions_lead_to_the_next_pe(topology: str, pe: int, neighbours: dict[str, int | None]) -> None:
     """By the places of the routers in the cubes' meshes, across cubes of the SIP, never to another SIP."""
     got: dict[str, int | None] = {}

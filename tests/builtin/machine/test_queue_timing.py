@@ -136,7 +136,6 @@ def lone(count: int, to: int) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("to", [1, 4, 8])
 @pytest.mark.parametrize("nbytes", [0, 1, 100, CHUNK - METADATA])
-@pytest.mark.sample(3)
 def test_a_lone_message_takes_what_the_formula_says(nbytes: int, to: int) -> None:
     """Within a cube (PE 1), between cubes (PE 4) and between SIPs (PE 8): to the last bit."""
     engine = simulate(lone(nbytes, to))
@@ -173,7 +172,6 @@ def test_one_slot_makes_a_round_trip_for_each_piece(slot: int, to: int) -> None:
 
 @pytest.mark.parametrize("to", [1, 8])
 @pytest.mark.parametrize("slots", [2, 4, 12])
-@pytest.mark.sample(2)
 def test_a_stream_is_as_fast_as_its_wire_or_its_credits(slots: int, to: int) -> None:
     """A piece takes the most of what the narrowest wire needs for it and of the round trip / slots (to 3 %, for the
     scratchpad is shared by what lands and what is copied)."""

@@ -11,13 +11,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.environment import Environment
 from kernbench_core.errors import DeadlockError, KernelError, LimitError
-from tests.conftest import examples
 
 #: Some share a machine with others, some a bench; one has a machine of its own.
 RUNS: tuple[tuple[str, Mapping[str, object], Mapping[str, object]], ...] = (
@@ -50,7 +49,7 @@ def alone(number: int) -> tuple[Any, ...]:
     return tuple(json.loads(done.stdout.splitlines()[-1]))
 
 
-@examples(10)
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, len(RUNS) - 1), min_size=3, max_size=4))
 def test_runs_one_after_the_other_are_as_each_alone(numbers: list[int]) -> None:
     """In any order, each as often as may be."""

@@ -23,7 +23,6 @@ def racing(x_ptr: Any, tl: Any) -> None:
     tl.store(x_ptr + tl.arange(0, 4), tl.load(x_ptr + tl.arange(0, 4)) + 1.0)
 
 
-@pytest.mark.slow
 def test_what_a_notebook_user_meets_is_short(plugins: Plugins) -> None:
     """Every repr is below 2 kB, on a machine of 64 PEs, with many launches and hazards."""
     met: dict[str, Any] = {}

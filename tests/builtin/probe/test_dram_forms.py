@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.dram import DramPlace
@@ -23,7 +23,6 @@ from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.values import Region
 from tests.builtin.dram_rules import bus_violations, violations
-from tests.conftest import examples
 
 BANK = "builtin.hbm_ctrl_bank"
 STANDARDS = ("hbm2_2000", "hbm3_6400", "hbm4_8000")
@@ -74,7 +73,6 @@ CASES: list[tuple[DramCase, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most", "params"), CASES)
-@pytest.mark.sample(29)
 def test_patterns_of_every_standard_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
 ) -> None:
@@ -83,7 +81,6 @@ def test_patterns_of_every_standard_are_as_expected(
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, (8, 8), (2, 6)])
-@pytest.mark.sample(14)
 def test_mixed_streams_are_as_expected(plugins: Plugins, standard: str, ratio: Any) -> None:
     case = DramCase("sequential", 4096, 400, turns=ratio) if isinstance(ratio, tuple) else DramCase(
         "sequential", 4096, 400, ratio
@@ -101,7 +98,6 @@ SHARED: list[tuple[DramCase, float]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most"), SHARED)
-@pytest.mark.sample(20)
 def test_queues_that_are_shared_reach_what_is_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float
 ) -> None:
@@ -123,7 +119,6 @@ FRONT: list[tuple[DramCase, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most", "params"), FRONT)
-@pytest.mark.sample(14)
 def test_a_small_front_end_is_as_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
 ) -> None:
@@ -146,7 +141,6 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "load", "most", "params"), CHAINS)
-@pytest.mark.sample(50)
 def test_latencies_under_load_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
 ) -> None:
@@ -214,7 +208,6 @@ PATTERNS = (
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("case", PATTERNS, ids=[f"{case.pattern} {case.chunk}" for case in PATTERNS])
 @pytest.mark.parametrize("refresh", ["none", "all_bank", "per_bank"])
-@pytest.mark.sample(19)
 def test_every_command_of_every_pattern_keeps_the_rules(
     plugins: Plugins, standard: str, case: DramCase, refresh: str
 ) -> None:
@@ -277,7 +270,7 @@ def shapes(draw: st.DrawFn) -> dict[str, object]:
 
 
 @given(shapes(), st.sampled_from((1, 2, 3, 4, 8, 16)), st.booleans(), st.integers(0, 9))
-@examples(8)
+@settings(max_examples=8)
 def test_random_rows_of_random_times_are_as_expected(
     plugins: Plugins, shape: dict[str, object], bursts: int, reads: bool, seed: int
 ) -> None:
@@ -286,7 +279,7 @@ def test_random_rows_of_random_times_are_as_expected(
 
 
 @given(shapes(), st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 0.9), st.integers(0, 9))
-@examples(8)
+@settings(max_examples=8)
 def test_mixes_of_random_times_are_as_expected(
     plugins: Plugins, shape: dict[str, object], bursts: int, ratio: float, seed: int
 ) -> None:
@@ -298,7 +291,7 @@ def test_mixes_of_random_times_are_as_expected(
     shapes(), st.sampled_from(("sequential", "stride", "random", "rows", "onebank")),
     st.sampled_from((0.0, 0.6, 1.0)), st.integers(1, 4), st.integers(0, 9),
 )  # fmt: skip
-@examples(8)
+@settings(max_examples=8)
 def test_no_bound_rises_with_refresh_and_nothing_measured_is_above_one(
     plugins: Plugins, shape: dict[str, Any], pattern: str, ratio: float, bursts: int, seed: int
 ) -> None:

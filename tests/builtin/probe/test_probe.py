@@ -249,7 +249,6 @@ def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
 class TestLoad:
     """Open-loop load on one path against queueing theory."""
 
-    @pytest.mark.slow
     def test_waits_are_those_of_one_server_with_constant_service(self, prober: Probers) -> None:
         """M/D/1: mean wait = share x service / (2 (1 - share)); the channels serve 4 KiB in 43.3 ns."""
         probing = prober("tiny")

@@ -53,7 +53,6 @@ def probe(plugins: Plugins) -> MakeProbe:
         (DramCase("stride", 32, 1500, stride=1024), 256, {"tREFI": "0 ns"}, 1.25 / 2.5 / 4),
     ],
 )
-@pytest.mark.sample(2)
 def test_rates_agree_with_the_closed_forms_within_5_percent(
     probe: MakeProbe, case: DramCase, outstanding: int, params: dict[str, object], expected: float
 ) -> None:
@@ -73,7 +72,6 @@ def test_an_idle_burst_has_the_latency_of_the_closed_form(probe: MakeProbe) -> N
     assert expected <= point.p50_ns <= expected + 0.625
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "outstanding", "calls"),
     [
@@ -139,7 +137,6 @@ SETS = {"hbm2_2000": (14, 14, 5, 160), "hbm3_6400": (19.375, 16.25, 5.625, 260),
 
 
 @pytest.mark.parametrize("standard", SETS)
-@pytest.mark.sample(3)
 def test_refresh_of_all_banks_costs_a_stream_what_the_form_says_and_that_of_one_bank_less(
     probe: MakeProbe, standard: str
 ) -> None:
@@ -180,7 +177,6 @@ def test_rows_lie_in_one_row_each_and_anywhere(probe: MakeProbe) -> None:
     assert len({place.row for place in rows}) > 250
 
 
-@pytest.mark.slow
 def test_a_chain_beside_a_load_waits_longer_the_more_load_there_is(probe: MakeProbe) -> None:
     """Idle, a burst of another row takes its closed form within 2 %; the load itself is not in the latencies."""
     driven = probe(channels=2, refresh="none")
@@ -223,14 +219,13 @@ def test_the_default_efficiency_is_what_the_bank_model_sustains(derive: ModuleTy
     assert default == pytest.approx(derive.efficiency(plugins, requests=512, **ONE), rel=0.01)
 
 
-@pytest.mark.parametrize("read_ratio", [1.0, pytest.param(0.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("read_ratio", [1.0, 0.0])
 def test_both_models_sustain_the_same_for_sequential_access(probe: MakeProbe, read_ratio: float) -> None:
     case = DramCase("sequential", 4096, 512, read_ratio)
     fast, bank = (probe(impl, **ONE).closed_loop(case, 16).achieved for impl in ("builtin.hbm_ctrl", BANK))
     assert fast == pytest.approx(bank, rel=0.01)
 
 
-@pytest.mark.slow
 def test_what_the_fast_model_ignores_is_as_large_as_it_says(derive: ModuleType, plugins: Plugins) -> None:
     from kernbench_builtin.components.hbm_ctrl import HbmCtrl
 

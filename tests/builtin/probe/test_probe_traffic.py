@@ -202,7 +202,6 @@ def test_a_bench_refuses_a_mesh(plugins: Plugins, capsys: pytest.CaptureFixture[
     )
 
 
-@pytest.mark.slow
 def test_a_thousand_cycles_of_the_preset_take_a_second_of_processor_time(
     plugins: Plugins, capsys: pytest.CaptureFixture[str]
 ) -> None:

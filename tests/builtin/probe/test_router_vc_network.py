@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.flits.subpaths import Subpaths
@@ -17,7 +17,6 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
-from tests.conftest import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
 
@@ -36,7 +35,6 @@ def test_a_lone_packet_takes_what_it_takes_over_forwarding_routers(wrap: bool, f
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("load", "flits"), [(0.2, 1), (0.5, 4), (0.9, 1), (0.9, 3)])
-@pytest.mark.sample(11)
 def test_each_packet_is_as_late_as_in_a_simulator_of_another_make(
     wrap: bool, pattern: str, load: float, flits: int
 ) -> None:
@@ -50,7 +48,7 @@ def test_each_packet_is_as_late_as_in_a_simulator_of_another_make(
     st.integers(2, 5), st.integers(2, 5), st.booleans(), st.integers(2, 5), st.integers(1, 6), st.integers(0, 3),
     st.integers(1, 4), st.integers(1, 5), st.integers(0, 9),
 )  # fmt: skip
-@examples(60)
+@settings(max_examples=60)
 def test_any_network_with_any_packets_is_as_late_and_drains(
     rows: int, columns: int, wrap: bool, vcs: int, buffer: int, routing: int, credit: int, longest: int, seed: int
 ) -> None:
@@ -69,7 +67,6 @@ def test_any_network_with_any_packets_is_as_late_and_drains(
 
 
 @pytest.mark.parametrize("wrap", [False, True])
-@pytest.mark.sample(2)
 def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool) -> None:
     """The reference with arbiters that draw lots: means differ by 2 % at half of the load, where queues are short."""
     mesh = make_mesh(4, 4, wrap=wrap, overhead="4 ns", in_order=False)
@@ -80,7 +77,7 @@ def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool
 
 
 @given(st.sets(st.sampled_from([f"mesh.r{row}c{column}" for row in range(4) for column in range(4)]), max_size=8))
-@examples(30)
+@settings(max_examples=30)
 def test_networks_of_both_models_drain_and_interfaces_may_have_channels(cheap: set[str]) -> None:
     """Wherever a router without buffers stands between: each lone packet takes the closed form but for its flits."""
     overrides = "".join(

@@ -89,12 +89,12 @@ def test_at_almost_no_load_latency_is_the_mean_of_the_closed_form() -> None:
 @pytest.mark.parametrize(
     ("name", "k", "ceiling"),
     [
-        pytest.param("uniform", 6, 4 / 6, marks=pytest.mark.slow),
-        pytest.param("bitcomp", 6, 2 / 6, marks=pytest.mark.slow),
-        pytest.param("uniform", 5, 5 / 6, marks=pytest.mark.slow),
+        ("uniform", 6, 4 / 6),
+        ("bitcomp", 6, 2 / 6),
+        ("uniform", 5, 5 / 6),
         ("transpose", 5, 1 / 4),
-        pytest.param("bitcomp", 4, 2 / 4, marks=pytest.mark.slow),
-        pytest.param("tornado", 5, 0.5, marks=pytest.mark.slow),
+        ("bitcomp", 4, 2 / 4),
+        ("tornado", 5, 0.5),
     ],
 )
 def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, k: int, ceiling: float) -> None:
@@ -119,7 +119,7 @@ def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, 
     assert above.busiest.utilisation == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["transpose", pytest.param("bitcomp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["transpose", "bitcomp"])
 def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) -> None:
     """Count at the destinations whose whole traffic crosses it, not at the link."""
     mesh, k = make_mesh(4, 4), 4
@@ -134,9 +134,8 @@ def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) 
 
 
 @pytest.mark.parametrize(
-    ("flits", "load"), [pytest.param(8, 0.5, marks=pytest.mark.slow), (8, 0.8), (32, 0.5), (1, 0.9)]
+    ("flits", "load"), [(8, 0.5), (8, 0.8), (32, 0.5), (1, 0.9)]
 )
-@pytest.mark.sample(2)
 def test_one_queue_waits_as_long_as_queueing_theory_says(flits: int, load: float) -> None:
     """A ring of neighbours has one stream per wire: Geo/D/1, whose wait is load (P - 1) / 2 / (1 - load) cycles.
 
@@ -148,7 +147,7 @@ def test_one_queue_waits_as_long_as_queueing_theory_says(flits: int, load: float
     assert statistics.mean(waits) == pytest.approx(load * (flits - 1) / 2 / (1 - load), rel=0.06)
 
 
-#: Loads of the mesh, and sizes of its packets, that only the slow tests compare.
+#: More loads of the mesh, and sizes of its packets.
 FURTHER = ((1, 0.7), (4, 0.1), (4, 0.4))
 
 
@@ -167,9 +166,8 @@ class Recorder(Meter):
 
 @pytest.mark.parametrize(
     ("flits", "load"),
-    [(1, 0.1), (4, 0.7), (9, 0.6), *(pytest.param(*each, marks=pytest.mark.slow) for each in FURTHER)],
+    [(1, 0.1), (4, 0.7), (9, 0.6), *FURTHER],
 )
-@pytest.mark.sample(2)
 def test_latency_is_that_of_a_simulator_that_moves_single_flits_each_cycle(
     flits: int, load: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

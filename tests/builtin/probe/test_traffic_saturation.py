@@ -40,8 +40,7 @@ def test_bursts_may_be_all_that_sources_can_do() -> None:
     assert found.load == pytest.approx(0.5 * 63 / 64)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("pattern", "flits"), [("uniform", 4), pytest.param("hotspot", 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("pattern", "flits"), [("uniform", 4), ("hotspot", 1)])
 def test_with_credits_it_is_where_the_reference_saturates(pattern: str, flits: int) -> None:
     """In the reference packets wait no longer late than early somewhat below it, and ever longer beyond."""
     mesh = make_mesh(4, 4, overhead="4 ns", vcs=2, buffer_flits=4)
@@ -61,7 +60,6 @@ def test_with_credits_it_is_where_the_reference_saturates(pattern: str, flits: i
 @pytest.mark.parametrize("impl", ["builtin.forwarding", "builtin.router_vc"])
 @pytest.mark.parametrize("pattern", ["uniform", "hotspot"])
 @pytest.mark.parametrize("window", [Window(0, 150, 100), Window(200, 300, 100)])
-@pytest.mark.sample(3)
 def test_no_more_is_accepted_than_the_ceiling_whatever_the_window(impl: str, pattern: str, window: Window) -> None:
     mesh = make_mesh(4, 4, impl=impl, overhead="2 ns")
     traffic = TrafficSetup(mesh, CATALOGUE, make_pattern(pattern, mesh), 1, window)
@@ -100,10 +98,9 @@ def carried(mesh: Mesh, pattern: str, flits: int, size: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("size", "flits"), [(64, 1), (64, 3), (16, 1), (8, 5), (96, 2), pytest.param(32, 4, marks=pytest.mark.slow)]
+    ("size", "flits"), [(64, 1), (64, 3), (16, 1), (8, 5), (96, 2), (32, 4)]
 )
 @pytest.mark.parametrize("wrap", [False, True])
-@pytest.mark.sample(3)
 def test_the_ceiling_counts_the_flits_that_routers_make_of_packets(size: int, flits: int, wrap: bool) -> None:
     """And sources that never pause get no more through."""
     mesh = make_mesh(2, 4, wrap=wrap, overhead="8 ns", flit=f"{size} B", buffer_flits=64, in_order=False)
@@ -144,7 +141,7 @@ def test_a_flit_that_fits_no_cycle_is_refused(node: str, size: str) -> None:
     [
         ("uniform", 0.9, 1),
         ("bitcomp", 0.9, 3),
-        pytest.param("hotspot", 0.8, 1, marks=pytest.mark.slow),
+        ("hotspot", 0.8, 1),
         ("uniform", 0.2, 2),
     ],
 )

@@ -24,7 +24,6 @@ def made(load: float, flits: int, burst: float | None, cycles: int, blocks: int 
 
 @pytest.mark.parametrize("burst", [None, 1.0, 6.0, 40.0])
 @pytest.mark.parametrize(("load", "flits"), [(0.1, 1), (0.4, 1), (0.4, 5)])
-@pytest.mark.sample(5)
 def test_as_many_packets_are_made_as_the_load_says(load: float, flits: int, burst: float | None) -> None:
     cycles = 60_000
     packets = made(load, flits, burst, cycles)
@@ -33,7 +32,6 @@ def test_as_many_packets_are_made_as_the_load_says(load: float, flits: int, burs
 
 
 @pytest.mark.parametrize(("load", "flits", "burst"), [(0.3, 1, 8.0), (0.5, 4, 3.0), (0.8, 1, 20.0)])
-@pytest.mark.sample(2)
 def test_bursts_are_as_long_as_asked_for_and_pauses_are_geometric(load: float, flits: int, burst: float) -> None:
     """Within a burst a packet follows its forerunner by its own length, behind it by a cycle more at least."""
     packets = made(load, flits, burst, 120_000)
@@ -69,7 +67,6 @@ def test_sources_begin_in_equilibrium() -> None:
 
 
 @pytest.mark.parametrize(("load", "flits", "burst"), [(0.3, 1, None), (0.3, 1, 8.0), (0.6, 4, 5.0), (0.4, 1, 1.0)])
-@pytest.mark.sample(2)
 def test_numbers_of_packets_vary_as_renewal_theory_says(load: float, flits: int, burst: float | None) -> None:
     """Counted in stretches of 1500 cycles, of 8 sources: within the noise of 1600 stretches."""
     stretch = 1500

@@ -92,7 +92,6 @@ def test_a_click_tells_parameters_with_their_source(opened: Callable[..., Any], 
     assert "128 GB/s" in told and "833.3 ps" in told
 
 
-@pytest.mark.slow
 def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """A window in which the kernel runs makes its matrix unit busier than over the run; the timeline shows it too."""
     page = opened(runs[0])
@@ -209,7 +208,6 @@ def test_a_window_says_in_which_steps_it_is_known(opened: Callable[..., Any], ru
         assert f"of the time of the {word} busy" in scale.inner_text() and "steps" not in scale.inner_text()
 
 
-@pytest.mark.slow
 def test_queues_of_a_launch_are_told(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """In the drawing, and beside it over the run and the launch; messages wait longer in it than over the run."""
     page = opened(runs[0])
@@ -259,7 +257,6 @@ def around_bench(rt: Any) -> None:
     rt.launch(around, rt.tensor(np.zeros((rt.n_pes, 64), np.float32)), 64)
 
 
-@pytest.mark.slow
 def test_arrows_lead_from_sends_to_receipts(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
     """One a message, also to PEs that are closed; without them the picture is another one."""
     file = tmp_path / "around.html"
@@ -336,7 +333,6 @@ def test_a_line_is_on_the_critical_path_within_the_window(opened: Callable[..., 
     assert any(each.startswith(f"line {line}: ") for each in told)
 
 
-@pytest.mark.slow
 def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
     """A composite's line asks for it and goes on: the line's bar is short, that of the end has nearly all the time."""
     params = {"M": 64, "N": 64, "K": 64}
@@ -351,7 +347,6 @@ def test_what_a_program_waits_at_its_end_is_told(opened: Callable[..., Any], plu
     assert short + long == pytest.approx(100, abs=0.1) and short < 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 645, 900, 1040, 1300])
 def test_parameters_break_between_words_only(opened: Callable[..., Any], runs: tuple[Path, Path], width: int) -> None:
     """A file with its line, a number with its unit's letters, and each word of a name stand on one line."""
@@ -384,7 +379,6 @@ def test_light_and_dark(opened: Callable[..., Any], runs: tuple[Path, Path]) -> 
     assert pixels(page, f"{TIMELINE} .rows canvas") != picture
 
 
-@pytest.mark.slow
 def test_four_times_as_large_the_page_reflows(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """At 400 % of a window of 1280 px nothing but the drawing is wider than its frame; cells say what they are."""
     page = opened(runs[0], viewport={"width": 320, "height": 225}, device_scale_factor=4)
@@ -417,7 +411,6 @@ def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, P
     assert page.locator("#compared .wide").evaluate_all(wider) == 0 < page.locator("#compared .wide").count()
 
 
-@pytest.mark.slow
 def test_runs_side_by_side_have_one_scale(
     opened: Callable[..., Any], runs: tuple[Path, Path], plugins: Plugins, tmp_path: Path
 ) -> None:
@@ -441,7 +434,6 @@ def test_runs_side_by_side_have_one_scale(
     assert widths[1] / widths[0] == pytest.approx(share, abs=0.01)
 
 
-@pytest.mark.slow
 def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """By its button, which says so."""
     page = opened(runs[0], permissions=["clipboard-read", "clipboard-write"])

@@ -30,7 +30,6 @@ def cells(plugins: Plugins) -> str:
     return "".join(str(thing._repr_html_()) for thing in (r, r.launches, r.launches[0], r.outputs))
 
 
-@pytest.mark.sample(6)
 @pytest.mark.parametrize("around", ["true", "false", ""])
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_a_cell_is_as_what_is_around_it(

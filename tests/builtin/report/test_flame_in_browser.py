@@ -121,7 +121,6 @@ def test_the_flame_has_the_time_of_each_stack(
     assert 0 < sum(part.values()) < sum(whole.values())
 
 
-@pytest.mark.slow
 def test_a_click_shows_a_part_alone_and_lights_its_line(
     opened: Callable[..., Any], run: tuple[Path, Timeline]
 ) -> None:  # fmt: skip
@@ -150,7 +149,6 @@ def test_a_click_shows_a_part_alone_and_lights_its_line(
     assert page.locator(f"{FLAME} button.program").count() == 16
 
 
-@pytest.mark.slow
 def test_the_flame_by_keyboard(opened: Callable[..., Any], run: tuple[Path, Timeline]) -> None:
     """Down to the largest part, aside, Enter to see it alone, Escape for all; each part says what it took."""
     page = opened(run[0])
@@ -170,7 +168,6 @@ def test_the_flame_by_keyboard(opened: Callable[..., Any], run: tuple[Path, Time
     assert page.locator(f"{FLAME} .above").count() == 0
 
 
-@pytest.mark.slow
 def test_a_line_that_calls_tells_the_time_of_what_it_calls(
     opened: Callable[..., Any], run: tuple[Path, Timeline]
 ) -> None:  # fmt: skip
@@ -194,7 +191,6 @@ def test_a_line_that_calls_tells_the_time_of_what_it_calls(
     assert " in lines that it calls, " in row.get_attribute("aria-label")
 
 
-@pytest.mark.slow
 def test_parts_that_are_too_narrow_are_one(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
     """A thousand programs of 1 ns after one of 500 ns: they are told together, and the long one is itself."""
     count, long = 1000, 500.0

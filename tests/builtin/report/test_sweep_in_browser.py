@@ -86,7 +86,6 @@ def test_a_point_is_found_chosen_and_told(opened: Opened, file: Path, points: li
     assert page.locator(".filter .told").inner_text() == "All 120 points"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_front_of_two_objectives_is_that_of_comparing_all(opened: Opened, tmp_path: Path, seed: int) -> None:
     """Whichever way either is good, with equal points and points that failed; its line goes up or down steadily."""
@@ -104,7 +103,6 @@ def test_the_front_of_two_objectives_is_that_of_comparing_all(opened: Opened, tm
     assert max(lengths) > 2
 
 
-@pytest.mark.slow
 def test_the_table_sorts_by_any_column(opened: Opened, file: Path, points: list[dict[str, Any]]) -> None:
     """By number or by name, either way; what has no value comes last, and equal rows keep their order."""
     page = opened(file)
@@ -129,7 +127,6 @@ def test_the_table_sorts_by_any_column(opened: Opened, file: Path, points: list[
             assert state == ("descending" if down else "ascending")
 
 
-@pytest.mark.slow
 def test_words_of_the_filter_are_a_small_language(opened: Opened, file: Path, points: list[dict[str, Any]]) -> None:
     """Comparisons by a column's short or whole name, with units, and texts; what is none of it is told."""
     page = opened(file)
@@ -160,7 +157,6 @@ def test_words_of_the_filter_are_a_small_language(opened: Opened, file: Path, po
         assert kept(page) == having(test)
 
 
-@pytest.mark.slow
 def test_a_brush_keeps_what_goes_through_it(opened: Opened, file: Path, points: list[dict[str, Any]]) -> None:
     """By the keyboard and by dragging, on axes with a logarithm and without; a click on the axis keeps all again."""
     page = opened(file)
@@ -191,7 +187,6 @@ def test_a_brush_keeps_what_goes_through_it(opened: Opened, file: Path, points: 
     assert kept(page) == list(range(len(points)))
 
 
-@pytest.mark.slow
 def test_the_keyboard_goes_through_the_scatter(opened: Opened, file: Path, points: list[dict[str, Any]]) -> None:
     """From point to point by what is across, along the front, into the panel and back."""
     page = opened(file)
@@ -216,7 +211,6 @@ def test_the_keyboard_goes_through_the_scatter(opened: Opened, file: Path, point
     assert plot.get_attribute("aria-label").startswith("Scatter of time_ns over components.pe_gemm.params.rows;")
 
 
-@pytest.mark.slow
 def test_an_address_names_a_point(opened: Opened, file: Path, points: list[dict[str, Any]]) -> None:
     """When the page is opened with it, and when it changes; the table turns to the row."""
     page = opened(file)
@@ -247,7 +241,6 @@ ODD: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[SweptObjective]]] 
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", ODD)
 @pytest.mark.parametrize(("width", "theme"), [(320, "dark"), (1600, "light")])
 def test_an_odd_sweep_has_a_page(opened: Opened, tmp_path: Path, case: str, width: int, theme: str) -> None:
@@ -266,7 +259,6 @@ def test_an_odd_sweep_has_a_page(opened: Opened, tmp_path: Path, case: str, widt
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.slow
 def test_figures_that_are_not_finite_are_told_as_such(opened: Opened, tmp_path: Path) -> None:
     """They have no place in the scatter, and are on no front."""
     page = opened(written(tmp_path, sweep_page(INFINITE)))
@@ -278,7 +270,6 @@ def test_figures_that_are_not_finite_are_told_as_such(opened: Opened, tmp_path: 
     assert "3 points have no value here" in page.locator(".scatter .told").inner_text()
 
 
-@pytest.mark.slow
 def test_hostile_texts_stay_texts(opened: Opened, tmp_path: Path) -> None:
     """Of names, values, errors and commands, in the table, the panel and the axes."""
     points = [
@@ -294,7 +285,6 @@ def test_hostile_texts_stay_texts(opened: Opened, tmp_path: Path) -> None:
     assert f"ring{HOSTILE}" in page.locator(".table").text_content()
 
 
-@pytest.mark.slow
 def test_a_link_leads_to_the_page_of_the_run(opened: Opened, tmp_path: Path, points: list[dict[str, Any]]) -> None:
     """Where there is one; the others say how to make theirs."""
     links = ["runs/a b/report.html", *[""] * (len(points) - 1)]
@@ -304,7 +294,6 @@ def test_a_link_leads_to_the_page_of_the_run(opened: Opened, tmp_path: Path, poi
     assert page.locator("aside.point pre.command").all_inner_texts() == ["run 0"]
 
 
-@pytest.mark.slow
 def test_nothing_moves_by_itself_where_that_is_not_wanted(opened: Opened, file: Path) -> None:
     """The way to the scatter is a jump then."""
     page = opened(file, reduced_motion="reduce")
@@ -313,7 +302,6 @@ def test_nothing_moves_by_itself_where_that_is_not_wanted(opened: Opened, file: 
     assert page.evaluate("window.how") == "auto"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1200, 340])
 def test_a_click_on_a_line_or_a_dot_shows_its_point(opened: Opened, tmp_path: Path, width: int) -> None:
     """Where axes stand and where they lie; a click beside them shows none."""
@@ -347,7 +335,6 @@ def test_a_click_on_a_line_or_a_dot_shows_its_point(opened: Opened, tmp_path: Pa
     assert title.count() == 0
 
 
-@pytest.mark.slow
 def test_an_axis_is_linear_or_logarithmic(opened: Opened, tmp_path: Path) -> None:
     """Places are shares of the difference, or of the factor; all stand in the middle where there is one value."""
     values = [1.0, 10.0, 25.0, 1000.0]
@@ -374,7 +361,6 @@ def test_an_axis_is_linear_or_logarithmic(opened: Opened, tmp_path: Path) -> Non
     assert page.get_by_role("button", name="Logarithmic axis of same").count() == 0
 
 
-@pytest.mark.slow
 def test_the_best_are_kept_and_a_narrow_table_is_short(
     opened: Opened, file: Path, points: list[dict[str, Any]]
 ) -> None:

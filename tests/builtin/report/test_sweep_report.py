@@ -19,7 +19,6 @@ from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import read_sweep
 from kernbench_core.sweeps.pages.commands import plan_at, run_command
-from tests.conftest import slow_but
 from tests.core.report.sweep.test_columns import read
 
 #: A bench whose name and parameters are what shells take apart.
@@ -77,7 +76,7 @@ def test_a_sweep_has_its_page_in_its_folder(plugins: Plugins, swept: Path, capsy
     assert "the best" not in head.partition("</dl>")[0] and "least time" in head and "least ops" in head
 
 
-@pytest.mark.parametrize("number", slow_but([4], range(0, 8, 2)))
+@pytest.mark.parametrize("number", range(0, 8, 2))
 def test_the_command_of_a_point_runs_it_again(
     plugins: Plugins, swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
@@ -91,7 +90,6 @@ def test_the_command_of_a_point_runs_it_again(
     assert (told["rows"], told["manifest"]["seed"]) == ([{"text": TEXTS[number // 2]}], 3)
 
 
-@pytest.mark.slow
 def test_a_shell_runs_the_commands_of_the_page(plugins: Plugins, swept: Path) -> None:
     """Pasted as they stand, of a point that runs, of one that fails, and that which makes a page."""
     reported(plugins, swept, "my s")
@@ -110,7 +108,6 @@ def test_a_shell_runs_the_commands_of_the_page(plugins: Plugins, swept: Path) ->
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_point_has_a_page_when_it_is_asked_for(
     plugins: Plugins, swept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,7 +123,6 @@ def test_a_point_has_a_page_when_it_is_asked_for(
     assert capsys.readouterr().out == "alone.html: 1 run\n"
 
 
-@pytest.mark.slow
 def test_all_that_none_is_better_than_have_pages(
     plugins: Plugins, swept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,7 +132,6 @@ def test_all_that_none_is_better_than_have_pages(
     assert [line.rpartition(": ")[2] for line in lines] == [*(f"point {i}" for i in (0, 2, 4, 6)), "8 points"]
 
 
-@pytest.mark.slow
 def test_a_point_that_failed_fails_again(plugins: Plugins, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With its sentence and its exit code; no page is written."""
     key = read_sweep(swept / "my s").records[1]["key"]
@@ -157,7 +152,6 @@ def test_a_point_is_run_from_where_the_sweep_was_begun(
     )
 
 
-@pytest.mark.slow
 def test_a_run_that_is_another_one_now_is_told(
     plugins: Plugins, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +191,6 @@ def test_what_is_asked_wrongly_is_a_sentence(
     assert " ".join(capsys.readouterr().err.split()) == f"error: {sentence}"
 
 
-@pytest.mark.slow
 def test_a_run_alone_has_its_page_in_its_folder_too(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,7 +230,6 @@ ASKED = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ASKED)
 def test_a_point_of_any_kind_is_run_again(
     plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str

@@ -66,7 +66,6 @@ def test_a_section_of_a_plug_in_draws_itself(
     assert bars.nth(1).locator("title").text_content() == "pe1: 4 ns"
 
 
-@pytest.mark.slow
 def test_of_a_cut_timeline_only_its_window_is_told(
     opened: Callable[..., Any], plugins: Plugins, tmp_path: Path
 ) -> None:  # fmt: skip

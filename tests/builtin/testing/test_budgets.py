@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.core.testing.budgets.inner_pytest import REPO, Inner
 
 pytest_plugins = ["pytester"]
@@ -57,7 +55,6 @@ def failures(inner: Inner) -> str:
     return inner.run_apart(PYTHONPATH=f"{inner.folder}:{REPO}", PYTHONDONTWRITEBYTECODE="1").stdout.str()
 
 
-@pytest.mark.slow
 def test_each_wire_of_a_nanosecond_more_is_named(inner: Inner) -> None:
     """By configuration, used or not, and no wire of another kind, with the key that did it."""
     inner.write(ACME, name="acme.py")
@@ -73,7 +70,6 @@ def test_each_wire_of_a_nanosecond_more_is_named(inner: Inner) -> None:
         assert "1 failed, 1 passed" in text
 
 
-@pytest.mark.slow
 def test_a_model_that_changed_is_told_from_a_kernel(inner: Inner) -> None:
     """By the implementation's name; a comment in it moves no figure, and is no failure."""
     inner.write("SETS = []\n", TESTS)

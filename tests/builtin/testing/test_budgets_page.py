@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 
-import pytest
-
 from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.measured import limited_figures
 from tests.core.testing.budgets.inner_pytest import REPO, Inner
@@ -20,7 +18,6 @@ def blocks() -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.slow
 def test_commands_print_what_the_page_shows(inner: Inner) -> None:
     """Line by line; what stands between blank lines and … together there is together in what is printed."""
     ran = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -16,25 +16,24 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, configuration_schema
-from tests.conftest import examples
 
 PRESETS = ("tiny", "mesh", "a100_node")
 QUANTITIES = (
-    *("8 ns", "12 GB/s", "-3 ns", "0 ns", "-0 ns", "1,000 ns", "4 KiB", "1.5 B", "1.5 KiB", "10 mm", "2 GHz"),
-    *("0.1 ns/mm", "32 GT/s", "1e30 s", " 7 ns ", ".5 ns", "5. ns", "1e1 ns", "1e1000 ns", "8ns", "8 NS", "8", "ns"),
+    "8 ns", "12 GB/s", "-3 ns", "0 ns", "-0 ns", "1,000 ns", "4 KiB", "1.5 B", "1.5 KiB", "10 mm", "2 GHz",
+    "0.1 ns/mm", "32 GT/s", "1e30 s", " 7 ns ", ".5 ns", "5. ns", "1e1 ns", "1e1000 ns", "8ns", "8 NS", "8", "ns",
 )
 NAMES = (
-    *("auto", "ring", "switch", "mesh_2d", "on", "tcm", "acme.none", "builtin.pe_gemm", "builtin.hbm_ctrl_bank"),
-    *("builtin.hbm_ctrl", "builtin.forwarding", "builtin.router_vc", "pe_tcm"),
+    "auto", "ring", "switch", "mesh_2d", "on", "tcm", "acme.none", "builtin.pe_gemm", "builtin.hbm_ctrl_bank",
+    "builtin.hbm_ctrl", "builtin.forwarding", "builtin.router_vc", "pe_tcm",
 )
 KEYS = (
-    *("bandwidth", "latency", "lanes", "rate", "generation", "impl", "params", "width", "height", "rows", "columns"),
-    *("match", "attach", "overhead", "chunk_bytes", "units", "title", "base", "mesh", "system", "links", "topology"),
+    "bandwidth", "latency", "lanes", "rate", "generation", "impl", "params", "width", "height", "rows", "columns",
+    "match", "attach", "overhead", "chunk_bytes", "units", "title", "base", "mesh", "system", "links", "topology",
 )
 VALUES = (
     *(*QUANTITIES, *NAMES, 0, 1, 2, -1, 4.0, 2.5, 1e20, -1e20, True, False, None, [], {}, {"a": 1}, [1]),
     *([{"match": "*", "impl": "builtin.pe_math"}], [{"match": "*.pe_gemm", "params": {"rows": 0}}], [{"impl": None}]),
-    *({"pe_x": {"impl": "builtin.pe_math", "params": {"lanes": 8}}}, {"pe_gemm": {"impl": "builtin.pe_math"}}),
+    {"pe_x": {"impl": "builtin.pe_math", "params": {"lanes": 8}}}, {"pe_gemm": {"impl": "builtin.pe_math"}},
 )
 #: What only the whole machine, or arithmetic, can tell; a schema cannot. docs/configuration.md lists it.
 BEYOND = re.compile(
@@ -108,7 +107,7 @@ def refusals(plugins: Plugins, data: dict[str, Any]) -> tuple[str, ...]:
 
 
 @given(name=st.sampled_from(PRESETS), slips=st.sampled_from([1, 1, 1, 2]), draw=st.data())
-@examples(150)
+@settings(max_examples=150)
 def test_schema_and_compiler_agree(
     plugins: Plugins, machines: dict[str, dict[str, Any]], validator: Draft202012Validator, name: str, slips: int,
     draw: st.DataObject,
@@ -133,7 +132,7 @@ def test_without_a_slip_both_take_it(
 
 
 @given(name=st.sampled_from(("tiny", "mesh")), parts=st.integers(1, 3), draw=st.data())
-@examples(200)
+@settings(max_examples=200)
 def test_a_layer_that_the_compiler_takes_over_its_base_fits_the_schema_of_files(
     plugins: Plugins, machines: dict[str, dict[str, Any]], layers: Draft202012Validator, name: str, parts: int,
     draw: st.DataObject,

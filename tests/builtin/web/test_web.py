@@ -70,7 +70,6 @@ def test_a_folder_is_served_until_ctrl_c(plugins: Plugins, tmp_path: Path, start
     assert ended(process, signal.SIGINT) == (0, "", "")
 
 
-@pytest.mark.slow
 def test_sweeps_are_served_beside_the_runs_that_they_keep(plugins: Plugins, tmp_path: Path, start: Started) -> None:
     """The page of a sweep leads to the run of a point that has its page."""
     done = kb.sweep("vector-add", "tiny", {"n": [64, 128]}, plugins=plugins, out=tmp_path / "s", processes=1)

@@ -98,7 +98,6 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
         assert kb.run("vector-add", "tiny", params, plugins=plugins, watcher=again).total_ns > 0
 
 
-@pytest.mark.slow
 def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_path: Path, page: Any) -> None:
     """The window, the part of the machine, colours, and the place it was scrolled to; and so does a reload."""
     kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / "run")
@@ -126,7 +125,6 @@ def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_p
         assert page.evaluate(chosen) == expected
 
 
-@pytest.mark.slow
 def test_a_reload_of_a_saved_run_keeps_what_was_chosen(plugins: Plugins, tmp_path: Path, page: Any) -> None:
     """Of each run its own: a launch by its name, and a window as far as the run that is there now has it."""
     for name, n in (("a", 64), ("b", 64)):
@@ -154,7 +152,6 @@ def test_a_reload_of_a_saved_run_keeps_what_was_chosen(plugins: Plugins, tmp_pat
         assert [scopes.nth(at).input_value() for at in range(2)] == ["launch0", "run"]
 
 
-@pytest.mark.slow
 def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
     """The machine is being built until the run says otherwise; then no page was made, or it is being drawn."""
     live, none = LiveRun("vector-add on tiny", plugins.report_sections), page.locator("#none")

@@ -14,7 +14,6 @@ from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.reductions import refuse_redop
 from kernbench_core.values.dtypes import NAMES
 from tests.ccl.algorithm_cases import RANKS, algorithm_named, cases, check
-from tests.conftest import slow_but
 
 FILES = sorted(
     path.stem for path in Path(kernbench_ccl.algorithms.__file__).parent.glob("*.py") if not path.stem.startswith("_")
@@ -46,16 +45,14 @@ def test_every_collective_has_an_algorithm_for_any_network() -> None:
         assert done == set(COLLECTIVES)
 
 
-@pytest.mark.parametrize("ranks", [(2, 3, 5, 6, 8), pytest.param((4, 7, 9, 12, 17), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [(2, 3, 5, 6, 8), (4, 7, 9, 12, 17)])
 @pytest.mark.parametrize("name", PER_SIP)
-@pytest.mark.sample(4)
 def test_the_result_is_numpys(name: str, ranks: tuple[int, ...]) -> None:
     """Up to 17 ranks, counts from one element to several rounds of tiles, as it comes out of place and in place."""
     for case in cases(name, ranks):
         check(name, **case)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PER_SIP)
 def test_the_result_is_numpys_in_all_combinations(name: str) -> None:
     """Every count with 1, 3 and 5 PEs, in place and not, pipelined and step by step."""
@@ -72,7 +69,6 @@ def test_any_rank_may_be_the_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REDUCING)
-@pytest.mark.sample(2)
 def test_reductions_other_than_sums(name: str) -> None:
     """An average is divided once, at the end."""
     network = next(iter(algorithm_named(name).topologies))
@@ -104,7 +100,7 @@ def test_splits_may_be_uneven(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", slow_but(["mesh_all_reduce"], [name for name in PER_SIP if name.startswith(("mesh", "torus"))])
+    "name", [name for name in PER_SIP if name.startswith(("mesh", "torus"))]
 )
 def test_grids_use_all_ways_with_four_pes(name: str) -> None:
     """Rows or columns first, forwards and backwards; also on grids of one row."""

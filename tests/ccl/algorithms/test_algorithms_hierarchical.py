@@ -17,7 +17,6 @@ from tests.ccl.untimed_machine import run_collective
 @pytest.mark.parametrize(
     ("world", "cubes", "n_pe"), [(1, (1, 1), 4), (2, (2, 2), 8), (3, (2, 1), 6), (3, (1, 1), 1), (2, (2, 2), 6)]
 )
-@pytest.mark.sample(2)
 def test_every_pe_gets_the_sum_of_all(world: int, cubes: tuple[int, int], n_pe: int, pipeline: bool) -> None:
     """In and out have a row for each PE; six PEs on four cubes make one ring."""
     for count in (1, 7, 100):

@@ -72,7 +72,6 @@ def test_a_tree_of_an_all_reduce_knows_the_level_of_a_rank() -> None:
             assert levels == {rank: double_binary(world, rank, which).level for rank in range(world)}
 
 
-@pytest.mark.slow
 def test_an_all_reduce_streams_through_its_trees() -> None:
     """It takes no longer than reducing and then broadcasting: no tile waits for the way up and down of another."""
 

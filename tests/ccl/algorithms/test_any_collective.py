@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure import time_collective
 from tests.ccl.algorithms.test_closed_forms import METHODS, NETWORKS, PLUGINS, ideal, machine
-from tests.conftest import examples
 
 
 @given(
@@ -20,7 +19,7 @@ from tests.conftest import examples
     st.one_of(st.none(), st.integers(1, 4)),
     st.booleans(),
 )
-@examples(12)
+@settings(max_examples=12)
 def test_whatever_is_asked_for_is_right_and_not_below_its_bound(method, network, world, nbytes, pes, pipeline):
     """On a real machine: data of both kinds, in place too; nothing races."""
     name, what = method
@@ -35,9 +34,8 @@ def test_whatever_is_asked_for_is_right_and_not_below_its_bound(method, network,
     assert all(found.time_ns >= row.bound_ns > 0 for found in row.measured)
 
 
-@pytest.mark.slow
 @given(st.integers(3, 5), st.integers(1, 60), st.integers(10, 400), st.integers(1, 40))
-@examples(8)
+@settings(max_examples=8)
 def test_links_of_any_kind_are_filled(world, tens_of_ns, bandwidth, tiles):
     """Direct, on one PE: from 10 ns and 10 GB/s to 600 ns and 400 GB/s, to the last message of 16 KiB."""
     sets = (f"system.network.bandwidth={bandwidth} GB/s", f"system.network.latency={10 * tens_of_ns} ns")

@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
@@ -23,7 +23,6 @@ from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_core.plugins import load_plugins
-from tests.conftest import examples
 
 PLUGINS = load_plugins()
 CCL = load_ccl(catalogue=Catalogue.of(PLUGINS))
@@ -76,15 +75,8 @@ def ring(world, nbytes):
     return 2 * (world - 1) * (nbytes / (world * B) + L)
 
 
-def ring_sizes():
-    """Few numbers of ranks and one other size for every run; all of both are slow."""
-    quick = {(2, 1 << 10), (5, 1 << 10), (3, 1 << 13)}
-    for nbytes in (1 << 10, 1 << 13, 1 << 16):
-        for world in range(2, 10):
-            yield pytest.param(nbytes, world, marks=() if (world, nbytes) in quick else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("nbytes", "world"), list(ring_sizes()))
+@pytest.mark.parametrize("world", range(2, 10))
+@pytest.mark.parametrize("nbytes", [1 << 10, 1 << 13, 1 << 16])
 def test_ring_all_reduce_takes_its_steps(world, nbytes):
     """2(N - 1)(S/(N B) + L), within what a segment of one element more takes."""
     measured, formula, _ = ideal("ring", "all_reduce", nbytes, world, "ring", "cube.pes=1", pes=1)
@@ -113,29 +105,31 @@ EVERY = [("ring", "all_reduce", "ring"), *RINGS, *PAIRS, *TREES, *HALVES, *GRIDS
 
 
 def worlds_of(name, what, network):
-    """A small number for every run, and those that are slow. Grids: square, one row, and not square both ways."""
+    """Return numbers of ranks for one small size, and for one that is larger, with the PEs that it needs.
+
+    Grids: square, one row, and not square both ways.
+    """
     if network in ("mesh_2d", "torus_2d"):
         return ((6,), (2, 3, 4, 5, 8, 9, 12)) if what == "all_reduce" else ((), (2, 3, 4, 6, 8, 12))
     if name == "halving_doubling":
         if what != "all_reduce" or network == "switch":
             return (4,), (2, 8)
         return (6,), (2, 3, 4, 5, 7, 9)
-    quick = () if network == "fully_connected" and name != "direct" else (3,)
-    return quick, (2, 4, 5, 8)
+    small = () if network == "fully_connected" and name != "direct" else (3,)
+    return small, (2, 4, 5, 8)
 
 
 def ideal_cases():
     for one in EVERY[1:]:
-        quick, slow = worlds_of(*one)
+        small, large = worlds_of(*one)
         few = one not in (("direct", "all_reduce", "switch"), ("ring_bidirectional", "all_reduce", "ring"))
-        for world in quick:
+        for world in small:
             yield pytest.param(*one, world, 6144, few, id="-".join((*one, str(world))))
-        for world in (*slow, *(quick if few else ())):
-            yield pytest.param(*one, world, 24576, False, id="-".join((*one, f"{world} full")), marks=pytest.mark.slow)
+        for world in (*large, *(small if few else ())):
+            yield pytest.param(*one, world, 24576, False, id="-".join((*one, f"{world} full")))
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(ideal_cases()))
-@pytest.mark.sample(4)
 def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbytes, few):
     """Whole steps on the idealised machine agree with `formula` within 1 %."""
     measured, formula, bound = stepped(name, what, nbytes, world, network, few=few)
@@ -162,7 +156,6 @@ def forms(name, what, nbytes, world, network):
     return tuple(formula_ns(one, on, algorithm) for one in asked)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize(("name", "what"), METHODS)
 def test_a_closed_form_holds_on_every_network_or_there_is_none(name, what, network):
@@ -174,7 +167,6 @@ def test_a_closed_form_holds_on_every_network_or_there_is_none(name, what, netwo
             assert measured.time_ns == pytest.approx(formula, rel=0.01), world
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize(("name", "what"), METHODS)
 def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, network):
@@ -185,9 +177,8 @@ def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, netwo
             assert bound <= measured.time_ns, world
 
 
-@pytest.mark.parametrize("worlds", [(2, 4, 6), pytest.param((3, 5, 8), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [(2, 4, 6), (3, 5, 8)])
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.sample(4)
 def test_a_pipelined_form_is_at_most_that_of_whole_steps(network, worlds):
     """Of every algorithm, of few bytes and of many; one has a form where the other has, but for grids."""
     for world in worlds:
@@ -224,7 +215,7 @@ def test_other_links_have_no_closed_form():
 
 
 @pytest.mark.parametrize(("network", "hop"), [("fully_connected", 500), ("switch", 1000)])
-@pytest.mark.parametrize("world", [2, 5, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("world", [2, 5, 8])
 def test_a_barrier_takes_its_rounds(world, network, hop):
     """ceil(log2 N) latencies, and one element of 2 B on the link in each."""
     measured, formula, _ = ideal("dissemination", "barrier", 2, world, network, "cube.pes=1")
@@ -233,7 +224,7 @@ def test_a_barrier_takes_its_rounds(world, network, hop):
     assert measured.time_ns == pytest.approx(rounds * (hop + 2 / B), rel=1e-4)
 
 
-@pytest.mark.parametrize("world", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("world", [2, 3])
 def test_vectors_of_pes_cross_the_links_once(world):
     """Hierarchical: within a SIP nothing takes time, between SIPs it is the ring of one vector."""
     (row,) = time_collective(
@@ -280,21 +271,18 @@ def test_forms_of_whole_steps(name, what, network, world, right):
 
 def pipelined_cases():
     for one in EVERY:
-        slow = pytest.mark.slow
         if one[2] != "switch":
             world = 4 if one[0] in ("halving_doubling", "mesh", "torus") else 3
             yield pytest.param(*one, world, 4096, True, id="-".join(one))
-        marks = () if one == ("direct", "all_reduce", "fully_connected") else slow
-        yield pytest.param(*one, 4, 4096, False, id="-".join((*one, "full")), marks=marks)
-        yield pytest.param(*one, 4, 1 << 18, False, id="-".join((*one, "large")), marks=slow)
+        yield pytest.param(*one, 4, 4096, False, id="-".join((*one, "full")))
+        yield pytest.param(*one, 4, 1 << 18, False, id="-".join((*one, "large")))
         if one[1] == "all_reduce":
-            yield pytest.param(*one, 6, 1 << 17, False, id="-".join((*one, "six")), marks=slow)
+            yield pytest.param(*one, 6, 1 << 17, False, id="-".join((*one, "six")))
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(pipelined_cases()))
-@pytest.mark.sample(4)
 def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, world, nbytes, few):
-    """On a real machine, each algorithm on its networks, with the PEs it needs; with all of them most are slow."""
+    """On a real machine, each algorithm on its networks, with the PEs it needs and with all of them."""
     sets, pes = pes_of(name, few=few)
     on = (f"system.network.topology={network}", *sets)
     stepped, _, bound = run(name, what, nbytes, world, *on, pes=pes)
@@ -309,7 +297,7 @@ def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, w
     st.integers(1, 12_000),
     st.booleans(),
 )
-@examples(16)
+@settings(max_examples=16)
 def test_nothing_is_below_its_lower_bound(method, network, world, nbytes, pipeline):
     """On the idealised machine, where nothing but links is in the way; also where messages share links."""
     on = machine(world, f"system.network.topology={network}", idealised=True)
@@ -331,10 +319,9 @@ PAYLOAD = B * 4096 / (4096 + 32)
     ("topology", "world", "nbytes", "sets"),
     [
         ("tiny", 4, 3 << 19, ("system.network.latency=50 ns",)),  # else it takes more bytes to hide them
-        *(pytest.param("default", 8, size << 20, (), marks=pytest.mark.slow) for size in (2, 64)),
+        *(("default", 8, size << 20, ()) for size in (2, 64)),
     ],
 )
-@pytest.mark.slow
 def test_a_ring_fills_its_links(topology, world, nbytes, sets):
     """Busbw of at least 95 % of the payload rate with default settings, and never above it."""
     measured, _, _ = run("ring", "all_reduce", nbytes, world, *sets, pipeline=True, topology=topology)
@@ -360,7 +347,6 @@ def test_link_options_move_times_as_the_form_says():
     assert more["full"] == pytest.approx(0, abs=0.001)
 
 
-@pytest.mark.slow
 def test_a_torus_and_a_mesh_differ_by_the_way_back():
     """Three ranks in a row: two latencies more on a mesh, in an all-reduce of four steps, and half the links."""
     nbytes = 6144

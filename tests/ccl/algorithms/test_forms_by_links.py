@@ -24,7 +24,7 @@ def network_of(name: str, world: int) -> Network:
 
 
 @pytest.mark.parametrize("network", ["ring", "mesh_2d", "torus_2d", "fully_connected", "switch"])
-@pytest.mark.parametrize("worlds", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
+@pytest.mark.parametrize("worlds", [FEW, MANY], ids=["few", "many"])
 def test_forms_are_the_steps_on_the_links(network: str, worlds: Sequence[int]) -> None:
     """There is a form just where each message has a link for itself, or a switch; and it is that of the steps."""
     for name, world in collective_steps.cases(worlds):

@@ -20,12 +20,8 @@ from tests.ccl.measure.test_data_check import Collective
 
 
 def kinds():
-    """Every dtype with the reductions that it has; one of them for each is quick, and each of them somewhere."""
-    for number, dtype in enumerate(NAMES):
-        redops = [redop for redop in REDOPS if refuse_redop(redop, dtype) is None]
-        for redop in redops:
-            quick = redop == redops[number % len(redops)]
-            yield pytest.param(dtype, redop, marks=() if quick else pytest.mark.slow)
+    """Return every dtype with each of the reductions that it has."""
+    return [(dtype, redop) for dtype in NAMES for redop in REDOPS if refuse_redop(redop, dtype) is None]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +47,6 @@ def all_reduce(plugins, size, topology="tiny", **options):
 
 
 @pytest.mark.parametrize("dtype, redop", list(kinds()))
-@pytest.mark.sample(2)
 def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
     """Four PEs in one cube; 137 B is no multiple of anything. The check is exact on integers, and on reals in eps."""
     row = all_reduce(plugins, 137 * 4, dtype=dtype, redop=redop)
@@ -60,8 +55,7 @@ def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
     assert row.in_place is not None
 
 
-@pytest.mark.parametrize("sips, redop", [(2, "avg"), pytest.param(3, "sum", marks=pytest.mark.slow)])
-@pytest.mark.slow
+@pytest.mark.parametrize("sips, redop", [(2, "avg"), (3, "sum")])
 def test_cubes_and_sips_are_reduced_too(plugins, sips, redop):
     """2 x 2 cubes of 2 PEs in each SIP."""
     sets = ("sip.mesh.width=2", "sip.mesh.height=2", "cube.pes=2")
@@ -73,8 +67,7 @@ def test_cubes_and_sips_are_reduced_too(plugins, sips, redop):
     ("ranks", "set"),
     [
         (1, ("cube.pes=1",)), (1, ("cube.pes=2",)), (2, ()), (2, ("cube.pes=1",)), (3, ("cube.pes=1",)),
-        *(pytest.param(*more, marks=pytest.mark.slow)
-          for more in [(1, ()), (2, ("cube.pes=2",)), (3, ()), (3, ("cube.pes=2",))]),
+        *[(1, ()), (2, ("cube.pes=2",)), (3, ()), (3, ("cube.pes=2",))],
     ],
 )  # fmt: skip
 def test_any_number_of_pes_and_sips_will_do(plugins, ranks, set):
@@ -87,8 +80,7 @@ def test_any_number_of_pes_and_sips_will_do(plugins, ranks, set):
     ("size", "pipeline"),
     [
         (1 << 10, True), (1 << 16, False), (1 << 16, True),
-        *(pytest.param(*more, marks=pytest.mark.slow)
-          for more in [(1 << 10, False), (1 << 18, False), (1 << 18, True)]),
+        *[(1 << 10, False), (1 << 18, False), (1 << 18, True)],
     ],
 )  # fmt: skip
 def test_no_time_is_below_what_the_wires_of_a_pe_take(plugins, size, pipeline):

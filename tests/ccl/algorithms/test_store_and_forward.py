@@ -42,10 +42,7 @@ def hands():
     yield "direct", "broadcast", 3, 16384 + 3000, 2 * L + 2 * (16384 + 3000) / B + packet(3000)
 
 
-@pytest.mark.parametrize(
-    ("name", "what", "world", "nbytes", "right"),
-    [pytest.param(*one, marks=() if number in (0, 7) else pytest.mark.slow) for number, one in enumerate(hands())],
-)
+@pytest.mark.parametrize(("name", "what", "world", "nbytes", "right"), list(hands()))
 def test_a_step_takes_a_packet_more(name, what, world, nbytes, right):
     measured, formula, _ = over_switch(name, what, nbytes, world)
     assert formula == pytest.approx(right, rel=1e-9)
@@ -53,11 +50,10 @@ def test_a_step_takes_a_packet_more(name, what, world, nbytes, right):
 
 
 def forms():
-    """One algorithm of few ranks for every run; all of up to 8 ranks are slow."""
-    yield pytest.param("direct", "all_to_all", 3)
+    """Yield every algorithm, with 2 to 8 ranks."""
     for name, what in EVERY:
         for world in (2, 4, 8) if name == "halving_doubling" else (2, 3, 4, 8):
-            yield pytest.param(name, what, world, marks=pytest.mark.slow)
+            yield (name, what, world)
 
 
 @pytest.mark.parametrize(("name", "what", "world"), list(forms()))

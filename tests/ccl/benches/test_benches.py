@@ -49,15 +49,8 @@ def test_it_says_in_one_sentence_what_it_does(plugins: Plugins, name: str) -> No
     assert not any(param.required for param in opened.params)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [
-        pytest.param(name, dtype, marks=() if at == number else pytest.mark.slow)
-        for at, name in enumerate(SMALL)
-        for number, dtype in enumerate(("f16", "bf16", "f32"))
-    ],
-)
-@pytest.mark.sample(3)
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("name", SMALL)
 def test_data_is_right_in_every_dtype(bench: Run, name: str, dtype: str) -> None:
     assert bench(name, RANKS[name], **SMALL[name], dtype=dtype).verified
 
@@ -68,7 +61,6 @@ def test_one_rank_is_enough(bench: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.sample(2)
 def test_wrong_data_is_found(bench: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What phase 2 computes at the end is made a little wrong; what the host reads between launches is not."""
     right = executor.DataExecutor.materialize
@@ -82,14 +74,14 @@ def test_wrong_data_is_found(bench: Run, name: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    "name", ["moe-all-to-all", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tp-mlp", "dp-gradients"))]
+    "name", ["moe-all-to-all", "tp-mlp", "dp-gradients"]
 )
 def test_the_same_inputs_give_the_same_log(bench: Run, name: str) -> None:
     logs = {bench(name, **SMALL[name]).op_log_sha256 for _ in range(2)}
     assert len(logs) == 1
 
 
-@pytest.mark.parametrize("name", ["tp-mlp", pytest.param("dp-gradients", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["tp-mlp", "dp-gradients"])
 def test_shapes_alone_take_the_same_time(plugins: Plugins, bench: Run, name: str) -> None:
     shapes = run(name, "tiny", SMALL[name], set=["system.sips=2"], plugins=plugins, data=False)
     assert shapes.total_ns == bench(name, **SMALL[name]).total_ns
@@ -134,7 +126,7 @@ def exact(rt: Any, shape: tuple[int, ...], dtype: str, scale: float = 1.0) -> An
     return rt.rng.choice([-1, 0, 0, 0, 1], shape).astype("f4") if dtype == "f32" else None
 
 
-@pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 4)), 3])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 3])
 def test_sums_of_integers_are_exact_whatever_the_number_of_ranks(
     bench: Run, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +162,7 @@ def test_the_reference_is_that_of_a_layer_written_out() -> None:
 @pytest.mark.parametrize(
     ("ranks", "experts", "top_k"),
     [
-        (2, 6, 3), (3, 3, 3), *(pytest.param(*more, marks=pytest.mark.slow) for more in [(2, 2, 1), (4, 8, 2)]),
+        (2, 6, 3), (3, 3, 3), (2, 2, 1), (4, 8, 2),
     ],
 )  # fmt: skip
 def test_any_number_of_experts_and_choices(bench: Run, ranks: int, experts: int, top_k: int) -> None:
@@ -183,7 +175,6 @@ def test_every_choice_of_every_token_is_sent_and_nothing_else(bench: Run) -> Non
     assert sum(row["rows"] for row in result.rows) == 12 * 2
 
 
-@pytest.mark.slow
 def test_ranks_whose_experts_nobody_chose(bench: Run) -> None:
     """The gate prefers the first expert so much that the second rank gets nothing, and still gets its own rows back."""
     result = bench("moe-all-to-all", tokens=12, hidden=16, experts=2, top_k=1, skew=100.0)
@@ -235,7 +226,7 @@ def test_routing_needs_data(plugins: Plugins) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bucket", "communication_pes"), [pytest.param(1, 1, marks=pytest.mark.slow), (2, 3), (5, 2)]
+    ("bucket", "communication_pes"), [(1, 1), (2, 3), (5, 2)]
 )
 def test_gradients_are_right_in_any_buckets_on_any_pes(bench: Run, bucket: int, communication_pes: int) -> None:
     result = bench(
@@ -300,14 +291,12 @@ def hides(result: RunResult) -> None:
     assert overlapped >= max(compute, communicate), "nothing is faster with company"
 
 
-@pytest.mark.slow
 def test_communication_hides_behind_the_backward_pass_on_a_small_machine(bench: Run) -> None:
     result = bench("dp-gradients", hidden=64, communication_pes=1)
     assert [row["pes"] for row in result.rows] == [3, 1, 4]
     hides(result)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sips", [2, 4])
 def test_communication_hides_behind_the_backward_pass(bench: Run, sips: int) -> None:
     """With its default parameters on the default machine, and on one with twice the ranks."""

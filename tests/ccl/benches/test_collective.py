@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.mark.parametrize(
     ("collective", "algo", "size", "more"),
-    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:])],
+    CASES,
 )
 def test_a_run_is_a_row_of_the_table(
     collective: str, algo: str, size: str, more: dict[str, object], plugins: Plugins

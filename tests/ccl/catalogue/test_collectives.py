@@ -129,7 +129,6 @@ def call(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path, m
 SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1", "-q", "-b", "4K", "-e", "4K", "--json")
 
 
-@pytest.mark.slow
 def test_its_right_algorithm_is_proved_on_both_networks(call: Call) -> None:
     """For every number of ranks, with all reductions, from two ranks on, where both neighbours are one."""
     code, out, err = call("check", "acme.right", "-q", "-j", "1", "--json")

@@ -9,7 +9,6 @@ import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
-from tests.conftest import slow_but
 from tests.core.screen import run_in_terminal, screen
 
 ALL = [
@@ -39,7 +38,6 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
-@pytest.mark.slow
 def test_columns_that_are_left_out_are_named():
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
     words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
@@ -50,8 +48,7 @@ def test_columns_that_are_left_out_are_named():
     assert "%" in shown[12]
 
 
-@pytest.mark.parametrize("algo", slow_but(["ring"], ["ring", "all"]))
-@pytest.mark.slow
+@pytest.mark.parametrize("algo", ["ring", "all"])
 def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
     """With progress the screen holds what it holds without, at 80 columns."""
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
@@ -78,7 +75,6 @@ def test_links_that_differ_are_told_as_a_range_and_the_slow_one_binds(call, tmp_
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.sample(3)
 def test_every_collective_runs_checked_out_of_place_and_in_place(call, name):
     """The default algorithm of each is right, and reports no hazard."""
     code, out, _ = call(name, *SMALL, "-b", "3K", "-e", "3K", "--json")
@@ -176,7 +172,6 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
         ("pipeline: on", ", messages of 16 KiB"),
     ],
 )
-@pytest.mark.sample(2)
 def test_the_header_names_every_setting_that_is_not_the_default(call, tmp_path, settings, told):
     """What is left to the machine is not named; a message is told as it is sent, in whole elements."""
     (tmp_path / "ccl.yaml").write_text(f"defaults: {{{settings}}}\n")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.ccl.cli.test_cli import SMALL, SMALLEST
 
 
@@ -30,7 +28,6 @@ def test_all_compares_side_by_side_and_lists_who_refuses(call):
     assert found["rows"][0]["out_of_place"]["wrong"] is None
 
 
-@pytest.mark.slow
 def test_all_compares_entries_too(call, tmp_path):
     """Entries that run an algorithm of this collective have columns of their own names; the algorithm its defaults."""
     (tmp_path / "ccl.yaml").write_text(
@@ -90,7 +87,6 @@ def test_algorithms_that_are_named_are_compared(call):
     )
 
 
-@pytest.mark.slow
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
     words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--algo", "all")

@@ -24,7 +24,7 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
 SMALL = ("--topology", "tiny", "--ranks", "2", "-b", "1K", "-e", "2K", "-q", "--no-check")
 
 
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_kernel_that_never_comes_back_is_stopped_with_its_line(tmp_path, capfd, monkeypatch, jobs):
     """In this process or in another one."""
     monkeypatch.setattr("kernbench_ccl.measure.sweep._FEW", 0)

@@ -15,7 +15,6 @@ from kernbench_core.errors import PluginError, UsageError
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.sample(4)
 def test_every_template_is_proved(tmp_path: Path, collective: str) -> None:
     """On every network, for one rank, two, an odd number and more than a few."""
     path = write_algorithm("my_own", collective, tmp_path)
@@ -28,7 +27,6 @@ def test_every_template_is_proved(tmp_path: Path, collective: str) -> None:
             assert [fault.sentence for fault in found.faults] == [], found.network
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_template_is_proved_for_five_ranks_in_full(tmp_path: Path, collective: str) -> None:
     """In every case of a check: each count, each number of PEs, each root."""

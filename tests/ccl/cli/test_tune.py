@@ -170,7 +170,6 @@ def test_what_cannot_be_measured_is_told(tuned: Path, call: Call, words: tuple[s
     assert err.startswith(f"error: {WRONG[words]}")
 
 
-@pytest.mark.slow
 def test_killed_at_any_time_it_ends_with_the_same_table(tmp_path: Path) -> None:
     """By SIGKILL, again and again, each time a little later; then the table is that of a run that nobody stopped."""
     words = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", "tune",

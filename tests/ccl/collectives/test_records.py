@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, exact_inputs, right_outputs
 from kernbench_ccl.reductions import REDOPS, reduced, refuse_redop
 from kernbench_core.values.dtypes import NAMES, is_float, numpy_dtype, to_compute
 from tests.ccl import numpy_results
-from tests.conftest import examples
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_the_right_result_of_every_collective() -> None:
     assert gathered[1] is None and list(gathered[0]) == [1, 2, 3, 4, 10, 20, 30, 40]
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(COLLECTIVES)), st.integers(1, 7), st.integers(0, 9), st.data())
 def test_pieces_are_what_numpy_says(name: str, world: int, count: int, data: st.DataObject) -> None:
     """Of any number of ranks and elements, root, reduction and splits."""

@@ -36,7 +36,6 @@ def add_one(x_ptr: Any, n: int, tl: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["all_gather", "gather", "all_to_all"])
-@pytest.mark.sample(2)
 def test_a_use_of_a_result_waits_for_it(form: str) -> None:
     """Reading, checking, launching on it, reading rows of it, another collective."""
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernbench_ccl.distributed as dist
 from kernbench_core.errors import UsageError
 from tests.ccl.distributed.test_mismatches import host_lines, line, report
 from tests.ccl.ranks import data, refused, run, started
-from tests.conftest import examples
 
 LARGE = 20_000
 """Elements of f32: with two sending PEs and two slots of 512 B, forty times what the queues hold."""
@@ -22,7 +21,6 @@ LARGE = 20_000
 SMALL = ["defaults.slots=2", "defaults.slot_bytes=512 B", "defaults.chunk=512 B"]
 
 
-@pytest.mark.slow
 def test_a_batch_is_free_of_deadlocks_whatever_its_order() -> None:
     """All sends first, each rank in another order, far more than the queues hold; isend after isend would wait."""
     order = {0: [1, 2], 1: [2, 0], 2: [0, 1]}
@@ -70,7 +68,7 @@ def batches(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, int, str]], list
     return world, messages, ops
 
 
-@examples(12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(batches(), st.sampled_from([[0], [0, 1], [0, 1, 2], None]), st.integers(1, 3))
 def test_any_legal_batches(
     drawn: tuple[int, list[tuple[int, int, int, str]], list[list[tuple[bool, int]]]], pes: list[int] | None, rounds: int

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernbench_ccl.distributed as dist
@@ -14,7 +14,6 @@ from kernbench_core.memory.placement import Shard
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.values.dtypes import NAMES, numpy_dtype
 from tests.ccl.ranks import PLUGINS, Array, data, run, started
-from tests.conftest import examples, slow_but
 
 SHIPPED = load_plugins()
 
@@ -22,9 +21,9 @@ SHIPPED = load_plugins()
 @pytest.mark.parametrize(
     ("world", "count", "plugins"),
     [(2, 1, PLUGINS), (4, 37, PLUGINS), (3, 4100, PLUGINS), (5, 37, SHIPPED)]
-    + [pytest.param(world, 1, PLUGINS, marks=pytest.mark.slow) for world in (3, 4, 5)]
-    + [pytest.param(world, 37, PLUGINS, marks=pytest.mark.slow) for world in (2, 3, 5)]
-    + [pytest.param(4, 9000, SHIPPED, marks=pytest.mark.slow)],
+    + [(world, 1, PLUGINS) for world in (3, 4, 5)]
+    + [(world, 37, PLUGINS) for world in (2, 3, 5)]
+    + [(4, 9000, SHIPPED)],
 )
 def test_every_collective_gives_what_numpy_gives(world: int, count: int, plugins: Plugins) -> None:
     """Also for counts that no number of PEs or ranks divides, and with the algorithms that are shipped."""
@@ -63,7 +62,7 @@ def test_every_collective_gives_what_numpy_gives(world: int, count: int, plugins
     ("world", "plugins"),
     [
         (2, PLUGINS), (3, SHIPPED),
-        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(2, SHIPPED), (3, PLUGINS)]),
+        *[(2, SHIPPED), (3, PLUGINS)],
     ],
 )  # fmt: skip
 def test_the_list_forms_give_what_numpy_gives(world: int, plugins: Plugins) -> None:
@@ -94,7 +93,7 @@ def test_the_list_forms_give_what_numpy_gives(world: int, plugins: Plugins) -> N
     run(program, world, plugins=plugins)
 
 
-@pytest.mark.parametrize("dtype", slow_but(["f8e5m2", "bf16", "int64", "uint8"], NAMES))
+@pytest.mark.parametrize("dtype", NAMES)
 def test_every_dtype_of_the_core_is_summed(dtype: str) -> None:
     """A sum of bools is "any", as in torch."""
     each = [data(rank, 50, dtype) for rank in range(3)]
@@ -117,7 +116,6 @@ def test_every_dtype_of_the_core_is_summed(dtype: str) -> None:
         (dist.ReduceOp.MAX, np.maximum), (dist.ReduceOp.AVG, None),
     ],
 )  # fmt: skip
-@pytest.mark.sample(2)
 def test_every_reduction(op: str, numpy: Any) -> None:
     """Small integers in f32, so that the result does not depend on the order; four ranks, so that AVG is exact."""
     each = [np.arange(33, dtype=np.float32) % (rank + 2) - rank for rank in range(4)]
@@ -132,7 +130,7 @@ def test_every_reduction(op: str, numpy: Any) -> None:
     run(program, 4)
 
 
-@examples(8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(2, 4).flatmap(lambda n: st.lists(st.lists(st.integers(0, 5), min_size=n, max_size=n),
                                                     min_size=n, max_size=n)), st.integers(1, 3))  # fmt: skip
 def test_uneven_splits(sizes: list[list[int]], row: int) -> None:
@@ -154,7 +152,6 @@ def test_uneven_splits(sizes: list[list[int]], row: int) -> None:
     run(program, world)
 
 
-@pytest.mark.slow
 def test_a_tensor_of_rows_is_summed_where_it_lies() -> None:
     """Shapes and placements do not matter: a tensor is its elements in row-major order."""
     each = [data(rank, 64).reshape(4, 16) for rank in range(2)]

@@ -13,7 +13,6 @@ from kernbench_core.errors import QueueOverflowError, UsageError
 from tests.ccl.ranks import PLUGINS, run, started
 
 
-@pytest.mark.slow
 def test_fifty_groups_one_after_another() -> None:
     """Each is made, used and destroyed; all but the world's queues are gone at the end."""
     left: list[int] = []

@@ -270,7 +270,6 @@ def test_splits_that_do_not_agree() -> None:
     )
 
 
-@pytest.mark.slow
 def test_eight_ranks_of_32_pes_are_a_page() -> None:
     """PEs that wait alike are told once, ranks that wait alike too."""
 

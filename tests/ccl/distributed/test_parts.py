@@ -17,7 +17,6 @@ WORLD = 3
 
 @pytest.mark.parametrize("plugins", [PLUGINS, SHIPPED])
 @pytest.mark.parametrize("rows", [1, 37, 700])
-@pytest.mark.sample(2)
 def test_in_place_on_parts(rows: int, plugins: Plugins) -> None:
     """all_gather_into_tensor and reduce_scatter_tensor with a rank's own part, as torch's users write them."""
     each = [data(rank, WORLD * rows * 4).reshape(-1, 4) for rank in range(WORLD)]

@@ -72,7 +72,6 @@ def test_the_run_is_that_of_the_algorithm_that_is_fastest_here(trials: list[str]
     assert named.warnings == () and len(trials) == 5
 
 
-@pytest.mark.slow
 def test_what_the_cache_holds_changes_no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Cold, then warm: the same op log and the same words."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))

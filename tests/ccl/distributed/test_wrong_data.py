@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
@@ -98,7 +97,6 @@ def test_what_came_through_two_collectives_ends_at_the_first() -> None:
     assert lines[0].endswith(f", in all_reduce #0 of world, called at {first_call}")
 
 
-@pytest.mark.slow
 def test_many_contributions_are_counted() -> None:
     """Sixteen that are alike are told, after what stands alone, whose way is cut in the middle where it is long."""
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import networkx as nx
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
@@ -17,7 +17,6 @@ from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import find_extent
-from tests.conftest import examples
 
 B, A, S = 100.0, 500.0, 1 << 20
 COLLECTIVES = (
@@ -92,7 +91,7 @@ def test_small_messages_are_bound_by_the_distance(topology, world):
             assert found.latency(a, b) == pytest.approx(lengths[a][b])
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.lists(st.floats(1.0, 100.0), min_size=4, max_size=4),
     st.data(),
@@ -111,7 +110,7 @@ def test_a_cut_is_what_a_maximum_flow_finds(topology, world, speeds, data):
     assert found.crossing(inside) == pytest.approx(nx.maximum_flow_value(graph, "from", "to"))
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.sampled_from(COLLECTIVES), st.integers(1, 1 << 24))
 def test_bounds_grow_with_the_size_and_shrink_with_the_bandwidth(topology, world, collective, size):
     """Twice the bytes never take less, twice the bandwidth never more, and neither changes the latency part."""
@@ -121,7 +120,7 @@ def test_bounds_grow_with_the_size_and_shrink_with_the_bandwidth(topology, world
     assert ns(collective, slow, size) >= A
 
 
-@examples(100)
+@settings(max_examples=100)
 @given(st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.sampled_from(COLLECTIVES), st.integers(1, 1 << 24))
 def test_what_follows_from_the_pieces_is_no_more_than_what_a_record_states(topology, world, collective, size):
     """So that a collective that states no traffic has bounds that hold."""
@@ -167,7 +166,6 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.sample(2)
 def test_the_bounds_of_any_network_follow_from_its_links(name):
     """Diameter and tightest cut of networks that nobody named, against networkx and every set of ranks there is."""
     graph = OTHERS[name]
@@ -182,7 +180,7 @@ def test_the_bounds_of_any_network_follow_from_its_links(name):
     assert ns("all_to_all", found) >= max(sparsest * part / B, work)
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.integers(3, 8), st.data())
 def test_every_cut_of_few_ranks_is_looked_at(world, data):
     """Of random connected networks too; and nothing is claimed that a set of ranks does not ask for."""

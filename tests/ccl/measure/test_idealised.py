@@ -27,7 +27,6 @@ def machine(plugins, preset, *sets, components=OVERLAY):
     [("tiny", (f"system.network.topology={name}", "system.sips=4")) for name in NETWORKS]
     + [("default", ()), ("default", ("sip.io_chiplets=2", "system.network.bandwidth=25 GB/s")), ("full", ())],
 )
-@pytest.mark.sample(2)
 def test_nothing_is_left_in_the_resolved_configuration(plugins, preset, sets):
     """Walk every edge and every declared parameter of every node."""
     graph = machine(plugins, preset, *sets)

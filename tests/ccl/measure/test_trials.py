@@ -94,7 +94,7 @@ def leave(_: Path, __: object) -> None:
 
 @pytest.mark.parametrize(
     ("meddle", "simulated"),
-    [(leave, False), (damage, True), (turn_off, True), pytest.param(put_a_file_there, True, marks=pytest.mark.slow)],
+    [(leave, False), (damage, True), (turn_off, True), (put_a_file_there, True)],
 )
 def test_the_choice_is_the_same_whatever_becomes_of_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exhaustive: dict[str, float], meddle: Meddle, simulated: bool
@@ -111,7 +111,6 @@ def test_the_choice_is_the_same_whatever_becomes_of_the_cache(
     assert {each.category for each in told} <= {KernbenchWarning}
 
 
-@pytest.mark.slow
 def test_a_kept_time_that_no_simulation_gives_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative one, and one that is busy for longer than it takes."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
@@ -172,7 +171,6 @@ def test_a_group_is_timed_with_its_own_ranks() -> None:
     assert times[0] < times[1]
 
 
-@pytest.mark.slow
 def test_processes_try_what_is_not_known_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three sizes two are tried elsewhere at the same time; the choices are those of one process."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "one"))

@@ -110,7 +110,6 @@ def test_ranks_of_a_program_warn_once(plugins_of, capsys):
     assert capsys.readouterr().err == f"warning: acme.importing_all_reduce is left out: {IMPORTING}\n"
 
 
-@pytest.mark.slow
 def test_all_lists_the_broken_one_and_marks_those_that_fail(plugins_of, capsys):
     """A deadlock and a crash are words in cells; the others are timed, and the end says what happened."""
     plugins = plugins_of("acme_importing", "acme_hanging", "acme_crashing")

@@ -13,7 +13,6 @@ import kernbench_core as kb
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.plan.queue_sizes import FEWEST_SLOTS, SMALLEST_SLOT, fitted
 from kernbench_core.peers import SLOT_ALIGNMENT, Channel
-from tests.conftest import slow_but
 
 MIB = 1 << 20
 
@@ -45,7 +44,7 @@ def test_slots_fit_or_are_as_small_as_they_get(
     assert queues * after[0] * after[1] <= tcm // 2 or after == (least_slots, least_size)
 
 
-@pytest.mark.parametrize("collective", slow_but(["all_to_all"], ["all_reduce", "all_gather", "all_to_all", "gather"]))
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "all_to_all", "gather"])
 def test_direct_algorithms_run_with_as_many_ranks_as_had_no_room(collective: str) -> None:
     """Queues of 11 x 4 slots of 16 KiB are more than a scratchpad of 512 KiB."""
     small = ["pe.tcm.capacity=512 KiB", "cube.pes=1"]
@@ -57,7 +56,7 @@ def test_direct_algorithms_run_with_as_many_ranks_as_had_no_room(collective: str
     ("ranks", "n", "set"),
     [
         (6, 12_000, ["cube.pes=1", "pe.tcm.capacity=512 KiB"]),
-        pytest.param(20, 600, [], marks=pytest.mark.slow),
+        (20, 600, []),
     ],
     ids=["six ranks, three messages to each", "twenty ranks"],
 )

@@ -127,7 +127,7 @@ def test_a_table_says_what_had_no_room(tmp_path: Any, capsys: pytest.CaptureFixt
     assert found[0]["limit"] is None
 
 
-@pytest.mark.parametrize("ranks", [8, pytest.param(16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [8, 16])
 def test_direct_takes_its_form_with_as_few_pes_as_auto_takes(ranks: int) -> None:
     """All peers at once over links of their own: with 256 KiB under way 16 ranks took 1.9 times as long."""
     nbytes = MIB // 2

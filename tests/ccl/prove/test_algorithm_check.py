@@ -29,7 +29,7 @@ def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> ProofCase:
     return ProofCase(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("worlds", [(2, 3), pytest.param((4, 5, 6), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [(2, 3), (4, 5, 6)])
 def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path, worlds: tuple[int, ...]) -> None:
     """No faults, 2(N-1) steps deep, one slot is enough."""
     algorithm, _ = ring(tmp_path)
@@ -248,7 +248,6 @@ SHIPPED = sorted(entry.name for entry in kernbench_algorithms())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.sample(4)
 def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
     """For a few ranks: in every other case on its first network, in one on every other network."""
     (algorithm,) = Catalogue.of(plugins).open_all(name)
@@ -264,7 +263,6 @@ def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
             assert [fault.sentence for fault in proof.faults] == [], other
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_algorithm_is_proved_for_2_to_17_ranks(plugins: Plugins, name: str) -> None:
     """All of them on every network, two of them by runs of that network's own; refusals are sentences."""

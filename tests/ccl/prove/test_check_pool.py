@@ -85,7 +85,6 @@ def test_progress_says_what_is_proved_of_how_much(plugins: Plugins) -> None:
     assert [re.findall(r"case (\d+)", each) for each in told] == [[str(n)] for n in range(1, every + 1)]
 
 
-@pytest.mark.slow
 def test_what_a_file_does_goes_to_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its path."""
     monkeypatch.setattr(check_pool, "_MUCH", 0)
@@ -95,7 +94,6 @@ def test_what_a_file_does_goes_to_processes(tmp_path: Path, monkeypatch: pytest.
     assert (algorithm.name, [row.faults for row in rows]) == (str(path), [()])
 
 
-@pytest.mark.slow
 def test_faults_come_out_of_processes_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With case, place and sentence."""
     algorithm, _ = ring(tmp_path, EVERYWHERE, STARVED)

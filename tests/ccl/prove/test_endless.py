@@ -14,7 +14,6 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.prove.test_algorithm_check import run_command
 from tests.ccl.ring_source import ring
-from tests.conftest import slow_but
 
 BEGIN = "    c = tl.collective\n"
 SPIN = (BEGIN, f"{BEGIN}    while rank == 1:\n        pass  # L\n")
@@ -75,7 +74,7 @@ def test_a_kernel_that_swallows_the_limit_is_endless_all_the_same(tmp_path: Path
     )
 
 
-@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_fewer_ranks_and_other_networks_are_not_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:

@@ -43,13 +43,9 @@ def test_a_rank_that_drops_what_it_received_is_named(tmp_path: Path) -> None:
 
 
 DROPPERS = [(world, dropper, n_pe) for world in (3, 4, 7) for dropper in (0, 1, 2) for n_pe in (1, 2)]
-QUICK = [(3, 0, 1), (3, 2, 2), (4, 1, 2), (4, 2, 1), (7, 1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("world", "dropper", "n_pe"),
-    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in DROPPERS],
-)
+@pytest.mark.parametrize(("world", "dropper", "n_pe"), DROPPERS)
 def test_whoever_drops_it_is_the_one_that_is_blamed(tmp_path: Path, world: int, dropper: int, n_pe: int) -> None:
     """For every rank, with several tiles, with one PE and with two."""
     drop = (DROP[0], DROP[1].replace("rank == 2", f"rank == {dropper}"))
@@ -57,15 +53,8 @@ def test_whoever_drops_it_is_the_one_that_is_blamed(tmp_path: Path, world: int, 
     assert faults and {(fault.rank, fault.lines) for fault in faults} == {(dropper, (lines["R1"],))}
 
 
-@pytest.mark.parametrize(
-    ("kept", "name"),
-    [
-        pytest.param(kept, name, marks=() if kept == at % 2 else pytest.mark.slow)
-        for kept in (0, 1)
-        for at, name in enumerate(REDUCING)
-    ],
-)
-@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", REDUCING)
+@pytest.mark.parametrize("kept", [0, 1])
 def test_a_rank_of_any_reduction_that_keeps_one_operand_is_blamed(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch, name: str, kept: int
 ) -> None:

@@ -92,7 +92,6 @@ def own_pid(seconds: float) -> int:
     return os.getpid()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes through /proc")
 @pytest.mark.parametrize("at_work", [False, True])
 def test_a_process_that_is_stopped_ends_the_block_when_its_limit_is_over(at_work: bool) -> None:
@@ -111,7 +110,6 @@ def test_a_process_that_is_stopped_ends_the_block_when_its_limit_is_over(at_work
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes through /proc")
-@pytest.mark.slow
 def test_a_process_that_goes_on_in_time_goes_on() -> None:
     """As one that a debugger has stopped for a moment."""
     with process_pool(1, 60.0) as pool:
@@ -166,7 +164,6 @@ def running(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks at the processes through /proc")
-@pytest.mark.slow
 def test_a_killed_table_takes_its_processes_and_semaphores_with_it() -> None:
     """SIGKILL leaves no time for anything: the processes see to it themselves, also one that is in C code for ever."""
     with subprocess.Popen(

@@ -52,7 +52,6 @@ def by_directions(folder: Path) -> Algorithm:
 
 @pytest.mark.parametrize("network", ["ring", "mesh_2d", "torus_2d"])
 @pytest.mark.parametrize("world", [2, 6, 9])
-@pytest.mark.sample(3)
 def test_directions_lead_to_the_neighbours_of_the_network(tmp_path: Path, network: str, world: int) -> None:
     """In a proof as in a timed run: every rank gets every part along rows, then columns."""
     case = ProofCase(network_of(network, world), 2, 5)

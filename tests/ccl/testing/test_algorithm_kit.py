@@ -42,7 +42,6 @@ def test_each_check_has_a_fault_of_its_own() -> None:
     assert [plant.check for plant in PLANTS.values()] == CHECKS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("collective", SHIPPED)
 def test_what_is_begun_from_a_template_passes(tmp_path: Path, collective: str) -> None:
     """What faults are planted in, and what `kernbench ccl new` writes."""
@@ -50,7 +49,6 @@ def test_what_is_begun_from_a_template_passes(tmp_path: Path, collective: str) -
     assert failed(subject, CHECKS) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_fails_its_check_and_those_that_must(tmp_path: Path, name: str) -> None:
     """And no other."""
@@ -62,9 +60,8 @@ def test_a_planted_fault_fails_its_check_and_those_that_must(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", [name for name, plant in PLANTS.items() if plant.check not in TIMED])
-@pytest.mark.sample(3)
 def test_a_fault_of_the_data_is_proved_in_few_ranks(tmp_path: Path, name: str) -> None:
-    """By the check that is named for it alone: those that simulate are left to the slow tests."""
+    """By the check that is named for it alone."""
     plant = PLANTS[name]
     plugins, algorithm = plugins_with(tmp_path, plant)
     of_all = ALGORITHMS.subject(plugins, algorithm)
@@ -94,7 +91,6 @@ AT_FEW = {
 
 
 @pytest.mark.parametrize("name", AT_FEW)
-@pytest.mark.sample(2)
 def test_a_fault_of_some_calls_alone_is_found(tmp_path: Path, name: str) -> None:
     """By the check for those calls and no other: of all others the kernel is right."""
     ranks, changes, check, told = AT_FEW[name]

@@ -8,7 +8,7 @@ from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.testing import Conformance
-from tests.conftest import SOURCE_TREE, slow_but
+from tests.conftest import SOURCE_TREE
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def plugins() -> Plugins:
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(["send_recv", "reduce"], [*SHIPPED, *(entry.name for entry in kernbench_algorithms())]),
+    [*SHIPPED, *(entry.name for entry in kernbench_algorithms())],
 )
 def test_what_comes_with_kernbench_conforms(plugins: Plugins, name: str) -> None:
     """Every check of every algorithm and collective."""

@@ -118,7 +118,6 @@ FAULTS: dict[str, tuple[CollectiveKind, dict[str, Any], set[str], str]] = {
 
 
 @pytest.mark.parametrize("check", FAULTS)
-@pytest.mark.sample(2)
 def test_a_fault_of_a_record_fails_its_check_and_those_that_must(plugins: Plugins, check: str) -> None:
     """Of those that simulate nothing."""
     kind, changes, also, told = FAULTS[check]

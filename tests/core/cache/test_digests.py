@@ -332,7 +332,6 @@ print(digester.sha256)
 """
 
 
-@pytest.mark.slow
 def test_a_digest_is_the_same_in_any_process(folder: Path, tmp_path: Path) -> None:
     """Whatever the seed of hashes; with the module's code from its cache, and compiled anew."""
     (folder / "users2.py").write_text(MODULE.format(**USUAL) + "\nif {'a', 'b'}: NAMES = {'x', 'y', 'z'}\n")

@@ -93,7 +93,6 @@ def test_an_entry_of_another_version_is_listed_and_stays(cache: Cache) -> None:
     assert cache.prune(0).removed == 1
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_is_kept_and_the_least_recent_go(tmp_path: Path, seed: int) -> None:
     """Against a list by hand of what was used when: nothing that is younger than what stayed has gone."""
@@ -253,7 +252,6 @@ print("done")
 """
 
 
-@pytest.mark.slow
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     """One key and many, while a third reads: each time all of one or of the other, within the bound."""
     children = [
@@ -270,7 +268,6 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
     assert all(entry.about == {} for entry in cache.entries())
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(3))
 def test_killed_in_the_middle_of_writing(tmp_path: Path, number: int) -> None:
     """At a random moment: each entry that is there is whole."""

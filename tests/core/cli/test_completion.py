@@ -18,7 +18,6 @@ from kernbench_core.cli.completion import networks
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.core.cli.test_cli import HEAVY
 
-REPO = Path(__file__).parents[3]
 BREAKS = " \t\n\"'@><=;|&(:"
 PLUGIN = """
 from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, NetworkEntry, TopologyEntry
@@ -211,7 +210,8 @@ def test_a_real_bash_runs_the_script(tmp_path: Path, named: Plugins) -> None:
     here = tmp_path / "kernbench"
     here.write_text(f"#!{sys.executable}\n{COMMAND}\n")
     here.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(REPO), str(tmp_path / "site"))), "HERE": str(here)}
+    path = os.pathsep.join((os.environ["PYTHONPATH"], str(tmp_path / "site")))
+    environment = {**os.environ, "PYTHONPATH": path, "HERE": str(here)}
     done = subprocess.run(
         ["bash", "--norc", "-c", BASH], env=environment, capture_output=True, text=True, check=False, timeout=120
     )

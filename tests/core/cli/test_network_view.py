@@ -67,7 +67,6 @@ def test_a_shape_is_drawn(topology: str, sips: int, expected: str) -> None:
 
 @pytest.mark.parametrize("topology", ["ring", "mesh_2d", "torus_2d", "fully_connected", "switch"])
 @pytest.mark.parametrize("sips", [2, 3, 4, 7, 8, 13, 16])
-@pytest.mark.sample(3)
 def test_a_picture_fits_a_terminal_and_shows_every_package(topology: str, sips: int) -> None:
     text = picture(f"system.network.topology={topology}", f"system.sips={sips}", "sip.mesh={width: 1, height: 1}")
     assert max(map(len, text.splitlines())) <= 80

@@ -6,13 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.cli.written_benches import WrittenParam, parameters_of
 from kernbench_core.host.bench import open_bench
 from kernbench_core.registry import BenchEntry, Provider, Registry
-from tests.conftest import examples
 
 NOBODY: Registry[BenchEntry] = Registry("bench", [])
 HEAD = """
@@ -36,7 +35,7 @@ parameters = st.sampled_from(sorted(ANNOTATED)).flatmap(
 )
 
 
-@examples(20)
+@settings(max_examples=20)
 @given(st.lists(parameters, max_size=4), st.lists(parameters, max_size=3), st.booleans())
 def test_what_is_read_is_what_the_bench_takes(
     first: list[tuple[str, str | None]], later: list[tuple[str, str | None]], lazy: bool

@@ -83,7 +83,6 @@ def killed_by(function: Callable[..., object], arguments: list[tuple[Any, ...]])
     return None if ended else signal.Signals(os.WTERMSIG(status)).name
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
 def test_no_function_of_a_compiled_module_kills_its_process() -> None:
     """With None, with numbers that are out of range, and with too few arguments."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
@@ -19,7 +19,6 @@ from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue
 from kernbench_core.values.views import FillValue, ground
-from tests.conftest import examples
 from tests.core.arrays import adopt
 
 TCM = 1 << 40
@@ -343,7 +342,7 @@ def test_failures_are_sentences() -> None:
         DataExecutor(record.log, MemoryStore(data=False)).run()
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["add", "maximum", "neg", "dot"])),

@@ -164,7 +164,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("made", REFUSED)
-@pytest.mark.sample(8)
 def test_what_cannot_be_given_by_name_is_refused_at_the_line(call: Run, made: str) -> None:
     """A name that the op does not take, and a thing that a saved log could not give back."""
     code, out, err, file = call(made)
@@ -183,7 +182,6 @@ GIVEN = {
 
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.sample(8)
 def test_functions_see_the_same_live_and_from_a_saved_log(call: Run, tmp_path: Path, given: str, unit: bool) -> None:
     """To the type: what numpy has of numbers and dtypes is Python's before it is logged."""
     made = f"tl.unit_op('pe_sfu', 'scaled_by_unit', x, by={given})" if unit else f"tl.scaled(x, by={given})"

@@ -1,4 +1,4 @@
-"""Second ways at the ends of what floats hold: zeros with a sign, infinities, NaN."""
+"""Second ways at the ends: zeros with a sign, infinities, NaN; shifts by no bits and by all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.math_recomputation import math_anew
 from kernbench_core.compute.ops import OPS
-from kernbench_core.compute.ops.second_way import Anew
+from kernbench_core.compute.ops.second_way import Anew, rounded
 
 ENDS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
@@ -23,3 +23,26 @@ def test_a_second_way_agrees_at_the_ends(name: str) -> None:
     with np.errstate(all="ignore"):
         again = math_anew(name, {"dtype": "f32"}, [Anew(x) for x in operands]).value
     np.testing.assert_allclose(evaluate(name, {}, operands), again, rtol=1e-6)
+
+
+def shifted(op: str, x: int, n: int, bits: int) -> int:
+    """Shift Python's integers; by less than nothing is by all bits, as numpy has it."""
+    if op == "shr":
+        return x >> (n if n >= 0 else bits)
+    return x << n if 0 <= n < bits else 0
+
+
+@pytest.mark.parametrize("dtype", [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)])
+@pytest.mark.parametrize("op", ["shl", "shr"])
+def test_a_second_way_shifts_by_any_number_of_bits(op: str, dtype: str) -> None:
+    """The ends of a dtype, and what lies around 0 and halfway, by nothing, by all bits but two, and on from there."""
+    held = np.iinfo(dtype)
+    ends = (held.min, held.min + 1, held.min // 2 - 1, held.min // 2, held.max // 2, held.max // 2 + 1, held.max)
+    numbers = {-1, 0, 1, *ends}
+    by = {-1, 0, 1, held.bits - 2, held.bits - 1, held.bits, held.bits + 1, held.max}
+    pairs = [(x, n) for x in sorted(numbers) for n in sorted(by) if held.min <= min(x, n) and max(x, n) <= held.max]
+    operands = [np.array(row, dtype) for row in zip(*pairs, strict=True)]
+    again = math_anew(op, {"dtype": dtype}, [Anew(x) for x in operands]).value
+    whole = [shifted(op, x, n, held.bits) % 2**held.bits for x, n in pairs]
+    assert [n % 2**held.bits for n in rounded(again, dtype).tolist()] == whole
+    assert [n % 2**held.bits for n in evaluate(op, {}, operands).tolist()] == whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
@@ -16,7 +16,6 @@ from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue
 from kernbench_core.values.views import view_of
-from tests.conftest import examples
 from tests.core.arrays import adopt
 
 
@@ -133,7 +132,7 @@ def test_single_ops_are_compared_on_the_data_of_the_run_only():
     assert str(caught.value) == "Comparing single ops must be done on the data of the run; leave inputs out."
 
 
-@examples(50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.permutations(range(4)))
 def test_replace_data_finds_the_pieces_of_a_tensor(sizes, order):
     """Whatever pieces a tensor lies in, memory holds the new array after the substitution."""

@@ -8,14 +8,13 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.drawing import MachineDrawing, draw_machine
 from kernbench_core.drawing.views import Box, Line, View, absolute, relative
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from tests.conftest import examples
 from tests.core.small_machine import machine
 
 SETS = st.builds(
@@ -79,7 +78,7 @@ def faults(view: View) -> list[str]:
     return found
 
 
-@examples(12)
+@settings(max_examples=12)
 @given(SETS)
 def test_every_node_stands_in_one_view_and_nothing_overlaps(sets: tuple[str, ...]) -> None:
     """Of any machine of packages: each node has one box of its own, inside its part, apart from all others."""
@@ -94,7 +93,7 @@ def test_every_node_stands_in_one_view_and_nothing_overlaps(sets: tuple[str, ...
     assert [fault for view in drawing.views for fault in faults(view)] == []
 
 
-@examples(6)
+@settings(max_examples=6)
 @given(SETS)
 def test_every_wire_is_drawn_or_told(sets: tuple[str, ...]) -> None:
     """Each edge is on a line of every view in which its ends are two boxes; orders within a cube are counted."""
@@ -119,7 +118,6 @@ def test_every_wire_is_drawn_or_told(sets: tuple[str, ...]) -> None:
             assert (edge.src, edge.dst) in drawn[part]
 
 
-@pytest.mark.slow
 def test_parts_that_are_alike_share_a_view() -> None:
     """512 PEs are not 512 pictures; ids are spelled out for each."""
     graph = machine(sets=("system.sips=4", "sip.mesh.width=4", "sip.mesh.height=4", "cube.pes=4"))

@@ -120,7 +120,6 @@ def test_bound_is_the_recomputed_one_and_a_lone_chunk_meets_it(seed: int, op: st
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.sample(2)
 def test_no_chunk_undercuts_its_bound_under_load(seed: int) -> None:
     """Of many transactions that meet on wires and channels, none is faster than its bound, and some are slower."""
     rng = random.Random(100 + seed)

@@ -177,7 +177,6 @@ def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
 
 
 @pytest.mark.parametrize("busy_s", [0.000_02, 0.000_2, 0.002, 0.007])
-@pytest.mark.sample(2)
 def test_progress_comes_at_least_twice_a_second(clock: Clock, busy_s: float) -> None:
     """Slow events are reported in time, fast ones not too often."""
     seen: list[Progress] = []
@@ -234,7 +233,6 @@ HARD = {
 
 
 @pytest.mark.parametrize("how", HARD)
-@pytest.mark.sample(2)
 def test_a_program_that_defends_itself_is_interrupted_all_the_same(
     how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,7 +296,6 @@ SWALLOWED = [suppressed, left_open, watched, converted]
 
 
 @pytest.mark.parametrize("swallow", SWALLOWED)
-@pytest.mark.sample(2)
 def test_a_limit_that_is_swallowed_is_reached_all_the_same(
     swallow: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -323,7 +320,6 @@ def test_a_limit_that_is_swallowed_is_reached_all_the_same(
 
 
 @pytest.mark.parametrize("swallow", SWALLOWED)
-@pytest.mark.sample(2)
 def test_no_part_of_a_run_swallows_its_limit(swallow: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
     """As opening the bench, in which no event comes."""
     with pytest.raises(LimitError) as caught, WallTime(0.1).spent_on("opening the bench"):

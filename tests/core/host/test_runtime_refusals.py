@@ -186,7 +186,6 @@ KEPT: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 @pytest.mark.parametrize("use", sorted(KEPT))
 @pytest.mark.parametrize("how", ["PE", "program", "launch"])
-@pytest.mark.sample(3)
 def test_a_tile_of_another_program_is_refused(use: str, how: str) -> None:
     """A list that kernels close over would bring a tile from PE to PE, or to the next launch, in no time."""
     kept: list[Any] = []
@@ -304,7 +303,6 @@ CALLS: dict[str, Callable[[Any, Any], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("wait", [True, False])
-@pytest.mark.sample(4)
 def test_a_kernel_cannot_call_the_host_api(name: str, wait: bool) -> None:
     """Also not in a launch that outlives the host program; nor can anybody after the run."""
     seen: list[Any] = []

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import ShapeError, UninitializedReadError
-from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 
 VIEWS: dict[str, Any] = {
@@ -27,7 +26,7 @@ VIEWS: dict[str, Any] = {
 @pytest.mark.parametrize("wait", [True, False])
 @pytest.mark.parametrize("view", VIEWS)
 @given(st.lists(st.booleans(), min_size=16, max_size=16), st.sampled_from([None, 0, 5, -3]), st.booleans())
-@examples(25)
+@settings(max_examples=25)
 def test_a_masked_load_keeps_its_other_in_every_view(
     view: str, wait: bool, bits: list[bool], other: int | None, twisted: bool
 ) -> None:
@@ -91,7 +90,7 @@ def _elements(span: str, first: int, count: int) -> list[int]:
 
 
 @given(ACTIONS, st.integers(1, 2))
-@examples(60)
+@settings(max_examples=60)
 def test_loads_beside_stores_find_what_program_order_says(
     actions: list[tuple[str, str, int, int]], launches: int
 ) -> None:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.callsite import CallSite
@@ -18,7 +18,6 @@ from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.memory_uses import LastUse, TensorUses, UseGroup
 from kernbench_core.messages import Launch
 from kernbench_core.values.region import Region
-from tests.conftest import examples
 
 X = TensorAllocation("x", 0, (1 << 20,), "int8", 1 << 20, ())
 NUMBERS = count()
@@ -322,7 +321,7 @@ machine_steps = st.tuples(
 )  # fmt: skip
 
 
-@examples(300)
+@settings(max_examples=300)
 @given(st.lists(machine_steps, max_size=120))
 def test_tidying_among_launches_finds_the_same(steps: list[Any]) -> None:
     """By kind, lines and how often: after each step, or never."""
@@ -343,7 +342,7 @@ uses = st.tuples(
 )  # fmt: skip
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(st.lists(uses, max_size=60), st.integers(0, 2**32))
 def test_tidying_at_any_time_finds_the_same(steps: list[Any], seed: int) -> None:
     """By kind, lines and tensor: after each step, or never."""

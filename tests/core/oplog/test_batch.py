@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.oplog.description import Access, OpDescription
@@ -13,7 +13,6 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue
-from tests.conftest import examples
 from tests.core.oplog.test_log import descriptions, types_in
 
 
@@ -24,7 +23,7 @@ def filled(described: list[OpDescription], spill_rows: int = 1 << 20) -> OpLog:
     return log
 
 
-@examples(100)
+@settings(max_examples=100)
 @given(st.lists(descriptions, min_size=1, max_size=6), st.integers(1, 4), st.data())
 def test_a_batch_is_the_records_one_by_one(described: list[Any], limit: int, draw: st.DataObject) -> None:
     """In any order of rows, repeated ones too, and of a log that lies in files."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.callsite import CallSite
@@ -18,7 +19,6 @@ from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, ResultValue
-from tests.conftest import examples
 
 scalars = st.one_of(
     st.none(),
@@ -64,7 +64,7 @@ def types_in(thing):
     return type(thing)
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(st.lists(descriptions, max_size=5))
 def test_records_come_back_exactly(described) -> None:
     """Names, parameters with their types and order, accesses, values: all as they were described."""
@@ -149,7 +149,7 @@ def test_hash_does_not_depend_on_the_process() -> None:
         subprocess.run(
             [sys.executable, "-c", code],
             cwd=root,
-            env={"PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
@@ -310,7 +310,7 @@ def test_a_large_record_shows_the_beginning_of_each_part() -> None:
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(2**63, 2**70))
 
 
-@examples(120)
+@settings(max_examples=120)
 @given(
     params, accesses, st.one_of(st.none(), accesses.filter(len).map(lambda a: a[0])),
     st.one_of(st.none(), st.tuples(st.integers(0, 9), st.integers(0, 99))),

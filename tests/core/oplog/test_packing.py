@@ -7,12 +7,11 @@ from array import array
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.oplog.packing import PackedColumn
 from kernbench_core.oplog.spill import take
-from tests.conftest import examples
 
 EDGES = [sign * (1 << bits) + near for bits in (0, 7, 8, 15, 16, 31, 32, 62) for near in (-1, 0, 1) for sign in (1, -1)]
 WIDE = st.one_of(st.sampled_from([*EDGES, 2**63 - 1, -(2**63)]), st.integers(-(2**63), 2**63 - 1), st.integers(-9, 9))
@@ -23,7 +22,7 @@ KINDS = {
 }
 
 
-@examples(200)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(KINDS)), st.integers(1, 9), st.data())
 def test_a_column_reads_like_an_array(code: str, every: int, draw: Any) -> None:
     """Items, slices, picks and the whole, with older parts packed and a part not."""

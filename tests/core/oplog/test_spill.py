@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.saved_run import load_run, save_run
@@ -21,7 +21,6 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.spill import SpilledColumn, chunks, take
 from kernbench_core.values.value import LoadedValue, ResultValue
 from kernbench_core.values.views import AbstractValue
-from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 from tests.core.oplog.test_log import descriptions
 
@@ -76,7 +75,7 @@ def test_results_hash_records_and_saved_file_are_the_same(tmp_path: Path, data: 
         np.testing.assert_array_equal(spilled.numpy(z), whole.numpy(y))
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(descriptions, st.integers(0, 9), st.sampled_from("ab")), max_size=12), st.integers(1, 5))
 def test_any_log_is_the_same(described: list[Any], limit: int) -> None:
     """In any order of times and components, with parameters of every kind."""

@@ -44,8 +44,7 @@ def carried_out(tmp_path: Path, *body: str) -> subprocess.CompletedProcess[str]:
     """Run a process whose command has this body, to the end of all that it started."""
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(body="".join(f"    {line}\n" for line in body)))
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    return subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
 
 
 def is_running(pid: int) -> bool:
@@ -137,9 +136,8 @@ def test_children_that_were_there_before_are_none_of_the_commands(tmp_path: Path
     file.write_text(PROGRAM.format(body="    return 5\n"))
     becomes = f"os.execv(sys.executable, [sys.executable, {str(file)!r}])"
     before = f"import os, subprocess, sys; print({SLEEPER}.pid, flush=True); {becomes}"
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
     program = [sys.executable, "-c", before]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
     sleeper = int(done.stdout)
     try:
         assert (done.returncode, done.stderr, is_running(sleeper)) == (5, "", True)
@@ -155,7 +153,6 @@ def test_children_that_were_there_before_are_none_of_the_commands(tmp_path: Path
         ("faulthandler.cancel_dump_traceback_later(); stuck()", "in code that never returned to Python"),
     ],
 )
-@pytest.mark.sample(2)
 def test_a_process_that_watches_itself_no_more_is_ended_from_outside(tmp_path: Path, how: str, where: str) -> None:
     """Stopped, become another program, or without its watch."""
     done = carried_out(tmp_path, f"print({SLEEPER}.pid, flush=True)", "supervision.arm(0.2)", how)
@@ -175,7 +172,6 @@ def test_a_process_that_is_stopped_behind_the_end_keeps_its_code(tmp_path: Path)
     )
 
 
-@pytest.mark.slow
 def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path: Path) -> None:
     """No limit has begun, or it is over: whoever stopped it may wake it when he likes."""
     for limit in ("supervision.arm(1000)", "supervision.arm(0.05); supervision.disarm()"):

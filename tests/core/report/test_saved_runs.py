@@ -134,7 +134,6 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.sample(3)
 def test_what_is_not_whole_is_refused(tmp_path: Path, file: str, text: str | None, told: str) -> None:
     """One sentence, with what to do."""
     folder = saved(tmp_path)

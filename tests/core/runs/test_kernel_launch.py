@@ -8,13 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, LimitError, NoDataError, OutOfBoundsError, UsageError
 from kernbench_core.runs.options import RunCall, RunOptions
-from tests.conftest import examples
 from tests.core.working_machine import MACHINE, on_machine
 
 KINDS = {
@@ -48,7 +47,7 @@ def ramp(n: int, kind: Any = np.float32) -> Any:
     return (np.arange(n) % 7 - 3).astype(kind)
 
 
-@examples(12, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 150), st.integers(-3, 3), st.sampled_from(sorted(KINDS)), st.sampled_from([1, 16, 64]))
 def test_outputs_are_what_numpy_gives(n, a, kind, block) -> None:
     """Small integers are exact in every dtype. The caller's arrays stay as they are, even the one that is written."""

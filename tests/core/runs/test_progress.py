@@ -19,8 +19,6 @@ from kernbench_core.engine.watchdog import Progress
 from kernbench_core.runs.progress import ProgressDisplay, describe, format_clock, one_line
 from tests.core.screen import run_in_terminal, screen, wrapped
 
-REPO = Path(__file__).parents[3]
-
 
 class Terminal(io.StringIO):
     """A text stream that says it is a terminal."""
@@ -146,7 +144,7 @@ def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(PROGRAM))
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(REPO), "TERM": "xterm"}
+    environment = {**os.environ, "TERM": "xterm"}
     environment.pop("PYTHONBREAKPOINT", None)
     process = subprocess.Popen(
         [sys.executable, script], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
@@ -185,12 +183,11 @@ click.echo("end")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
-@pytest.mark.sample(2)
 def test_rows_stand_whole_above_the_line(tmp_path: Path, width: int) -> None:
     """Whoever prints, and however wide it is: in one terminal rows are as without progress, and nothing else stays."""
     script = tmp_path / "program.py"
     script.write_text(ROWS)
-    seen, _ = run_in_terminal([sys.executable, str(script)], width, env={"PYTHONPATH": str(REPO)})
+    seen, _ = run_in_terminal([sys.executable, str(script)], width)
     row = "x y" * 30
     rows = [line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said in red {n}", f"warned {n}")]
     assert screen(seen, width) == wrapped([*rows, "end"], width)
@@ -202,7 +199,7 @@ def test_a_pipe_gets_rows_without_controls(tmp_path: Path) -> None:
     """What goes through a pipe is what is printed; the line is taken away before a row, and comes again."""
     script = tmp_path / "program.py"
     script.write_text(ROWS)
-    seen, out = run_in_terminal([sys.executable, str(script)], 80, env={"PYTHONPATH": str(REPO)}, piped=True)
+    seen, out = run_in_terminal([sys.executable, str(script)], 80, piped=True)
     row = "x y" * 30
     assert out.decode().splitlines() == [
         line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said \x1b[31min red\x1b[0m {n}")

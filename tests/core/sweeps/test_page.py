@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
@@ -21,7 +21,6 @@ from kernbench_core.sweeps import SweepPlan, SweepResult, open_sweep, points_of,
 from kernbench_core.sweeps.axes import PARAM, SET, read_axis
 from kernbench_core.sweeps.evaluate import blank_record, job_of
 from kernbench_core.sweeps.pages.page import front_of, read_sweep_page
-from tests.conftest import examples
 from tests.core.working_machine import plugins
 
 ROWS = "components.pe_gemm.params.rows"
@@ -55,7 +54,7 @@ def page_of(sweep: SweepResult, **more: Any) -> SweepPage:
 NUMBERS = st.one_of(st.integers(0, 4), st.sampled_from(["inf", "-inf", "nan", None]))
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), min_size=12, max_size=12))
 def test_the_front_is_of_those_that_none_is_better_than(cells: list[tuple[Any, Any] | None]) -> None:
     """By comparing each with each: small times, large gains; what failed or has no finite number is not on it."""
@@ -73,7 +72,7 @@ def test_the_front_is_of_those_that_none_is_better_than(cells: list[tuple[Any, A
     assert [record["index"] for record in front_of(sweep)] == [i for i, best in enumerate(brute) if best]
 
 
-@examples(20)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_a_share_is_the_variance_between_means(seed: int) -> None:
     """Of a full grid; the means at whose ends it stands are those of the values that it names."""

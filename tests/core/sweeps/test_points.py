@@ -7,14 +7,13 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.sweeps import Axis, SweepPlan, points_of
 from kernbench_core.sweeps.axes import PARAM, SET, TOPOLOGY, read_axis
 from kernbench_core.sweeps.plan import point_key
-from tests.conftest import examples
 
 
 def axis(text: str, name: str = "a.b", target: str = SET) -> Axis:
@@ -45,7 +44,7 @@ def test_a_key_is_of_what_is_run_and_of_nothing_else() -> None:
     assert len({key, *(next(points_of(SweepPlan(**{**base, **other}))).key for other in others)}) == 1 + len(others)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(
     count=st.integers(1, 60), low=st.integers(1, 1000), wide=st.integers(1, 1000), seed=st.integers(0, 99),
     several=st.integers(1, 7),

@@ -28,7 +28,6 @@ from kernbench_core.sweeps.points import SweepPoint
 from kernbench_core.sweeps.search.method import SearchMethod, parse_search
 from kernbench_core.sweeps.search.searching import PointSearch, SearchOutcome, objectives_of
 from kernbench_core.sweeps.search.study import JOURNAL, PointStudy
-from tests.conftest import slow_but
 
 AXES = {"rows": "8,16,32,64,128", "columns": "8,16,32,64,128", "depth": "1..8:lin:8", "kind": "a,b"}
 
@@ -116,7 +115,7 @@ def whole_grid() -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("method", "share"), slow_but([("random:64", 0.75)], [("random:64", 0.75), ("nsga2:160", 0.97), ("tpe:60", 0.9)])
+    ("method", "share"), [("random:64", 0.75), ("nsga2:160", 0.97), ("tpe:60", 0.9)]
 )
 def test_a_search_comes_near_the_front_of_the_grid(tmp_path: Path, method: str, share: float) -> None:
     """Of 400 points it looks at less than half, and dominates nearly all that the whole grid does."""
@@ -132,7 +131,6 @@ def test_a_search_comes_near_the_front_of_the_grid(tmp_path: Path, method: str, 
     assert all(record["objectives"] == dict(zip("ta", machine(record["values"]), strict=True)) for record in records)
 
 
-@pytest.mark.slow
 def test_the_best_of_one_objective_is_found(tmp_path: Path) -> None:
     """Small or large, over numbers, quantities on a log scale, integers and words."""
 
@@ -157,7 +155,7 @@ def test_the_best_of_one_objective_is_found(tmp_path: Path) -> None:
 KILLED = [(method, point) for method in ("nsga2:24", "tpe:12", "random:40") for point in (0, 1, 9)]
 
 
-@pytest.mark.parametrize(("method", "die_after"), slow_but([("nsga2:24", 9), ("tpe:12", 1)], KILLED))
+@pytest.mark.parametrize(("method", "die_after"), KILLED)
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, method: str, die_after: int) -> None:
     """The same records in the same order, none of them run twice."""
     _, wanted = searched(tmp_path / "whole", method, Analytic())
@@ -172,7 +170,6 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, 
     assert again.ran == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["nsga2:20", "tpe:17"])
 def test_a_journal_that_ends_anywhere_is_gone_on_with(tmp_path: Path, method: str) -> None:
     """Cut after any byte of some, within a line and between them: the same records in the end."""
@@ -189,7 +186,6 @@ def test_a_journal_that_ends_anywhere_is_gone_on_with(tmp_path: Path, method: st
         assert len(executor.ran) == len(set(executor.ran)) == len(wanted)
 
 
-@pytest.mark.slow
 def test_who_draws_the_same_with_any_number_of_processes(tmp_path: Path) -> None:
     """Generations and random draws do; tpe asks for as many at once as there are processes, and repeats itself."""
     for method, same in (("nsga2:30", True), ("random:30", True), ("tpe:30", False)):

@@ -36,7 +36,6 @@ def test_a_table_in_csv_is_read_back_as_it_was() -> None:
     assert [float(line["x"]) for line in found[:2]] == [0.1, 3.0]
 
 
-@pytest.mark.slow
 def test_a_table_in_parquet_is_read_back_with_its_types() -> None:
     """Numbers as numbers, what is mixed as text; equal rows give equal bytes."""
     arrow = pytest.importorskip("pyarrow.parquet")

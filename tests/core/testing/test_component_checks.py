@@ -19,7 +19,7 @@ from kernbench_core.testing.components.served_checks import of_each_drive
 from tests.core.plugin_site import Site
 from tests.core.testing.faulty_models import FAULTS, HONEST
 
-#: The checks that start processes; in the quick tests only for the models that they must find.
+#: The checks that start processes: only for the models that they must find.
 PROCESSES = {
     "logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "keeps_nothing_between_runs",
     "reads_nothing_outside",
@@ -85,13 +85,11 @@ def test_models_that_keep_their_word_pass(faulty: Plugins, cls: type) -> None:
 
 
 @pytest.mark.parametrize("cls", [cls for cls, check in FAULTS.items() if check in ALONE])
-@pytest.mark.sample(2)
 def test_a_fault_is_found_by_the_check_named_for_it_alone(faulty: Plugins, cls: type) -> None:
     """No other check fails: those that cannot look at it any more say so."""
     assert list(failed(faulty, cls, ALONE)) == [FAULTS[cls]]
 
 
-@pytest.mark.slow
 def test_a_log_that_another_process_does_not_give_is_found(faulty: Plugins) -> None:
     """Whether hashes are the cause, what the process did before, other parameters, or what is read there.
 
@@ -123,7 +121,6 @@ def test_a_log_that_another_process_does_not_give_is_found(faulty: Plugins) -> N
     )
 
 
-@pytest.mark.slow
 def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins) -> None:
     """What keeps its word there passes them, and what cannot be driven is left to the check that says why."""
     found = Conformance.of("faulty", faulty).results(PROCESSES)
@@ -259,7 +256,6 @@ def test_a_driver_that_makes_nothing_is_at_fault(site: Site) -> None:
     assert found[1:] == (CheckOutcome.FAILED, told)
 
 
-@pytest.mark.slow
 def test_a_model_that_ends_its_process_does_not_speak_for_others(site: Site) -> None:
     """The other is asked in processes of its own."""
     ending = f"""

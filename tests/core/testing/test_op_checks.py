@@ -34,7 +34,6 @@ def failed(op: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [name for name in OPS if name not in ASKED_OTHERWISE])
-@pytest.mark.sample(6)
 def test_our_ops_pass(name: str) -> None:
     """Every record of core's, but those above."""
     assert failed(OPS[name]) == {}
@@ -207,7 +206,6 @@ def spoilt(where: Any) -> Any:
     ids=["nan", "inf", "-inf", "large", "small", "zero", "sevens", "many", "one", "3d", "negative", "least", "greatest",
          "int64"],
 )  # fmt: skip
-@pytest.mark.sample(2)
 def test_what_is_wrong_for_some_operands_alone_is_found(function: Any) -> None:
     """Numbers at the ends of what a dtype holds, and shapes other than the first."""
     twice = MathOp("twice", function, types=same, shapes=elementwise, again=both(lambda params, x: 2 * x))

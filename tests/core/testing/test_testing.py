@@ -211,7 +211,6 @@ def test_examples_of_the_components_page_run() -> None:
         exec(compile(block, "docs/components.md", "exec"), namespace)
 
 
-@pytest.mark.slow
 def test_engine_keeps_to_its_limits() -> None:
     """Events and cost of a hop, and of unused hooks, stay within the limits of the benchmark."""
     path = Path(__file__).parents[3] / "tools" / "bench_engine.py"

@@ -11,7 +11,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError, UsageError
@@ -21,7 +21,6 @@ from kernbench_core.registry import ComponentRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import GRID_NS
-from tests.conftest import examples
 from tests.core.small_machine import TEXT, machine
 
 PE_WIRES = {
@@ -45,7 +44,7 @@ def joined(graph: Graph, kind: EdgeKind) -> set[tuple[str, str]]:
     return {pair for pair, edge in graph.edges.items() if edge.kind is kind}
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 4))
 def test_a_machine_is_whole(sips: int, width: int, height: int, pes: int, ios: int) -> None:
     graph = machine(

@@ -80,13 +80,11 @@ def test_every_route_is_a_shortest_one(topology: str, sips: int) -> None:
         assert [sip_of(crossing[0]) for crossing in route] == stops[:-1]
 
 
-#: Numbers of packages with numbers of IO chiplets: a few for every run, all others are slow.
-FEW = ((2, 4), (5, 1), (5, 3), (6, 2), (9, 1))
 ALL = tuple(product((2, 5, 6, 9), (1, 2, 3, 4)))
 
 
 @pytest.mark.parametrize(
-    ("sips", "io_chiplets"), [pytest.param(*pair, marks=() if pair in FEW else pytest.mark.slow) for pair in ALL]
+    ("sips", "io_chiplets"), ALL
 )
 @pytest.mark.parametrize("topology", SHAPES)
 def test_a_memory_path_goes_the_route_and_through_no_cube_on_its_way(

@@ -12,7 +12,7 @@ from itertools import pairwise, product
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import RoutingError
@@ -20,7 +20,6 @@ from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology import routing
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import VIEWS, PathRouter, is_transit
-from tests.conftest import examples
 from tests.core.small_machine import machine
 
 
@@ -70,7 +69,7 @@ def masters(graph: Graph) -> list[str]:
     return [name for name, node in graph.nodes.items() if node.kind in ("host", "m_cpu", "pe_dma")]
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(st.sampled_from([(1, 1, 1, 4), (2, 2, 2, 8), (3, 3, 2, 5)]), st.data())
 def test_a_memory_path_is_as_short_as_networkx_says(shape: tuple[int, int, int, int], data: st.DataObject) -> None:
     graph, router = built(*shape)
@@ -237,7 +236,7 @@ def test_hand_built_graphs_are_routed_by_their_edges() -> None:
     assert router.find_path("a", "d") == ("a", "d"), "a direct edge is a path"
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda pair: pair[0] != pair[1]),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.values.halves import as_f16, as_f32
-from tests.conftest import examples
 
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 ALL = np.arange(1 << 16, dtype=np.uint16).view(F16)
@@ -44,7 +43,7 @@ def test_every_f16_and_what_is_around_it() -> None:
         same(as_f16(numbers), numbers.astype(F16))
 
 
-@examples(50)
+@settings(max_examples=50)
 @given(st.integers(0, 1 << 32), st.sampled_from([0, 8, 20, 100]), st.sampled_from(["c", "turned", "steps", "few"]))
 def test_any_numbers_however_they_lie(seed: int, spread: int, how: str) -> None:
     """Rows, columns first, with steps, few."""

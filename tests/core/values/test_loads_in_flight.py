@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from tests.conftest import examples
 
 ROOM = 32
 
@@ -39,7 +38,7 @@ STEPS = st.tuples(st.sampled_from(["begin", "write", "write", "end"]), st.sample
 @example([("write", 1, (Region(4, 4),)), ("begin", 0, (Region(0, 8),)), ("write", 0, (Region(0, 2),))])
 @example([("begin", 0, (Region(0, 8),)), ("write", 0, (Region(0, 2),)), ("write", 1, (Region(1, 4),))])
 @given(st.lists(STEPS, max_size=24))
-@examples(200)
+@settings(max_examples=200)
 def test_loads_sample_at_their_end_without_later_own_writes(steps: list[Step]) -> None:
     """Any interleaving of loads and writes of two PEs and the host, byte by byte against a list of all writes."""
     store = MemoryStore()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import PendingDataError, StoreError, UninitializedReadError
@@ -13,7 +13,6 @@ from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, Part, ResultValue
 from kernbench_core.values.views import AbstractValue, FillValue, ground
-from tests.conftest import examples
 from tests.core.arrays import adopt
 
 SPAN = 160
@@ -41,7 +40,7 @@ accesses = st.lists(regions(), min_size=1, max_size=3).map(tuple)
 steps = st.lists(st.tuples(st.sampled_from("wwrrscf"), accesses), min_size=1, max_size=14)
 
 
-@examples(150)
+@settings(max_examples=150)
 @given(steps, st.booleans())
 def test_store_equals_bytes(script, zeroed) -> None:
     """Any sequence of writes and reads of regions gives what a byte array gives."""
@@ -306,7 +305,7 @@ def test_a_misaligned_access_is_a_sentence() -> None:
     )
 
 
-@examples(100)
+@settings(max_examples=100)
 @given(steps)
 def test_what_ops_wrote_is_known_byte_by_byte(script) -> None:
     """A region holds results where the last write of one of its bytes was an op's, whatever nobody wrote."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import OutOfBoundsError
 from kernbench_core.values.region import Region, compose, covers, intersect, normal, overlaps, subtract, total_bytes
-from tests.conftest import examples
 
 
 @st.composite
@@ -22,7 +21,7 @@ def addresses(region):
     return [region.base + i * region.pitch + c for i in range(region.rows) for c in range(region.row_bytes)]
 
 
-@examples(500)
+@settings(max_examples=500)
 @given(ascending(), ascending())
 def test_pairs_equal_sets(a, b) -> None:
     """overlaps, covers, intersect and subtract say what sets of addresses say."""
@@ -38,7 +37,7 @@ def test_pairs_equal_sets(a, b) -> None:
     assert sorted(rest) == sorted(set(left) - common)
 
 
-@examples(200)
+@settings(max_examples=200)
 @given(ascending(), st.lists(ascending(), max_size=12), st.booleans())
 def test_many_holes_are_taken_out_as_each_alone(region, holes, whole) -> None:
     """In what is left, and of a run also in how it is cut."""
@@ -56,7 +55,7 @@ def test_many_holes_are_taken_out_as_each_alone(region, holes, whole) -> None:
     assert sorted(left) == [at for at in addresses(region) if at not in taken]
 
 
-@examples(500)
+@settings(max_examples=500)
 @given(st.data())
 def test_compose_follows_linear_bytes(data) -> None:
     """A region of the linear bytes of another leads to the addresses that these bytes have."""
@@ -88,7 +87,7 @@ BIG = st.one_of(
 BASES = BIG.flatmap(lambda at: st.sampled_from([at, at - 1, -at]))
 
 
-@examples(500)
+@settings(max_examples=500)
 @given(BASES, BIG, BIG.map(lambda rows: rows + 1), BIG, st.booleans())
 @example(0, 0, 1 << 63, 0, False)
 @example(0, 8, 1, 3 << 64, False)

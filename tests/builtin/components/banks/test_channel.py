@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.banks import pseudo_channel
@@ -19,7 +19,6 @@ from kernbench_core.values import Region
 from tests.builtin.bank_oracle import Burst, Oracle, Request
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
 from tests.builtin.touched_bursts import bursts_of
-from tests.conftest import examples
 
 GRID = 2.0**16
 #: (sevenths of ns, whether it reads, address, bytes).
@@ -122,7 +121,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(asks, shapes)
 def test_commands_are_those_of_the_slow_controller(asked: list[Ask], shape: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -132,7 +131,7 @@ def test_commands_are_those_of_the_slow_controller(asked: list[Ask], shape: dict
     check(ctrl, oracle, requests)
 
 
-@examples(30)
+@settings(max_examples=30)
 @given(asks, shapes, st.booleans())
 def test_commands_that_are_settled_ahead_are_those_of_the_slow_controller_too(
     asked: list[Ask], shape: dict[str, Any], read: bool
@@ -145,7 +144,6 @@ def test_commands_that_are_settled_ahead_are_those_of_the_slow_controller_too(
 
 @pytest.mark.parametrize("refresh", ["all_bank", "per_bank"])
 @pytest.mark.parametrize("standard", ["hbm2_2000", "hbm3_6400", "hbm4_8000"])
-@pytest.mark.sample(5)
 def test_no_refresh_is_late_and_no_rule_is_broken_in_a_busy_time(standard: str, refresh: str) -> None:
     """Random reads and writes for three refresh intervals; every refresh comes within what was under way."""
     shape = {"standard": standard, "refresh": refresh, "channels": 2, "row_bytes": "1 KiB"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
@@ -14,7 +13,6 @@ from kernbench_core.messages import Transaction
 from kernbench_core.testing import Rig
 from kernbench_core.values import Region
 from tests.builtin.dram_rules import Command, bus_violations, late_refreshes, violations
-from tests.conftest import examples
 
 CLOCK = 0.625
 PARTS = ("tRCDRD", "tRCDWR", "tRP", "tRTP", "tWR", "tCWL", "tCCD_S", "tRRD_S", "tWTR_S", "tRFCpb", "tRREFD")
@@ -69,8 +67,7 @@ def commands(shape: dict[str, Any], asked: list[tuple[int, bool, int, int]]) -> 
     return ctrl
 
 
-@pytest.mark.slow
-@examples(300)
+@settings(max_examples=300)
 @given(controllers(), traffic)
 def test_no_rule_is_broken(shape: dict[str, Any], asked: list[tuple[int, bool, int, int]]) -> None:
     ctrl = commands(shape, asked)
@@ -86,8 +83,7 @@ def test_no_rule_is_broken(shape: dict[str, Any], asked: list[tuple[int, bool, i
         assert bus_violations(traces[first : first + together], times) == []
 
 
-@pytest.mark.slow
-@examples(60)
+@settings(max_examples=60)
 @given(controllers(), st.integers(0, 9))
 def test_no_refresh_of_a_busy_controller_is_late(shape: dict[str, Any], seed: int) -> None:
     """Reads and writes one after the other, to the end of the third refresh interval."""

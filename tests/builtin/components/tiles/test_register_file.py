@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.tiles.plan import StageType, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_builtin.components.tiles.register_file import RegisterFile
 from kernbench_builtin.components.tiles.token import TileStream, TileToken
 from tests.builtin.pe_rig import CPU, FETCH_STORE, PREFIX, Composite, Pe, spec
-from tests.conftest import examples
 
 OPERANDS, SUM = 2 * 8 * 8 * 2, 8 * 8 * 4
 """Bytes of a tile of 8 x 8 x 8 in f16, and of its sum in f32."""
@@ -118,7 +117,7 @@ def need(tile: TilePlan) -> int:
 sizes = st.tuples(*[st.integers(1, 40)] * 3, *[st.integers(1, 16)] * 3)
 
 
-@examples(25)
+@settings(max_examples=25)
 @given(st.lists(sizes, min_size=1, max_size=4), st.integers(1, 3), st.integers(1, 5), st.integers(0, 600))
 def test_whatever_shares_the_registers_ends(
     works: list[tuple[int, ...]], servers: int, window: int, more: int

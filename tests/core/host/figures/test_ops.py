@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.host.figures.ops import op_columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.region import Region
-from tests.conftest import examples
 from tests.core.oplog.test_log import descriptions
 
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.sampled_from("abc"), descriptions), max_size=5)
@@ -41,7 +40,7 @@ def row_of(record: Any) -> dict[str, Any]:
     }
 
 
-@examples(20)
+@settings(max_examples=20)
 @given(rows, st.sampled_from([2, 100]))
 def test_each_row_is_a_record(given_rows: list[tuple[int, int, str, OpDescription]], spill_rows: int) -> None:
     """In the order of the log, whatever that of appending, in memory and out of files."""

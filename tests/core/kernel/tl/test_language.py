@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import (
@@ -24,7 +24,6 @@ from kernbench_core.errors import (
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.language import TLContext, constexpr
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME, table
-from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 
 X = np.arange(96, dtype=np.float32).reshape(8, 12)
@@ -56,7 +55,7 @@ def refused(body: Callable[..., Any], kind: type[Exception], *arrays: Any) -> st
 # Loads ------------------------------------------------------------------------------------------------
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_pointer_load_equals_numpy(data: Any) -> None:
     """Affine and gathered, masked and not, one and two dimensions, with `other`."""
@@ -122,7 +121,7 @@ def test_other_may_be_a_tensor() -> None:
 # Stores -----------------------------------------------------------------------------------------------
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_store_equals_numpy(data: Any) -> None:
     """Masked or not, ready or pending data: masked-off elements keep what they held."""

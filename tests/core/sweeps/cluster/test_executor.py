@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
 from kernbench_core.sweeps.executors.cluster.connection import PointAnswer
 from kernbench_core.sweeps.executors.cluster.executor import ClusterError
-from tests.conftest import examples
 from tests.core.sweeps.cluster.fake_cluster import ADDRESS, SAME, FakeCluster
 
 
@@ -248,7 +247,7 @@ def _step(cluster: FakeCluster, what: str, who: str) -> Callable[[], None]:
 
 
 @given(STEPS, st.integers(0, 30))
-@examples(100)
+@settings(max_examples=100)
 def test_whatever_happens_every_point_is_recorded_once(steps: Steps, count: int) -> None:
     """The patience is endless, and in the end there is a worker that stays."""
     cluster = FakeCluster()

@@ -17,7 +17,6 @@ from kernbench_core.sweeps.executors.cluster import sameness, worker
 from kernbench_core.sweeps.executors.cluster.luggage import Luggage
 from kernbench_core.sweeps.executors.cluster.worker import evaluate_job, prepare
 
-REPO = Path(__file__).parents[4]
 SWEEP = "a sweep"
 
 
@@ -37,10 +36,8 @@ def installed(project: Path) -> Iterator[dict[str, Any]]:
     here.mkdir()
     files = {str(path): path.read_bytes() for path in project.iterdir()}
     luggage = Luggage(files, str(project), sweep=SWEEP)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(REPO))  # where core alone is not installed
-        yield asyncio.run(prepare(luggage.packed(), SimpleNamespace(local_directory=str(here))))
-        worker.end(SWEEP)
+    yield asyncio.run(prepare(luggage.packed(), SimpleNamespace(local_directory=str(here))))
+    worker.end(SWEEP)
     assert [*here.iterdir()] == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -46,7 +45,7 @@ class Inner:
     def run_apart(self, *args: str, **environment: str) -> pytest.RunResult:
         """Run pytest in a process of its own, whose environment has more."""
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {"PYTHONPATH": os.pathsep.join([str(REPO)]), **environment}.items():
+            for name, value in environment.items():
                 patch.setenv(name, value)
             return self.pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *NAMED, *args)
 

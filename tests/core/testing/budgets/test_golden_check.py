@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core import run
@@ -21,7 +21,6 @@ from kernbench_core.runs.result import RunResult
 from kernbench_core.testing.budgets.golden_check import checked_golden, updated_golden
 from kernbench_core.testing.budgets.records import ABSENT, DAMAGED, DIFFERS, NEW, REWRITTEN, SAME, GoldenRecord
 from kernbench_core.wire import Wire
-from tests.conftest import examples
 from tests.core.testing.budgets.inner_pytest import ran
 from tests.core.working_machine import on_machine
 
@@ -243,7 +242,7 @@ def test_a_golden_of_before_a_figure_was_there_holds(result: RunResult, file: Pa
 PARTS = st.one_of(st.text('01.e-{}[],:"nul', max_size=5), st.sampled_from(["null", "true", "{}", "[]", "1e999"]))
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(where=st.floats(0, 1), length=st.integers(0, 40), put=PARTS)
 def test_whatever_befalls_a_golden_is_told(
     result: RunResult, tmp_path_factory: pytest.TempPathFactory, where: float, length: int, put: str

@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
 from kernbench_core.testing.budgets.golden_file import Golden, GoldenFault, read_golden, write_golden
-from tests.conftest import examples
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
@@ -28,7 +27,7 @@ GOLDENS = st.builds(
 RIGHT = Golden("test_a", {"time_ns": 1.5}, {"totals": {"time_ns": 1.5}}).to_text()
 
 
-@examples(20)
+@settings(max_examples=20)
 @given(GOLDENS)
 def test_what_is_written_is_what_is_read(tmp_path_factory: pytest.TempPathFactory, golden: Golden) -> None:
     """To the last bit of each number, whatever texts there are; the file is plain JSON in ASCII."""

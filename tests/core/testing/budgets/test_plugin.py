@@ -9,8 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from tests.core.testing.budgets.inner_pytest import PLUGIN, REPO, Inner
 
 pytest_plugins = ["pytester"]
@@ -37,7 +35,6 @@ def test_its_import_is_next_to_nothing() -> None:
     assert done.stdout.split() == sorted(["kernbench_core.package", *form, PLUGIN, *packages])
 
 
-@pytest.mark.slow
 def test_nothing_else_is_imported_for_who_does_not_use_it(inner: Inner) -> None:
     """With every warning an error; nor where it is blocked, which takes options and fixture away."""
     inner.write(TESTS)
@@ -62,7 +59,6 @@ def test_it_stands_beside_the_checks_of_plug_ins(inner: Inner) -> None:
     inner.run("-W", "error").assert_outcomes(passed=1)
 
 
-@pytest.mark.slow
 def test_a_process_that_has_imported_kernbench_may_call_pytest(tmp_path: Path) -> None:
     """Although pytest warns of packages with plug-ins that are there already, unless these say not to."""
     installed = tmp_path / "site" / "kernbench-9.9.dist-info"

@@ -150,7 +150,6 @@ def test_wrongly_asked(kernbench):
 """
 
 
-@pytest.mark.slow
 def test_all_kinds_of_tests(inner: Inner) -> None:
     """Methods, cases, unittest's, doctests, expected failures, what fails by itself, and what fixtures do."""
     inner.write(BENCH, KINDS)
@@ -190,7 +189,6 @@ def test_two(kernbench):
 """
 
 
-@pytest.mark.slow
 def test_goldens_are_made_held_and_listed(inner: Inner) -> None:
     """Made when asked, held to from then on, and left where they are when their tests are gone."""
     inner.write(BENCH, GOLDENS)
@@ -213,7 +211,6 @@ def test_goldens_are_made_held_and_listed(inner: Inner) -> None:
     assert goldens(inner) == made
 
 
-@pytest.mark.slow
 def test_goldens_of_tests_that_did_not_come_so_far_are_not_listed(inner: Inner) -> None:
     """Those that failed before, and those that --lf left out."""
     inner.write(BENCH, GOLDENS)
@@ -225,7 +222,6 @@ def test_goldens_of_tests_that_did_not_come_so_far_are_not_listed(inner: Inner) 
         assert section(found) == []
 
 
-@pytest.mark.slow
 def test_wherever_pytest_is_called_paths_lead_to_the_files(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """From another folder, and with another root; goldens lie beside their tests."""
     inner.write(BENCH, GOLDENS, name="kernels/test_k.py")
@@ -275,7 +271,6 @@ def test_options_that_are_wrong_are_told_before_any_test(inner: Inner) -> None:
     assert found.stderr.lines[:1] == ["ERROR: --kernbench-report must be md or md=FILE, not 'html'. Known: md."]
 
 
-@pytest.mark.slow
 def test_processes_and_hash_seeds_change_nothing(inner: Inner) -> None:
     """Goldens and reports are the same bytes, however many processes ran the tests, in whatever order."""
     inner.write(BENCH, KINDS, GOLDENS, BUDGETS)

@@ -6,14 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kernbench_core.params import Param, resolve_params
 from kernbench_core.topology.schema.values import param_schema, params_schema, required_params
 from kernbench_core.units import DIMENSIONS
-from tests.conftest import examples
 
 UNITS = sorted({unit for kind in DIMENSIONS.values() for unit in kind.units})
 numbers = st.integers(-3, 2000) | st.sampled_from([0.0, 0.5, 4.0, 2.5, -0.5, 1e17, 1e18, -1e18, 2e20, float("inf")])
@@ -40,7 +39,7 @@ def written(draw: st.DrawFn) -> tuple[str, object]:
 @example(("time", "-0 ns"), False, None)
 @example(("size", "-3 KiB"), False, None)
 @example(("float", 0.5), True, 1)
-@examples(200)
+@settings(max_examples=200)
 def test_it_takes_what_the_reader_takes(asked: tuple[str, object], positive: bool, minimum: int | None) -> None:
     dimension, value = asked
     kind = DIMENSIONS[dimension]

@@ -1,0 +1,123 @@
+"""What is known of tests from earlier runs: the CPU seconds of each (tests/times.csv) and when each last passed.
+
+Both know a test by the name of its file, its function and its case, without the folder: a file that moves to another
+room keeps its records.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+#: CPU seconds from which a test is heavy.
+HEAVY = 0.5
+#: CPU seconds from which a test has a line of its own; the others are one sum a file.
+_LISTED = 0.1
+#: The recorded times of the suite, in the repository.
+TIMES = Path(__file__).parents[1] / "times.csv"
+
+
+def key(nodeid: str) -> str:
+    """Return what a test is known by: `test_a.py::test_b[case]` for `tests/core/test_a.py::test_b[case]`."""
+    file, colons, rest = nodeid.partition("::")
+    return file.rpartition("/")[2] + colons + rest
+
+
+class Times:
+    """CPU seconds of tests, and of what the light tests of a file take together."""
+
+    def __init__(self, seconds: Mapping[str, float], light: Mapping[str, float]) -> None:
+        self._seconds = seconds
+        self._light = light
+
+    @classmethod
+    def read(cls, path: Path = TIMES) -> Times:
+        """Read a file that `write_times` wrote; without it nothing is known."""
+        if not path.is_file():
+            return cls({}, {})
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [(row["test"], float(row["cpu_s"])) for row in csv.DictReader(file)]
+        listed = {key(name): seconds for name, seconds in rows if "::" in name}
+        return cls(listed, {key(name): seconds for name, seconds in rows if "::" not in name})
+
+    def of(self, nodeid: str) -> float:
+        """Return the CPU seconds of a test; 0 for one that is light, or not recorded."""
+        return self._seconds.get(key(nodeid), 0.0)
+
+    def is_heavy(self, nodeid: str) -> bool:
+        """Say whether a test takes over half a second of CPU."""
+        return self.of(nodeid) > HEAVY
+
+    def is_news(self, nodeid: str, seconds: float) -> bool:
+        """Say whether a test turned out to be heavy and was recorded as light, or not at all."""
+        return seconds > HEAVY and self.of(nodeid) < HEAVY / 2
+
+    def of_file(self, file: str, heavy_share: float = 1.0) -> float:
+        """Return the CPU seconds of a file of tests, where a share of its heavy ones runs."""
+        name = key(file)
+        own = [seconds for test, seconds in self._seconds.items() if test.startswith(f"{name}::")]
+        return self._light.get(name, 0.0) + sum(each * (heavy_share if each > HEAVY else 1.0) for each in own)
+
+
+def write_times(found: Mapping[str, float], path: Path = TIMES, keep: Iterable[str] = ()) -> None:
+    """Write the CPU seconds of tests by their node ids; of files in `keep`, the lines that are there stay."""
+    rows: dict[str, float] = {}
+    kept = set(keep)
+    if kept and path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = {row["test"]: float(row["cpu_s"]) for row in csv.DictReader(file)}
+        rows = {name: seconds for name, seconds in rows.items() if name.partition("::")[0] in kept}
+    for nodeid, seconds in found.items():
+        name = nodeid.partition("::")[0]
+        rows[name] = rows.get(name, 0.0) + (0.0 if seconds >= _LISTED else seconds)
+        if seconds >= _LISTED:
+            rows[nodeid] = seconds
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cpu_s", "test"])
+        writer.writerows([f"{seconds:.2f}", name] for name, seconds in sorted(rows.items()))
+
+
+class Ledger:
+    """When each test last passed, in a file outside the tree: a line for each time, the last one counts."""
+
+    #: Lines from which the file is written anew, with one line a test.
+    _LINES = 20_000
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def last_passed(self) -> dict[str, float]:
+        """Return the seconds since the epoch at which each test last passed, by its key; damaged lines are left out."""
+        found: dict[str, float] = {}
+        try:
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return found
+        for line in lines:
+            when, _, name = line.partition("\t")
+            try:
+                found[name] = float(when)
+            except ValueError:
+                continue
+        if len(lines) > self._LINES:
+            self._replace(found)
+        return found
+
+    def add(self, passed: Iterable[str], failed: Iterable[str]) -> None:
+        """Note what passed now; what failed counts as never run, and is taken first the next time."""
+        now = f"{time.time():.0f}"
+        lines = [f"{now}\t{key(nodeid)}\n" for nodeid in passed] + [f"0\t{key(nodeid)}\n" for nodeid in failed]
+        if not lines:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))
+
+    def _replace(self, found: Mapping[str, float]) -> None:
+        other = self._path.with_suffix(f".{os.getpid()}")
+        other.write_text("".join(f"{when:.0f}\t{name}\n" for name, when in found.items()), encoding="utf-8")
+        other.replace(self._path)

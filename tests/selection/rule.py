@@ -1,0 +1,136 @@
+"""Which tests a run has: one rule for all of them, from what they took and when they ran.
+
+`KB_CASES=3` has of each test function its first case and two more; `KB_HEAVY=3` has of the heavy tests, those of over
+half a second of CPU, as many as take a third of their time: what the change touches first, then what passed longest
+ago. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the
+commit: one commit has the same tests everywhere. Without the two variables a run has all tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from attrs import field, frozen
+
+from tests.selection.records import Times, key
+
+
+class Test(Protocol):
+    """A test as pytest collects it."""
+
+    nodeid: str
+
+
+T = TypeVar("T", bound=Test)
+
+
+@frozen
+class Rule:
+    """How many cases of a test function run, and which part of the heavy tests."""
+
+    cases: int | None
+    heavy: int | None
+
+    @classmethod
+    def of_environment(cls) -> Rule:
+        """Read KB_CASES and KB_HEAVY; what is not set, or empty, has no limit."""
+        return cls(_number("KB_CASES"), _number("KB_HEAVY"))
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything is left out."""
+        return self.cases is not None or self.heavy is not None
+
+
+def _number(name: str) -> int | None:
+    given = os.environ.get(name, "")
+    if not given:
+        return None
+    if not given.isdigit() or int(given) < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {given!r}; leave it empty for all tests.")
+    return int(given)
+
+
+@frozen
+class Known:
+    """What the choice depends on besides the rule."""
+
+    times: Times
+    #: The commit.
+    seed: str
+    #: When tests last passed, by their keys.
+    last_passed: Mapping[str, float] = field(factory=dict)
+    #: Whether the change touches a test, by its node id.
+    touches: Callable[[str], bool] = lambda _: False
+
+    def turn(self, nodeid: str) -> tuple[float, str]:
+        """Return what tests are sorted by: those that passed longest ago come first."""
+        name = key(nodeid)
+        return self.last_passed.get(name, 0.0), hashlib.sha256(f"{self.seed}\0{name}".encode()).hexdigest()
+
+
+@frozen
+class Choice:
+    """What runs and what is left out, in the order of collection."""
+
+    chosen: list[Test]
+    #: Cases of a function beyond those that the rule has.
+    cases: list[Test]
+    #: Heavy tests whose turn it is not.
+    heavy: list[Test]
+    #: Node ids of chosen tests that another commit may leave out.
+    rotated: frozenset[str]
+
+
+def choose(tests: Sequence[T], rule: Rule, known: Known) -> Choice:
+    """Apply the rule to what was collected."""
+    left_cases = _cases_left_out(tests, rule, known)
+    remaining = [test for test in tests if test.nodeid not in left_cases]
+    heavy = [test for test in remaining if known.times.is_heavy(test.nodeid)]
+    left_heavy = _heavy_left_out(heavy, rule, known)
+    by_turn = {test.nodeid for test in heavy} if rule.heavy else set()
+    first = {each[0].nodeid for each in _by_function(tests).values()}
+    cut = {test.nodeid.partition("[")[0] for test in tests if test.nodeid in left_cases}
+    for test in remaining:
+        if test.nodeid.partition("[")[0] in cut and test.nodeid not in first:
+            by_turn.add(test.nodeid)
+    chosen = [test for test in remaining if test.nodeid not in left_heavy]
+    return Choice(
+        list(chosen),
+        [test for test in tests if test.nodeid in left_cases],
+        [test for test in remaining if test.nodeid in left_heavy],
+        frozenset(by_turn) & {test.nodeid for test in chosen},
+    )
+
+
+def _by_function(tests: Sequence[T]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for test in tests:
+        found.setdefault(test.nodeid.partition("[")[0], []).append(test)
+    return found
+
+
+def _cases_left_out(tests: Sequence[T], rule: Rule, known: Known) -> set[str]:
+    left: set[str] = set()
+    if rule.cases is None:
+        return left
+    for cases in _by_function(tests).values():
+        others = sorted((test.nodeid for test in cases[1:]), key=known.turn)
+        left.update(others[rule.cases - 1 :])
+    return left
+
+
+def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:
+    if rule.heavy is None:
+        return set()
+    budget = sum(known.times.of(test.nodeid) for test in heavy) / rule.heavy
+    left = set()
+    for nodeid in sorted((test.nodeid for test in heavy), key=lambda one: (not known.touches(one), *known.turn(one))):
+        if budget > 0:
+            budget -= known.times.of(nodeid)
+        else:
+            left.add(nodeid)
+    return left

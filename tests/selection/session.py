@@ -1,0 +1,111 @@
+"""Apply the rule to what pytest collects, say what was left out, and note what ran: tests/conftest.py registers it.
+
+`KB_LEDGER` names the file of the ledger, `KB_TIMES` a file to add the CPU seconds of each test to, `KB_LANDED` the
+commit that landed last. `KB_TURNS` names a file to which the failures are added of tests whose turn it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.selection.changed import TestMap, base, changed_files, commit
+from tests.selection.records import HEAVY, Ledger, Times
+from tests.selection.rule import Choice, Known, Rule, choose
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of the children that it has waited for."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+class Selection:
+    """The plug-in of one pytest session."""
+
+    def __init__(self) -> None:
+        self._times = Times.read()
+        self._ledger = Ledger(Path(os.environ["KB_LEDGER"])) if os.environ.get("KB_LEDGER") else None
+        self._choice = Choice([], [], [], frozenset())
+        self._rule = Rule.of_environment()
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out what the rule leaves out; tests that are named one by one all run."""
+        if not self._rule.has_limits or any("::" in argument for argument in config.args):
+            return
+        last_passed = self._ledger.last_passed() if self._ledger else {}
+        known = Known(self._times, commit(), last_passed, _touching())
+        self._choice = choose(items, self._rule, known)
+        config.hook.pytest_deselected(items=[*self._choice.cases, *self._choice.heavy])
+        items[:] = self._choice.chosen
+        draw_fewer(items)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Measure the CPU seconds of a test with its fixtures."""
+        before = cpu_seconds()
+        done = yield
+        self._seconds[item.nodeid] = cpu_seconds() - before
+        return done
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember failures."""
+        if report.failed:
+            self._failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write down what ran."""
+        ran = [nodeid for nodeid in self._seconds if self._times.is_heavy(nodeid)]  # of others none has a turn
+        if self._ledger is not None:
+            failed = [nodeid for nodeid in ran if nodeid in self._failed]
+            self._ledger.add([nodeid for nodeid in ran if nodeid not in self._failed], failed)
+        _append("KB_TIMES", [f"{seconds:.4f}\t{nodeid}" for nodeid, seconds in self._seconds.items()])
+        _append("KB_TURNS", sorted(self._failed & self._choice.rotated))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was left out and how to run it, and which new tests are heavy."""
+        choice = self._choice
+        if choice.cases or choice.heavy:
+            functions = len({test.nodeid.partition("[")[0] for test in choice.cases})
+            seconds = sum(self._times.of(test.nodeid) for test in choice.heavy)
+            terminalreporter.write_line(
+                f"left out: {len(choice.cases):,} cases of {functions:,} test functions, beyond {self._rule.cases} "
+                f"each, and {len(choice.heavy):,} heavy tests ({seconds:.0f} CPU s), whose turn it is another time; "
+                "`make test-all` runs all, `python -m pytest PATH` all of a file or folder."
+            )
+        for nodeid, seconds in self._seconds.items():
+            if self._times.is_news(nodeid, seconds) and "KB_TIMES" not in os.environ:
+                terminalreporter.write_line(
+                    f"new, and over {HEAVY} CPU s: {nodeid} ({seconds:.1f}); make it lighter, or record it with "
+                    "`make times` and say why in the commit."
+                )
+
+
+def draw_fewer(items: Iterable[pytest.Item]) -> None:
+    """Have tests draw a sixth of their examples; hypothesis has no setting for a part of what each test asks for."""
+    functions = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
+    for function in functions:
+        own = getattr(function, "_hypothesis_internal_use_settings", None)
+        if own is not None:
+            fewer = hypothesis.settings(own, max_examples=max(1, own.max_examples // 6))
+            function._hypothesis_internal_use_settings = fewer
+
+
+def _touching() -> Callable[[str], bool]:
+    nearest = set(TestMap().touched(changed_files(base(os.environ.get("KB_LANDED")))))
+    return lambda nodeid: nodeid.partition("::")[0] in nearest
+
+
+def _append(variable: str, lines: list[str]) -> None:
+    """Add lines to the file that a variable names, at once: several sessions may do so."""
+    path = os.environ.get(variable)
+    if path and lines:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
