@@ -21,7 +21,7 @@ def _left_again(a: Array, b: Array) -> Array:
 
 def _right_again(a: Array, b: Array) -> Array:
     if a.dtype == np.uint64:  # numpy has no integers that it and int64 meet in
-        return np.asarray(np.vectorize(lambda x, n: int(x) >> min(int(n), 64), otypes=[np.uint64])(a, b))
+        return np.asarray(np.vectorize(lambda x, n: int(x) >> int(n), otypes=[np.uint64])(a, b))
     return np.where((b >= 0) & (b < 63), a // 2 ** np.clip(b, 0, 62), np.where(a < 0, -1, 0))
 
 
