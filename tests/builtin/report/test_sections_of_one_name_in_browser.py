@@ -10,7 +10,7 @@ import pytest
 
 from kernbench_core.report import RunPage, render_report
 from tests.builtin.report.conftest import CHROMIUM
-from tests.core.report.test_page import of_two, result
+from tests.core.report.pages import of_two, result
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 

@@ -12,8 +12,8 @@ import pytest
 
 from kernbench_core.report import SweepPage, SweptObjective, render_sweep
 from tests.builtin.report.conftest import CHROMIUM
+from tests.core.report.pages import HOSTILE
 from tests.core.report.sweep.made_sweep import BANDWIDTH, KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
-from tests.core.report.test_page import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 POINTS = "kernbench.run(0).points"

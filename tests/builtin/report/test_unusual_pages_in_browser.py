@@ -17,7 +17,7 @@ from kernbench_core.report import RunPage, render_report
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
 from tests.builtin.report.conftest import CHROMIUM
-from tests.core.report.test_page import result
+from tests.core.report.pages import result
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 MACHINE = "article[data-section=machine]"

@@ -17,7 +17,7 @@ from kernbench_core.report import RunPage
 from kernbench_core.report.saved_runs import read_run
 from kernbench_core.web import LiveRun, SavedSite, served
 from tests.builtin.report.conftest import CHROMIUM, QUIET
-from tests.core.report.test_page import result
+from tests.core.report.pages import result
 
 playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]

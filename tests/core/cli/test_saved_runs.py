@@ -18,7 +18,7 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.process.interrupt import Terminated
 from kernbench_core.timeline import save
-from tests.core.report.test_page import shipped
+from tests.core.report.pages import shipped
 from tests.core.working_machine import YAML, on_machine, plugins
 
 PLUGINS = attrs.evolve(plugins(), report_sections=shipped())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernbench_core.drawing import draw_machine
 from kernbench_core.report import RunPage
 from kernbench_core.report.machine_section import MACHINE
-from tests.core.report.test_page import result
+from tests.core.report.pages import result
 from tests.core.small_machine import machine
 
 

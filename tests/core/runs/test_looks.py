@@ -19,7 +19,7 @@ from kernbench_core.report import RunPage, Section
 from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
-from tests.core.report.test_page import Elements, registry, result, shipped
+from tests.core.report.pages import Elements, registry, result, shipped
 from tests.core.working_machine import UNIT_NS, YAML, on_machine, plugins
 
 

@@ -11,7 +11,7 @@ from kernbench_core.engine.watchdog import Progress
 from kernbench_core.report import RunPage
 from kernbench_core.web import live_run
 from kernbench_core.web.live_run import LiveRun
-from tests.core.report.test_page import result, shipped
+from tests.core.report.pages import result, shipped
 
 
 class Clock:

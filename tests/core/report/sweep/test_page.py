@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kernbench_core.report import MovedBy, SweptObjective, render_sweep
+from tests.core.report.pages import HOSTILE, Elements
 from tests.core.report.sweep.made_sweep import KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
-from tests.core.report.test_page import HOSTILE, Elements
 
 
 def told(text: str, element: str) -> list[str]:
