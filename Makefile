@@ -1,8 +1,10 @@
 # Everything from a fresh checkout; assumes python3 (3.11 or newer), make and pip.
 #   make demo      run the GEMM bench, data verified, with kernbench installed as Python: nothing waits for a compiler
 #   make compiled  install kernbench with its core compiled, as what follows does first
-#   make test      the test suite, without what is marked slow, and with fewer of the examples that hypothesis draws
-#   make test-all  the whole test suite
+#   make quick     the tests of what changed: use it while you work
+#   make test      the test suite: of each test three cases, of the heavy tests a third, which change with the commit
+#   make test-all  every test
+#   make times     every test, and the recorded CPU seconds of each (tests/times.csv) written anew; PATHS="…" of some
 #   make golden    times and op logs of small runs, against tests/golden
 #   make docs      the site of docs/, in build/site
 #   make lint      ruff, mypy --strict on the three packages, import rules
@@ -12,6 +14,8 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
+# What is kept between checkouts: compiled modules, what mypy knows, which tests ran when. Removing it costs time only.
+CACHES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kernbench-make
 # The sources of what is compiled, which is compiled again where one is newer: tests would run as Python else.
 TYPED := $(subst .,/,$(shell cat kernbench_core/compiled/built.*.txt 2>/dev/null | cut -d' ' -f1))
 SOURCES := $(wildcard $(foreach suffix,py pxd pyx,$(addsuffix .$(suffix),$(TYPED))))
@@ -19,8 +23,12 @@ INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet 
 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
+export KERNBENCH_BUILD_CACHE ?= $(CACHES)/compiled
+export MYPY_CACHE_DIR ?= $(CACHES)/mypy
+export KB_LEDGER ?= $(CACHES)/ledger.tsv
+export KB_LANDED ?= $(shell cat $(CACHES)/landed 2>/dev/null)
 
-.PHONY: demo compiled test test-all golden docs lint clean
+.PHONY: demo compiled quick test test-all times golden docs lint where-compiled landed clean
 
 demo: $(or $(wildcard $(VENV)/.installed),$(VENV)/.installed-python)
 	$(BIN)/kernbench run gemm --verify-data
@@ -28,11 +36,17 @@ demo: $(or $(wildcard $(VENV)/.installed),$(VENV)/.installed-python)
 compiled: $(VENV)/.installed
 	$(BIN)/kernbench --version
 
+quick: $(VENV)/.installed-test
+	$(BIN)/python tools/quick.py
+
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+	$(BIN)/python tools/suite.py -j $(JOBS) $(if $(ALSO),--also $(ALSO))
 
 test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python tools/suite.py -j $(JOBS) --all
+
+times: $(VENV)/.installed-test
+	$(BIN)/python tools/suite.py -j $(JOBS) --times $(PATHS)
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python tools/golden.py --check -j $(JOBS)
@@ -45,6 +59,14 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# For .ci/run: where compiled modules are kept, and which commit was the last that passed.
+where-compiled:
+	@echo $(KERNBENCH_BUILD_CACHE)
+
+landed:
+	mkdir -p $(CACHES)
+	git rev-parse HEAD > $(CACHES)/landed
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -25,6 +25,8 @@ ROOTS = {
 class TestMap:
     """The test files of a tree, and what each imports and names."""
 
+    __test__ = False  # for pytest: nothing to collect
+
     def __init__(self, repo: Path = REPO) -> None:
         self._repo = repo
         found = [*(repo / "tests").rglob("*.py"), *(repo / "plugins_example" / "tests").rglob("*.py")]

@@ -62,14 +62,14 @@ class Times:
         return self._light.get(name, 0.0) + sum(each * (heavy_share if each > HEAVY else 1.0) for each in own)
 
 
-def write_times(found: Mapping[str, float], path: Path = TIMES, keep: Iterable[str] = ()) -> None:
-    """Write the CPU seconds of tests by their node ids; of files in `keep`, the lines that are there stay."""
+def write_times(found: Mapping[str, float], path: Path = TIMES, *, only: bool = False) -> None:
+    """Write the CPU seconds of tests by their node ids; with `only`, lines of files of which nothing ran stay."""
     rows: dict[str, float] = {}
-    kept = set(keep)
-    if kept and path.is_file():
+    if only and path.is_file():
+        ran = {nodeid.partition("::")[0] for nodeid in found}
         with path.open(encoding="utf-8", newline="") as file:
             rows = {row["test"]: float(row["cpu_s"]) for row in csv.DictReader(file)}
-        rows = {name: seconds for name, seconds in rows.items() if name.partition("::")[0] in kept}
+        rows = {name: seconds for name, seconds in rows.items() if name.partition("::")[0] not in ran}
     for nodeid, seconds in found.items():
         name = nodeid.partition("::")[0]
         rows[name] = rows.get(name, 0.0) + (0.0 if seconds >= _LISTED else seconds)

@@ -1,9 +1,9 @@
 """Which tests a run has: one rule for all of them, from what they took and when they ran.
 
-`KB_CASES=3` has of each test function its first case and two more; `KB_HEAVY=3` has of the heavy tests, those of over
-half a second of CPU, as many as take a third of their time: what the change touches first, then what passed longest
-ago. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the
-commit: one commit has the same tests everywhere. Without the two variables a run has all tests.
+`KB_CASES=3` has of each test function its first case and two more. `KB_HEAVY=3` has of the heavy tests, those of over
+half a second of CPU, as many as take a third of their time, and `KB_HEAVY=0` none: what the change touches first, then
+what passed longest ago. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of
+a hash of the commit: one commit has the same tests everywhere. Without the two variables a run has all tests.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _number(name: str) -> int | None:
     given = os.environ.get(name, "")
     if not given:
         return None
-    if not given.isdigit() or int(given) < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {given!r}; leave it empty for all tests.")
+    if not given.isdigit():
+        raise ValueError(f"{name} must be a whole number, not {given!r}; leave it empty for all tests.")
     return int(given)
 
 
@@ -126,7 +126,7 @@ def _cases_left_out(tests: Sequence[T], rule: Rule, known: Known) -> set[str]:
 def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:
     if rule.heavy is None:
         return set()
-    budget = sum(known.times.of(test.nodeid) for test in heavy) / rule.heavy
+    budget = sum(known.times.of(test.nodeid) for test in heavy) / rule.heavy if rule.heavy else 0.0
     left = set()
     for nodeid in sorted((test.nodeid for test in heavy), key=lambda one: (not known.touches(one), *known.turn(one))):
         if budget > 0:

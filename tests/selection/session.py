@@ -1,7 +1,7 @@
 """Apply the rule to what pytest collects, say what was left out, and note what ran: tests/conftest.py registers it.
 
-`KB_LEDGER` names the file of the ledger, `KB_TIMES` a file to add the CPU seconds of each test to, `KB_LANDED` the
-commit that landed last. `KB_TURNS` names a file to which the failures are added of tests whose turn it was.
+`KB_LEDGER` names the file of the ledger, `KB_LANDED` the commit that landed last. Others name files that are added to:
+`KB_TIMES` by the CPU seconds of each test, `KB_FAILED` by what failed, `KB_TURNS` by what of it had its turn.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Selection:
             failed = [nodeid for nodeid in ran if nodeid in self._failed]
             self._ledger.add([nodeid for nodeid in ran if nodeid not in self._failed], failed)
         _append("KB_TIMES", [f"{seconds:.4f}\t{nodeid}" for nodeid, seconds in self._seconds.items()])
+        _append("KB_FAILED", sorted(self._failed))
         _append("KB_TURNS", sorted(self._failed & self._choice.rotated))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
