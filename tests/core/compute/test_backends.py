@@ -22,7 +22,7 @@ from kernbench_core.compute.ops.record import MathFunction
 from kernbench_core.errors import UsageError
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import info, numpy_dtype, tolerance
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 #: Looked for now, as other tests put a module of this name beside them.
 INSTALLED = importlib.util.find_spec("torch") is not None

@@ -14,7 +14,7 @@ from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, Part
 from kernbench_core.values.views import FillValue, ground
 from tests.core.arrays import adopt
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 
 def copied(record: Recorder, read: Any, written: Any) -> None:

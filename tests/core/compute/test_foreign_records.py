@@ -10,7 +10,7 @@ from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.description import OpDescription
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values.memory_store import MemoryStore
-from tests.core.compute.test_executor import Recorder
+from tests.core.compute.recorder import Recorder
 
 
 def test_unknown_and_stage_records_are_skipped() -> None:

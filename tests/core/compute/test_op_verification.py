@@ -20,7 +20,7 @@ from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import ExecutionError, NoDataError, ShapeError
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")
 FLOATS = ("f8e4m3", "f16", "bf16", "f32")

@@ -14,7 +14,7 @@ from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.threads import in_threads
 from kernbench_core.errors import ExecutionError
 from kernbench_core.values.arrays import Array
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 
 def test_verify_says_where_how_many_and_who() -> None:

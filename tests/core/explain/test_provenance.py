@@ -12,7 +12,7 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, Value
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 A = host(np.arange(12, dtype=np.float32).reshape(3, 4) + 100)
 ROW = host(np.arange(4, dtype=np.float32) + 1000)

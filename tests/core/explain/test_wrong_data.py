@@ -13,7 +13,7 @@ from kernbench_core.explain.wrong_data import WrongData, check_names
 from kernbench_core.host.expectation import Expectation
 from kernbench_core.oplog.description import Access
 from kernbench_core.values.value import Value
-from tests.core.compute.test_executor import Recorder, host
+from tests.core.compute.recorder import Recorder, host
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4) + 100
 ROW = np.arange(4, dtype=np.float32) + 1000
