@@ -13,7 +13,7 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue
-from tests.core.oplog.test_log import descriptions, types_in
+from tests.core.oplog.drawn_ops import descriptions, types_in
 
 
 def filled(described: list[OpDescription], spill_rows: int = 1 << 20) -> OpLog:

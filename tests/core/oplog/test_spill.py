@@ -22,7 +22,7 @@ from kernbench_core.oplog.spill import SpilledColumn, chunks, take
 from kernbench_core.values.value import LoadedValue, ResultValue
 from kernbench_core.values.views import AbstractValue
 from tests.core.kernel_rig import Rig
-from tests.core.oplog.test_log import descriptions
+from tests.core.oplog.drawn_ops import descriptions
 
 X = np.arange(4096, dtype=np.float32).reshape(64, 64)
 

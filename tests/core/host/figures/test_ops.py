@@ -13,7 +13,7 @@ from kernbench_core.host.figures.ops import op_columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.region import Region
-from tests.core.oplog.test_log import descriptions
+from tests.core.oplog.drawn_ops import descriptions
 
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.sampled_from("abc"), descriptions), max_size=5)
 
