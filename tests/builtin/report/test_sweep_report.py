@@ -19,7 +19,7 @@ from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import read_sweep
 from kernbench_core.sweeps.pages.commands import plan_at, run_command
-from tests.core.report.sweep.test_columns import read
+from tests.core.report.sweep.packed_columns import read
 
 #: A bench whose name and parameters are what shells take apart.
 BENCH = '''

@@ -19,7 +19,7 @@ from kernbench_core.web.loopback import Answer
 from kernbench_core.web.saved_site import SavedSite
 from tests.core.report.pages import result, shipped
 from tests.core.report.sweep.made_sweep import point, sweep_page
-from tests.core.report.sweep.test_columns import read
+from tests.core.report.sweep.packed_columns import read
 from tests.core.small_machine import machine
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import math
-import zlib
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,19 +12,7 @@ from hypothesis import strategies as st
 from kernbench_core.report import SweptObjective
 from kernbench_core.report.sweep.columns import columns, texts
 from tests.core.report.sweep.made_sweep import point, sweep_page
-
-
-def unpacked(found: dict[str, Any]) -> np.ndarray:
-    """Do what the page's script does, in another way: join the planes of bytes number by number."""
-    kind = np.dtype(found["$"]).newbyteorder("<")
-    data, count = zlib.decompress(base64.b64decode(found["z"])), found["n"]
-    return np.frombuffer(bytes(data[plane * count + i] for i in range(count) for plane in range(kind.itemsize)), kind)
-
-
-def read(found: dict[str, Any]) -> list[str]:
-    """Return the texts of a column."""
-    known = unpacked(found["texts"]).tobytes().decode().split("\0")
-    return [known[code] for code in unpacked(found["codes"])]
+from tests.core.report.sweep.packed_columns import read, unpacked
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=50))
