@@ -13,11 +13,7 @@ from kernbench_core.errors import KernelError, PageFaultError
 from kernbench_core.memory.device_memory import VIRTUAL_BASE
 from kernbench_core.values.region import Region
 from tests.core.kernel_rig import Rig, design
-
-
-def bytes_of(regions: tuple[Region, ...]) -> list[int]:
-    """List the addresses of regions in order, one by one."""
-    return [r.base + row * r.pitch + column for r in regions for row in range(r.rows) for column in range(r.row_bytes)]
+from tests.core.memory.addresses import bytes_of
 
 
 @given(st.lists(st.integers(1, 9), max_size=3), st.integers(1, 4))

@@ -13,7 +13,7 @@ from kernbench_core.memory import page_table
 from kernbench_core.memory.page_table import Mapping, PageTable
 from kernbench_core.memory.placement import dealt_rows
 from kernbench_core.values.region import Region
-from tests.core.memory.test_device_memory import bytes_of
+from tests.core.memory.addresses import bytes_of
 
 
 def linear(va: int, pa: int, nbytes: int, tensor: str) -> Mapping:

@@ -19,7 +19,7 @@ from kernbench_core.memory.placement import Interleave, Layout, Replicate, Shard
 from kernbench_core.topology.address import AddressMap
 from kernbench_core.topology.design import Design
 from kernbench_core.values.region import Region
-from tests.core.memory.test_device_memory import bytes_of
+from tests.core.memory.addresses import bytes_of
 
 DIMS = ("sip", "cube", "pe")
 
