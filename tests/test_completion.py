@@ -14,7 +14,7 @@ from kernbench_core.cli import main
 from kernbench_core.cli.written_benches import parameters_of
 from kernbench_core.host.bench import open_bench
 from kernbench_core.plugins import Plugins
-from tests.core.cli.test_cli import HEAVY
+from tests.core.cli.command_line import HEAVY
 
 REPO = Path(__file__).parents[1]
 BREAKS = " \t\n\"'@><=;|&(:"

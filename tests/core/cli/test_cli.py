@@ -17,12 +17,7 @@ from kernbench_core.cli.command import kernbench
 from kernbench_core.compiled import in_words
 from kernbench_core.plugins import load_plugins
 from kernbench_core.registration.own_commands import CommandRegistry
-
-HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.host.session")
-
-
-def call(toy: ModuleType, *args: str) -> int:
-    return main(args, toy.plugins)
+from tests.core.cli.command_line import HEAVY, call
 
 
 @pytest.mark.parametrize(("given", "kept"), [({}, "20"), ({"OPENBLAS_THREAD_TIMEOUT": "26"}, "26")])

@@ -16,7 +16,7 @@ import pytest
 from kernbench_core.cli import main
 from kernbench_core.cli.completion import networks
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.core.cli.test_cli import HEAVY
+from tests.core.cli.command_line import HEAVY
 
 BREAKS = " \t\n\"'@><=;|&(:"
 PLUGIN = """

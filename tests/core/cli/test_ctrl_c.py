@@ -15,7 +15,7 @@ import pytest
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import LimitError
 from kernbench_core.process.interrupt import Terminated, Termination, run_is_complete
-from tests.core.cli.test_cli import call
+from tests.core.cli.command_line import call
 
 
 @pytest.mark.parametrize(
