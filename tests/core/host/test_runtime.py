@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,8 @@ from kernbench_core.errors import (
 )
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.values.dtypes import numpy_dtype
+from tests.core.host.host_programs import copy_kernel, run
 from tests.core.working_machine import on_machine
-
-
-def copy_kernel(x_ptr: Any, y_ptr: Any, n: int, tl: Any) -> None:
-    """Copy one PE's share, plus one."""
-    offsets = tl.program_id(0) * n + tl.arange(0, n)
-    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets) + 1.0)
-
-
-def run(bench: Callable[..., None], **options: Any) -> kb.RunResult:
-    """Run a host program on the smallest machine."""
-    return kb.run(bench, **on_machine(**options))
 
 
 def test_numpy_between_launches_computes_what_it_needs_and_takes_no_time() -> None:

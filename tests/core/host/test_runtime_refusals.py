@@ -18,7 +18,7 @@ from kernbench_core.errors import (
     ShapeError,
     UsageError,
 )
-from tests.core.host.test_runtime import copy_kernel, run
+from tests.core.host.host_programs import copy_kernel, run
 from tests.core.working_machine import on_machine
 
 
