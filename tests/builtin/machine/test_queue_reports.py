@@ -18,7 +18,7 @@ from kernbench_core.cli import main
 from kernbench_core.compute.saved_run import save_run
 from kernbench_core.errors import KernbenchWarning, SanityError
 from kernbench_core.plugins import load_plugins
-from tests.core.kernel.test_queues import REMEDY
+from tests.core.kernel.left_messages import REMEDY
 
 BENCH = '''
 

@@ -11,20 +11,10 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.kernel.composite import CompositeCmd
+from tests.core.kernel.composites import BIAS, A, B, run
 from tests.core.kernel_rig import Rig
 
-A = (np.arange(48, dtype=np.float16).reshape(6, 8) - 20) / 8
-B = (np.arange(40, dtype=np.float16).reshape(8, 5) - 15) / 8
 AB = A.astype(np.float32) @ B.astype(np.float32)
-BIAS = np.arange(5, dtype=np.float32)
-
-
-def run(kernel: Any, rig: Rig | None = None, out: str = "f32") -> tuple[Rig, Any]:
-    """Run a kernel over (a, b, bias, c) and give the rig and c."""
-    rig = rig or Rig()
-    c = rig.empty((6, 5), out, "c")
-    rig.run(kernel, rig.tensor(A, "a"), rig.tensor(B, "b"), rig.tensor(BIAS, "bias"), c)
-    return rig, c
 
 
 def test_a_composite_left_in_hbm() -> None:

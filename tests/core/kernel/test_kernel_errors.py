@@ -9,8 +9,9 @@ import pytest
 
 from kernbench_core.errors import ComponentError, KernelError, UninitializedReadError, UnsupportedError
 from kernbench_core.graph import Node
-from tests.core.kernel.test_runner import X
 from tests.core.kernel_rig import Rig
+
+X = np.arange(256, dtype=np.float32).reshape(16, 16)
 
 
 def test_an_exception_keeps_its_traceback_place_and_time() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
-from tests.core.kernel.tl.test_queue_calls import QueueRig
+from tests.core.kernel.queue_rig import QueueRig
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,

@@ -18,15 +18,10 @@ from kernbench_core.memory.scratchpad import Birth
 from kernbench_core.peers import Channel
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
+from tests.core.kernel.left_messages import REMEDY
 from tests.core.kernel_rig import design
 
 HERE = (test_site := (lambda: None).__code__, 0)
-
-
-REMEDY = (
-    "each must be received once. Receive it there, or do not send it: a queue outlives its launch, so what one launch "
-    "leaves in it the next takes for its own, and the message left at last may be of a later launch than the fault."
-)
 
 
 class Machine:
