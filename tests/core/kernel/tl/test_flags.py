@@ -11,7 +11,7 @@ import pytest
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
-from tests.core.kernel.tl.test_language import collect
+from tests.core.kernel.tl.bodies import collect
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -21,28 +21,13 @@ from kernbench_core.errors import (
     UninitializedReadError,
     UnsupportedError,
 )
-from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.language import TLContext, constexpr
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME, table
+from tests.core.kernel.tl.bodies import collect
 from tests.core.kernel_rig import Rig
 
 X = np.arange(96, dtype=np.float32).reshape(8, 12)
 DOCS = Path(__file__).parents[4] / "docs" / "language.md"
-
-
-def collect(body: Callable[..., Any], *arrays: Any) -> tuple[Any, Rig]:
-    """Run `body(*pointers, tl)` in a kernel and give what it returns."""
-    found: list[Any] = []
-
-    def kernel(pointers: Any, tl: Any) -> None:
-        found.append(body(*[point(tl, p) for p in pointers], tl))
-
-    def point(tl: Any, allocation: Any) -> Any:
-        return Pointer(allocation, 0, allocation.dtype)
-
-    rig = Rig()
-    rig.run(kernel, [rig.tensor(array, f"t{i}") for i, array in enumerate(arrays)])
-    return found[0], rig
 
 
 def refused(body: Callable[..., Any], kind: type[Exception], *arrays: Any) -> str:

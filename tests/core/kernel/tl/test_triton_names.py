@@ -13,37 +13,13 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.tl.tensor import METHODS, Tensor
+from kernbench_core.kernel.tl.tensor import METHODS
 from kernbench_core.kernel.tl.triton_names import DIFFERS, SAME
 from kernbench_core.values.dtypes import TRITON
+from tests.core.kernel.tl.bodies import F, G, I, N, P, U, run
 from tests.core.kernel_rig import Rig
 
-RNG = np.random.default_rng(11)
-F = RNG.uniform(0.25, 2, (5, 7)).astype(np.float32)
-G = RNG.uniform(-3, 3, (5, 7)).astype(np.float32)
-N = np.where(RNG.uniform(size=(5, 7)) < 0.3, np.nan, G).astype(np.float32)
-I = RNG.integers(-9, 9, (5, 7)).astype(np.int32)  # noqa: E741
-U = RNG.integers(0, 200, (5, 7)).astype(np.uint8)
-P = RNG.uniform(-1, 1, (3, 5, 2)).astype(np.float32)
 FLOAT8 = {"float8e4nv": ml_dtypes.float8_e4m3fn, "float8e5": ml_dtypes.float8_e5m2, "bfloat16": ml_dtypes.bfloat16}
-
-
-def run(body: Callable[..., Any], *arrays: Any) -> list[Any]:
-    """Run an expression over loaded tiles; give what phase 2 finds in each of its results."""
-    boxes: list[Any] = []
-
-    def kernel(pointers: Any, tl: Any) -> None:
-        made = body(tl, *[tl.load(Pointer(p, 0, p.dtype), shape=p.shape) for p in pointers])
-        for each in made if isinstance(made, tuple) else (made,):
-            shape = each.shape if isinstance(each, Tensor) else np.shape(each)
-            dtype = each.dtype if isinstance(each, Tensor) else "f32" if isinstance(each, float) else "int64"
-            boxes.append(rig.empty(shape, dtype))
-            tl.store(Pointer(boxes[-1], 0, dtype), each)
-
-    rig = Rig()
-    rig.run(kernel, [rig.tensor(array) for array in arrays])
-    return [rig.numpy(box) for box in boxes]
 
 
 def f32(array: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import ShapeError, UnsupportedError
-from tests.core.kernel.tl.test_triton_names import G, I, run
+from tests.core.kernel.tl.bodies import G, I, run
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] = {
     "number": (
