@@ -23,8 +23,8 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, edge, line
 from kernbench_core.units import grid_ceil
+from tests.core.component_styles import OneServer, Pipelined
 from tests.core.reference_model import Behaviour, ReferenceMachine
-from tests.core.test_component_styles import OneServer, Pipelined
 
 SIZES = (0, 1, 64, 100, 256, 4096)
 
