@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.plugins import Plugins
-from tests.core.test_public_names import RUN_A_BENCH, try_example
+from tests.core.exported_examples import RUN_A_BENCH, try_example
 
 
 @pytest.mark.parametrize("name", sorted(RUN_A_BENCH))

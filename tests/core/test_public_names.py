@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import doctest
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import kernbench_core as kb
 from kernbench_core import hookspecs
+from tests.core.exported_examples import RUN_A_BENCH, example_of, try_example
 
 #: Notebooks, plug-ins and models of others rest on these: to drop or rename one belongs in the changelog.
 PUBLIC = [
@@ -56,44 +55,8 @@ PUBLIC = [
     "sweep",
     "triton",
 ]
-#: Those whose examples run a bench on a preset, which core itself does not have: tests/test_public_names.py tries them.
-RUN_A_BENCH = {
-    "ConfigError",
-    "DataExecutor",
-    "GraphEngine",
-    "Interleave",
-    "KernelError",
-    "KitEntry",
-    "Replicate",
-    "RunResult",
-    "Shard",
-    "UsageError",
-    "compile_topology",
-    "draw_machine",
-    "launch",
-    "rerun",
-    "run",
-    "sizes_from",
-    "sweep",
-    "triton",
-}
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
 ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]
-
-
-def example_of(name: str) -> doctest.DocTest:
-    """Return the examples of an exported thing's own docstring."""
-    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(kb, name), f"kb.{name}", False, globs={"kb": kb})
-    return found
-
-
-def try_example(name: str) -> dict[str, Any]:
-    """Run the example of an exported thing, which must print what it shows; return the names that it leaves."""
-    example = example_of(name)
-    said: list[str] = []
-    failed, _ = doctest.DocTestRunner(verbose=False).run(example, out=said.append, clear_globs=False)
-    assert failed == 0, "".join(said)
-    return example.globs
 
 
 def test_the_public_names_are_these() -> None:
