@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.functions import CORE_FUNCTIONS, evaluate, function_of, result_shape, result_type
-from kernbench_core.compute.ops import ALIASES, OPS
+from kernbench_core.compute.ops import ALIASES, OPS, Form, MathOp
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.dtypes import dtype_name, numpy_dtype
 
@@ -229,6 +229,30 @@ def test_every_op_has_a_function() -> None:
     assert function_of("gemm_bf16") == "kernbench_core.compute.functions:gemm"
     assert function_of("exp", {"exp": "acme:exp"}) == "acme:exp"
     assert function_of("nothing") is None
+
+
+def taken(op: MathOp) -> list[int]:
+    """Return with how many operands the function of an op gives a result."""
+    found = []
+    for count in range(7):
+        try:
+            with np.errstate(all="ignore"):
+                op.function({"axis": 0, "num_bins": 2, "part": 0}, *[np.ones(3, np.int32)] * count)
+        except (TypeError, ValueError):
+            continue
+        found.append(count)
+    return found
+
+
+@pytest.mark.parametrize("form", [form for form in Form if form is not Form.MOVE])
+def test_an_op_takes_the_number_of_operands_that_its_record_says(form: Form) -> None:
+    """Not one fewer (one more is what numpy's functions write to), and several numbers where it says 0."""
+    found = {op.name: taken(op) for op in OPS.values() if op.form is form}
+    assert found
+    assert {name: OPS[name].arity for name in found} == {
+        name: 0 if name == "histogram" else counts[0] for name, counts in found.items()
+    }
+    assert found.get("histogram", [1, 2]) == [1, 2]
 
 
 def test_products_of_infinities_are_results_without_a_warning() -> None:
