@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,51 +15,15 @@ from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError
-from kernbench_core.messages import Transaction
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
+from tests.builtin.components.driven_controller import ONE, Ask, Driven, transaction
 
-#: (ns, operation, bank, row, column): one burst.
-Ask = tuple[float, str, int, int, int]
-#: One channel without refresh, on wires that bring a burst in one step of the grid.
-ONE = {"channels": 1, "refresh": "none", "overhead": "9 ns"}
-WIDE = 32 * 65536.0
 #: From a request's entry to its controller's queue: the wire, the overhead, and a write's data.
 IN = 1.0 + 9.0
 STEP = 2.0**-16
 CLOCK = 0.625
-
-
-def transaction(op: str, *regions: Region) -> Transaction:
-    return Transaction(op, regions, sum(region.nbytes for region in regions), (), lambda _: None)
-
-
-class Driven:
-    """One controller, what it was asked and what its channels did."""
-
-    def __init__(self, asks: Sequence[Ask] = (), **params: object) -> None:
-        self.rig = Rig(HbmCtrlBank, {**ONE, **params}, bandwidth=WIDE)
-        self.ctrl: Any = self.rig.under_test
-        for channel in self.ctrl.banked:
-            channel.trace = []
-        self.sent = [self.ask(*each) for each in asks]
-
-    def ask(self, at: float, op: str, bank: int, row: int, column: int) -> Transaction:
-        burst = self.ctrl.mapping.address(DramPlace(0, bank, row, column))
-        msg = transaction(op, Region(burst, 32))
-        self.rig.ask(at, msg=msg)
-        return msg
-
-    def trace(self) -> list[tuple[float, str, int, int]]:
-        self.rig.run()
-        return sorted(self.ctrl.banked[0].trace, key=lambda command: command[0])
-
-    def times(self, what: str) -> list[float]:
-        return [time for time, command, _, _ in self.trace() if command == what]
-
-    def order(self, *kinds: str) -> list[tuple[str, int, int]]:
-        return [(what, bank, row) for _, what, bank, row in self.trace() if what in kinds]
 
 
 # Each time between commands ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from kernbench_core.engine.bound import formula_latency
 from kernbench_core.messages import Transaction
 from kernbench_core.testing import Rig
 from kernbench_core.values.region import Region
-from tests.builtin.components.test_hbm_ctrl_bank import Driven, transaction
+from tests.builtin.components.driven_controller import Driven, transaction
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
 from tests.builtin.touched_bursts import bursts_of
 

@@ -9,12 +9,8 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.values.region import Region
+from tests.builtin.components.dma_times import CHUNK, DESCRIPTOR, DMA, LOOK_UP, NO_WALK, SETUP, WALK, scratchpad_ns
 
-DMA = "sip0.cube0.pe0.pe_dma"
-#: Set-up of a descriptor and of a chunk, look-up and walk of one page, in ns, as the presets have them.
-DESCRIPTOR, SETUP, LOOK_UP, WALK = 16.0, 4.0, 2.0, 100.0
-CHUNK = 4096
-NO_WALK = "components.pe_mmu.params.walk_time=0 ns"
 PEAK = "components.hbm_ctrl.params.efficiency=1"
 READ, WRITE = "components.pe_dma.params.read_outstanding", "components.pe_dma.params.write_outstanding"
 
@@ -23,14 +19,6 @@ def answer_ns(sim) -> float:
     """Return how long the answer of the DMA is on the wire to its pe_cpu."""
     edge = sim.graph.edges[DMA, "sip0.cube0.pe0.pe_cpu"]
     return edge.latency + edge.header_bytes / edge.bandwidth
-
-
-def scratchpad_ns(sim, op: str, nbytes: int = CHUNK) -> float:
-    """Return what the scratchpad adds to a lone chunk: its bytes go in, or come out, at the pace of the fabric."""
-    tcm = DMA.replace("pe_dma", "pe_tcm")
-    there, back = sim.graph.edges[DMA, tcm], sim.graph.edges[tcm, DMA]
-    access = sim.graph.nodes[tcm].params["overhead"] + sim.graph.nodes[tcm].params["latency"]
-    return there.latency + access + (0.0 if op == "read" else there.header_bytes / there.bandwidth + back.latency)
 
 
 def chunk_ns(sim, truth, memory: str, op: str = "read", nbytes: int = CHUNK) -> float:

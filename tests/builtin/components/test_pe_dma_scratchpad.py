@@ -9,7 +9,7 @@ import pytest
 from kernbench_core.engine.bound import formula_latency
 from kernbench_core.messages import Transaction
 from kernbench_core.values.region import Region
-from tests.builtin.components.test_pe_dma import CHUNK, DESCRIPTOR, DMA, LOOK_UP, NO_WALK, SETUP, scratchpad_ns
+from tests.builtin.components.dma_times import CHUNK, DESCRIPTOR, DMA, LOOK_UP, NO_WALK, SETUP, scratchpad_ns
 
 
 def test_it_reaches_the_scratchpad_of_its_own_pe(simulate) -> None:

@@ -17,18 +17,9 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
+from tests.builtin.components.queue_kernels import pass_on, run, slots
 
 Array = np.ndarray[Any, Any]
-
-
-def slots(**params: object) -> list[str]:
-    """Spell parameters of every pe_ipcq as --set does."""
-    return [f"components.pe_ipcq.params.{name}={value}" for name, value in params.items()]
-
-
-def run(kernel: Callable[..., Any], *given: str, topology: str = "tiny", **options: Any) -> kb.RunResult:
-    """Run a kernel without arguments on every PE."""
-    return kb.run(lambda rt: rt.launch(kernel), topology, set=given, **options)
 
 
 def simulate(kernel: Callable[..., Any], *given: str, topology: str = "tiny") -> GraphEngine:
@@ -40,7 +31,6 @@ def simulate(kernel: Callable[..., Any], *given: str, topology: str = "tiny") ->
     return engine
 
 
-LAUNCH = f"{__file__}:{run.__code__.co_firstlineno + 2}"
 """The line that launches the kernel of `run`."""
 
 
@@ -143,18 +133,6 @@ def test_random_programs_give_what_deques_give(
 
 
 # Slots ---------------------------------------------------------------------------------------------------
-
-
-def pass_on(count: int) -> Callable[..., Any]:
-    """Make a kernel in which PE 0 sends `count` elements to PE 1."""
-
-    def kernel(tl: Any) -> None:
-        if tl.program_id(0) == 0:
-            tl.send(tl.full((count,), 1.0, "f32"), 1)
-        elif tl.program_id(0) == 1:
-            tl.recv((count,), "f32", 0)
-
-    return kernel
 
 
 @pytest.mark.parametrize(("tier", "memory"), [("sram", "sram"), ("hbm", "hbm_ctrl1")])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.errors import ConfigError, KernelError, QueueOverflowError
-from tests.builtin.components.test_pe_ipcq import LAUNCH, pass_on, run, slots
+from tests.builtin.components.queue_kernels import LAUNCH, pass_on, run, slots
 
 
 def told(kernel: Callable[..., Any], *given: str, kind: type[Exception] = KernelError) -> str:

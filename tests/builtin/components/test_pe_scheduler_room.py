@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.errors import ShapeError
-from tests.builtin.components.test_pe_scheduler import (
+from tests.builtin.components.composite_times import (
     DECODE,
     START,
     enter_ns,
