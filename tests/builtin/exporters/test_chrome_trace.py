@@ -17,7 +17,7 @@ from kernbench_builtin.exporters.chrome_trace import export, short_names
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import FLOWS, Counter, Flows, op_of
-from tests.builtin.exporters.test_perfetto import near
+from tests.builtin.exporters.rounding import near
 from tests.drawn_timelines import timelines
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections import Counter as Tally
 from collections import defaultdict
 from typing import Any
@@ -14,18 +13,13 @@ from hypothesis import given
 from kernbench_builtin.exporters.perfetto import ROOT, export
 from kernbench_core.timeline import Timeline
 from kernbench_core.timeline.timeline import op_of
+from tests.builtin.exporters.rounding import near
 from tests.drawn_timelines import timelines
 
 unknown = pytest.importorskip("google.protobuf.unknown_fields")
 protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
 BEGIN, END, COUNTER = 1, 2, 4
-
-
-def near(ns: float) -> int:
-    """Round as the manual says, by another way than numpy's: the nearest, halves up."""
-    down = math.floor(ns)
-    return down + (ns - down >= 0.5)
 
 
 class Reader:
