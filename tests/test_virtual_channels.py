@@ -10,7 +10,7 @@ import kernbench_core as kb
 from kernbench_ccl.measure import time_collective
 from kernbench_core.errors import ConfigError
 from kernbench_core.runs.result import RunResult
-from tests.builtin.machine.test_explain import tiles, why
+from tests.builtin.machine.explained_runs import tiles, why
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
 

@@ -6,7 +6,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.cli import main
-from tests.builtin.machine.test_explain import BENCHES, explain
+from tests.builtin.machine.explained_runs import BENCHES, explain
 
 
 def test_json_carries_all_of_it() -> None:
