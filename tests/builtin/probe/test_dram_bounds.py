@@ -7,7 +7,7 @@ import pytest
 from kernbench_builtin.probe.dram_bounds import least_time
 from kernbench_builtin.probe.dram_workload import READ, WRITE
 from kernbench_core.plugins import Plugins
-from tests.builtin.probe.test_dram_forms import CLOCK, driven
+from tests.builtin.probe.driven_banks import CLOCK, driven
 
 #: HBM3-6400 without refresh: (reads, writes) of a bank and row, what binds, and the least time of it in clocks.
 BOUNDS: list[tuple[list[tuple[int, list[tuple[int, int]]]], str, float]] = [

@@ -23,17 +23,9 @@ from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.values import Region
 from tests.builtin.dram_rules import bus_violations, violations
+from tests.builtin.probe.driven_banks import BANK, CLOCK, driven
 
-BANK = "builtin.hbm_ctrl_bank"
 STANDARDS = ("hbm2_2000", "hbm3_6400", "hbm4_8000")
-CLOCK = 0.625
-
-
-def driven(plugins: Plugins, **params: object) -> DramProbe:
-    given = {"channels": 2, "refresh": "none", **params}
-    values, problems = resolve_params(plugins.components.declared(BANK), given, str)
-    assert problems == []
-    return DramProbe(Node("hbm_ctrl0", "hbm_ctrl", BANK, values), plugins.components)
 
 
 def holds(probe: DramProbe, case: DramCase, most: float, outstanding: int = 512) -> None:
