@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -41,6 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
         os.environ["KERNBENCH_CACHE"] = folder.name  # of workers and commands, too: nobody's own is touched
     config.pluginmanager.register(Selection(), "selection")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have tests in a browser come last: from the first of them on, this thread is in an event loop of playwright."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 def pytest_collection_finish() -> None:
@@ -83,6 +89,14 @@ def plugins() -> Plugins:
     """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""
     present = [line for line in SOURCE_TREE if importlib.util.find_spec(line.split()[-1].partition(".")[0])]
     return load_plugins(present, installed=False)
+
+
+@pytest.fixture(scope="session")
+def browser(pytestconfig: pytest.Config) -> Any:
+    """Start the one Chromium of this run, for tests marked `browser`; skip them where there is none."""
+    from tests.chromium import start
+
+    return start(pytestconfig.add_cleanup)
 
 
 def without_carets(text: str) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 #: Records are listed by their index, in both languages.
 LISTED_APART = ("adr", "adr-history", "adr-ko", "adr-proposed")
 
@@ -74,7 +73,7 @@ def test_each_tutorial_is_a_file(tutorial: str) -> None:
     assert asked <= files | made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # its tests in the browser come last, with those of other files
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if importlib.util.find_spec("material") is None:
         pytest.skip("mkdocs-material is not installed; make docs installs it.")
@@ -103,22 +102,15 @@ def test_the_site_fetches_nothing(site: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("words", "page"), [("scratchpad", "language.html"), ("용어집", "ko/glossary.html")])
-def test_it_is_searched_from_the_file_system(site: Path, words: str, page: str) -> None:
+def test_it_is_searched_from_the_file_system(browser: Any, site: Path, words: str, page: str) -> None:
     """Without a server, in English and Korean, and what is found leads to a page that is there."""
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium.")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        opened = browser.new_page()
-        asked: list[str] = []
+    asked: list[str] = []
+    with browser.new_page() as opened:
         opened.on("request", lambda request: asked.append(request.url))
         opened.goto((site / "tutorials/00_ten_minutes.html").as_uri())
         opened.locator(".md-search__input").fill(words)
         opened.locator(".md-search__input").press("End")  # it reads what is in it when a key comes up
         opened.wait_for_selector(".md-search-result__link")
         found = [str(link.get_attribute("href")) for link in opened.locator(".md-search-result__link").all()]
-        browser.close()
     assert any(page in link for link in found)
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

@@ -102,18 +102,13 @@ def write_page(file: Path, ops: int, plugins: Plugins) -> None:
     file.write_text(render_report([RunPage("large", result, machine, timeline)], plugins.report_sections))
 
 
-def measure(file: Path) -> PageFigures:
+def measure(file: Path, browser: Any) -> PageFigures:
     """Open a page in a browser and brush over it."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
+    with browser.new_page(viewport={"width": 1400, "height": 900}) as page:
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=120_000)
         opened = page.evaluate("performance.now()")
         took, drawn = page.evaluate(BRUSH)
-        browser.close()
     return PageFigures(file.stat().st_size, opened, tuple(took), tuple(drawn))
 
 
@@ -140,11 +135,14 @@ BRUSH = """async () => {
 
 def main() -> None:
     """Measure one page, and print what it takes."""
+    from playwright.sync_api import sync_playwright
+
     ops = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         file = Path(folder) / "large.html"
         write_page(file, ops, load_plugins())
-        found = measure(file)
+        found = measure(file, browser)
     print(f"{ops:,} ops: {found.size / 1e6:.1f} MB, open after {found.opened_ms:.0f} ms")
     mean = np.mean(found.steps_ms)
     print(f"a step of a brush: {mean:.0f} ms, {max(found.steps_ms):.0f} ms at most, {max(found.drawn):,} rectangles")

@@ -83,13 +83,9 @@ def page_of(count: int) -> SweepPage:
     )  # fmt: skip
 
 
-def measure(file: Path) -> SweepPageFigures:
+def measure(file: Path, browser: Any) -> SweepPageFigures:
     """Open a page in a browser, and do each step."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
+    with browser.new_page(viewport={"width": 1400, "height": 900}) as page:
         page.add_init_script(COUNT)
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=120_000)
@@ -101,20 +97,22 @@ def measure(file: Path) -> SweepPageFigures:
                 f"async () => {{ window.strokes = 0; const from = performance.now(); {step}; await {FRAME};"
                 " return [performance.now() - from, window.strokes]; }"
             )
-        browser.close()
     return SweepPageFigures(file.stat().st_size, opened, took, strokes)
 
 
 def main() -> None:
     """Write the page, measure it, and print what was found."""
+    from playwright.sync_api import sync_playwright
+
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     page = page_of(count)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         file = Path(folder) / "sweep.html"
         from_s = time.perf_counter()
         file.write_text(render_sweep(page), encoding="utf-8")
         print(f"{count:,} points: written in {time.perf_counter() - from_s:.2f} s, {file.stat().st_size / 1e6:.1f} MB")
-        found = measure(file)
+        found = measure(file, browser)
     print(f"open after {found.opened_ms:,.0f} ms")
     for name, ms in found.steps_ms.items():
         print(f"{name:8}{ms:6,.0f} ms, {found.strokes[name]:,} lines")

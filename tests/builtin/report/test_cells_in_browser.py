@@ -11,9 +11,8 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.plugins import Plugins
-from tests.builtin.report.conftest import CHROMIUM
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 PAGE = """<!doctype html><html data-ready="yes"><meta charset="utf-8">
 <style>.out td, .out th { text-align: right } .out dl dt { float: left; width: 20% }
 .out ul { padding-left: 2em } .out pre { white-space: pre }</style>

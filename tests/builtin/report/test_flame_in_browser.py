@@ -16,10 +16,9 @@ from kernbench_core.report import RunPage, render_report
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.lines import AT_THE_END
 from kernbench_core.timeline.timeline import Flows, Spans
-from tests.builtin.report.conftest import CHROMIUM
 from tests.core.report.pages import result
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 FLAME = "article[data-section=timeline] .icicle"
 #: The paths of all parts to the ns that they took without the parts below, and in all.
 PATHS = """(() => {

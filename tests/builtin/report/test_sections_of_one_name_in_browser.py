@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from kernbench_core.report import RunPage, render_report
-from tests.builtin.report.conftest import CHROMIUM
 from tests.core.report.pages import of_two, result
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 
 SCRIPT = """
 kernbench.section("ops", (element, data, run) => {

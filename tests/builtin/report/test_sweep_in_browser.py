@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from kernbench_core.report import SweepPage, SweptObjective, render_sweep
-from tests.builtin.report.conftest import CHROMIUM
 from tests.core.report.pages import HOSTILE
 from tests.core.report.sweep.made_sweep import BANDWIDTH, KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 POINTS = "kernbench.run(0).points"
 #: The table and the drawings follow what is kept at the next frame.
 FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))))"

@@ -16,10 +16,9 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.report import RunPage, render_report
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
-from tests.builtin.report.conftest import CHROMIUM
 from tests.core.report.pages import result
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 MACHINE = "article[data-section=machine]"
 SCRIPTS = ("core", "kept", "format", "colour", "window", "figures", "machine", "spans", "source", "paint", "flame_tree",
            "flame", "timeline", "run", "start")  # fmt: skip

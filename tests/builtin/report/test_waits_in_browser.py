@@ -14,9 +14,8 @@ import kernbench_core as kb
 from kernbench_core.plugins import Plugins
 from kernbench_core.timeline import Timeline
 from kernbench_core.units import format_time
-from tests.builtin.report.conftest import CHROMIUM
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.browser
 TIMELINE = "article[data-section=timeline]"
 TOLD = f"{TIMELINE} .span-detail"
 Run = Callable[..., tuple[Any, Any]]

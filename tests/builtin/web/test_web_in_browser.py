@@ -16,21 +16,9 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.report import RunPage
 from kernbench_core.report.saved_runs import read_run
 from kernbench_core.web import LiveRun, SavedSite, served
-from tests.builtin.report.conftest import CHROMIUM, QUIET
 from tests.core.report.pages import result
 
-playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser once."""
-    assert playwright is not None
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        chromium.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
