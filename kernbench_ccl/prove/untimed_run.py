@@ -202,8 +202,7 @@ class Untimed:
         for command in pe.waits:
             if command.error is not None:
                 raise command.error
-        self._waited(pe)
-        pe.ended = True
+        pe.ended = True  # nobody learns any more of what it waited for last
 
     def _waited(self, pe: _Pe) -> None:
         """Note that a kernel has what it waited for, which orders."""
