@@ -142,6 +142,28 @@ def test_what_is_not_waited_for_ends_with_the_kernel() -> None:
     assert rig.held(1)[4:] == [0, 1, 2, 3]
 
 
+def test_a_kernel_has_not_ended_before_what_it_left_in_flight() -> None:
+    """A message that nobody sends is waited for, and one of another size is an error, as at a line that waits."""
+
+    def kernel(x: Any, pe: int, tl: Any) -> None:
+        if pe == 0:
+            tl.send(tl.load(x, shape=(2,)), 1)
+        else:
+            for size in sizes:
+                tl.recv((size,), "int32", 0, wait=False)
+
+    sizes = [2, 2]
+    outcome = Rig(2).run(kernel)
+    assert {pe: [(wait.peers, wait.number) for wait in waits] for pe, waits in outcome.blocked.items()} == {
+        1: [((0,), 2)]
+    }
+    assert outcome.raised is None
+    sizes = [3]
+    raised = Rig(2).run(kernel).raised
+    assert raised is not None and (raised.pe, type(raised.error)) == (1, KernelError)
+    assert str(raised.error).startswith(f"tl.recv at {__file__}:{kernel.__code__.co_firstlineno + 5} must receive as ")
+
+
 def test_receiving_from_anyone_may_go_either_way() -> None:
     """Several orders find both outcomes, and the run says that it had a choice."""
 
