@@ -40,6 +40,8 @@ PURE = {"KERNBENCH_PURE": "1"}
 LANDING = {"KB_CASES": "3", "KB_HEAVY": "3"}
 #: Where tests are.
 ROOTS = ("tests", "plugins_example/tests")
+#: The tests that build the site, which run once: in the check that is named for it, or in the suite.
+SITE = "tests/test_site.py"
 #: Tests that run as the Python that the core was compiled from, too.
 PURE_TESTS = "tests/test_fuzz_kernels.py tests/test_fuzz_machines.py tests/reference tests/builtin/machine tests/builtin/components"  # noqa: E501
 
@@ -77,7 +79,7 @@ CHECKS = {
         Job("golden-pure", f"{PYTHON} tools/golden.py --check", PURE),
         Job("types", f"{PYTHON} -m mypy"),
         Job("style", f"{PYTHON} -m ruff check . && {Path(PYTHON).parent}/lint-imports"),
-        Job("docs", "make docs"),
+        Job("docs", f"{PYTHON} -m pytest -q {SITE}"),
     )
 }
 
@@ -212,7 +214,8 @@ def main() -> int:
         environment["KB_TIMES"] = str(notes / "times")
     elif not given.all:
         environment |= LANDING
-    found = parts(test_files(given.paths or ROOTS), given.jobs, every=given.all)
+    files = [file for file in test_files(given.paths or ROOTS) if file != SITE or "docs" not in given.also]
+    found = parts(files, given.jobs, every=given.all or given.times)
     jobs = [
         Job(f"tests {number} of {len(found)}", f"{PYTHON} -m pytest -q {shlex.join(part)}", environment)
         for number, part in enumerate(found, 1)
