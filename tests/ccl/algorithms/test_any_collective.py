@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure import time_collective
-from tests.ccl.algorithms.test_closed_forms import METHODS, NETWORKS, PLUGINS, ideal, machine
+from tests.ccl.algorithms.measured_forms import METHODS, NETWORKS, PLUGINS, ideal, machine
 
 
 @given(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tests.ccl.algorithms.test_closed_forms import B, L, ring, run
+from tests.ccl.algorithms.measured_forms import B, L, ring, run
 
 WIRE = 1.0
 """ns of a wire inside a PE; control wires have 32 GB/s, data wires 512 GB/s, and a header is 32 B."""

@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_builtin.components.forwarding import Forwarding
 from kernbench_ccl.measure import Setup, machine_of
-from tests.ccl.algorithms.test_closed_forms import HALVES, PAIRS, PLUGINS, RINGS, TREES, B, L, machine, run
+from tests.ccl.algorithms.measured_forms import HALVES, PAIRS, PLUGINS, RINGS, TREES, B, L, machine, run
 
 STORES = ("system.network.topology=switch", "components.switch.params.store_and_forward=true")
 EVERY = [

@@ -17,7 +17,7 @@ from kernbench_ccl.plan.window import LEAST, MessageWindow, room_of, wanted_byte
 from kernbench_core.cli import main
 from kernbench_core.peers import Channel
 from kernbench_core.plugins import load_plugins
-from tests.ccl.algorithms.test_closed_forms import ideal
+from tests.ccl.algorithms.measured_forms import ideal
 
 KIB, MIB = 1 << 10, 1 << 20
 
