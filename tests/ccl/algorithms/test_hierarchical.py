@@ -16,7 +16,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.topology.design import design_of
 from kernbench_core.values.dtypes import NAMES
-from tests.ccl.measure.test_data_check import Collective
+from tests.ccl.measure.logged_collective import Collective
 
 
 def kinds():

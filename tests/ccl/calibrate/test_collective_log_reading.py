@@ -10,7 +10,7 @@ from kernbench_builtin.calibrate import open_logs
 from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import Plugins
-from tests.ccl.calibrate.test_collective_log import SMALL, printed
+from tests.ccl.calibrate.printed_tables import SMALL, printed
 
 TABLE = "size count type redop root time algbw busbw #wrong\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
-from tests.ccl.measure.test_table import measured, row
+from tests.ccl.measure.rows import measured, row
 
 
 def test_the_comparison_marks_the_best_and_what_is_wrong():

@@ -9,17 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.measure import SweepRow
-from kernbench_ccl.measure.table import Busy, Measured, fitted, footer, layout
-
-
-def measured(us, busbw=10.0, wrong=0, **more):
-    return Measured(us * 1000.0, busbw / 2, busbw, wrong, **more)
-
-
-def row(size, us=12.0, in_place=True, **more):
-    out = measured(us, binds=Busy("sip0.io0.link_sip1->sip1.io0.link_sip0", "scale_up wire", 0.914), events=1234)
-    inside = measured(us) if in_place else None
-    return SweepRow(size, size // 2, "f16", "sum", -1, "ccl.ring_all_reduce", out, inside, 6000.0, **more)
+from kernbench_ccl.measure.table import Busy, fitted, footer, layout
+from tests.ccl.measure.rows import measured, row
 
 
 def test_a_row_in_a_pipe_has_the_columns_and_widths_of_nccl_tests():
