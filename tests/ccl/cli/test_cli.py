@@ -9,14 +9,12 @@ import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
+from tests.ccl.cli.machines import SMALL, SMALLEST
 from tests.core.screen import run_in_terminal, screen
 
 ALL = [
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",
 ]  # fmt: skip
-SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1")
-#: For many runs of many ranks.
-SMALLEST = ("--topology", "tiny", "--set", "cube.pes=1", "-j", "1", "--no-check")
 
 
 def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.ccl.cli.test_cli import SMALL, SMALLEST
+from tests.ccl.cli.machines import SMALL, SMALLEST
 
 
 def test_all_compares_side_by_side_and_lists_who_refuses(call):

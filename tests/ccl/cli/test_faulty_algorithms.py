@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from kernbench_ccl.collectives import exact_inputs
-from tests.ccl.cli.test_cli import SMALL
+from tests.ccl.cli.machines import SMALL
 
 
 def test_wrong_data_is_counted_explained_and_exits_with_1(call):
