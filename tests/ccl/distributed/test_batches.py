@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import kernbench_ccl.distributed as dist
 from kernbench_core.errors import UsageError
-from tests.ccl.distributed.test_mismatches import host_lines, line, report
+from tests.ccl.distributed.reports import host_lines, line, report
 from tests.ccl.ranks import data, refused, run, started
 
 LARGE = 20_000

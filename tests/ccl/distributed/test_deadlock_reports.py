@@ -6,7 +6,7 @@ from typing import Any
 
 import kernbench_ccl.distributed as dist
 from tests.ccl import naive
-from tests.ccl.distributed.test_mismatches import line, report
+from tests.ccl.distributed.reports import line, report
 
 
 def without_times(words: str) -> str:

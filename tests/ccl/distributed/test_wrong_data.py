@@ -10,7 +10,7 @@ import numpy as np
 
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
-from tests.ccl.distributed.test_mismatches import line
+from tests.ccl.distributed.reports import line
 from tests.ccl.ranks import PLUGINS, started
 
 
