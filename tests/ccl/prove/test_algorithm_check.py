@@ -9,24 +9,13 @@ import pytest
 from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.cli.check import Numbers
 from kernbench_ccl.plugin import kernbench_algorithms
-from kernbench_ccl.prove import Fault, Ranks, Wanted, check, network_of
+from kernbench_ccl.prove import Ranks, Wanted, check, network_of
 from kernbench_ccl.prove.algorithm_check import cases, prove_case
 from kernbench_ccl.prove.proof_case import DEADLOCK, RAISED, WRONG, ProofCase
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
+from tests.ccl.prove.proofs import on_ring, only
 from tests.ccl.ring_source import ring
-
-
-def only(folder: Path, *changes: tuple[str, str], case: ProofCase) -> tuple[list[Fault], dict[str, str]]:
-    """Prove one case of a changed ring, and return its faults and the lines of its marks."""
-    algorithm, lines = ring(folder, *changes)
-    proof, _ = prove_case(algorithm, case)
-    return list(proof.faults), lines
-
-
-def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> ProofCase:
-    """Return a case on a ring."""
-    return ProofCase(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("worlds", [(2, 3), (4, 5, 6)])
@@ -323,13 +312,3 @@ def test_numbers_are_read() -> None:
             "option the option must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
             f"{wrong!r}."
         )
-
-
-def run_command(plugins: Plugins, *args: str) -> int:
-    """Run `kernbench ccl check` as the command line does, and return its exit code."""
-    from kernbench_ccl.cli.check import check as command
-    from kernbench_core.cli.shell import Shell
-
-    code = command.main(list(args), standalone_mode=False, obj=Shell(plugins))
-    assert isinstance(code, int)
-    return code

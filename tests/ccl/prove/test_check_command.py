@@ -11,7 +11,7 @@ import pytest
 from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_algorithm_check import run_command
+from tests.ccl.prove.proofs import run_command
 from tests.ccl.ring_source import ring
 
 

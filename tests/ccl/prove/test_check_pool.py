@@ -13,7 +13,7 @@ from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.prove import Wanted, check, check_all, check_pool
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_algorithm_check import run_command
+from tests.ccl.prove.proofs import run_command
 from tests.ccl.ring_source import SOURCE, ring
 
 EVERYWHERE = ('{"ring": 0}', '{"ring": 0, "mesh_2d": 1, "switch": 2}')

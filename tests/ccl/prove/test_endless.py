@@ -12,7 +12,7 @@ from kernbench_ccl.prove import Wanted, check, check_all, check_pool, proof_run
 from kernbench_ccl.prove.proof_case import ENDLESS
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_algorithm_check import run_command
+from tests.ccl.prove.proofs import run_command
 from tests.ccl.ring_source import ring
 
 BEGIN = "    c = tl.collective\n"

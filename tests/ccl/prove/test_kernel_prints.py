@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_algorithm_check import run_command
+from tests.ccl.prove.proofs import run_command
 from tests.ccl.ring_source import ring
 
 BEGIN = "    c = tl.collective\n"

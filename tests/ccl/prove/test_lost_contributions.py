@@ -16,7 +16,7 @@ from kernbench_ccl.prove.algorithm_check import cases, prove_case
 from kernbench_ccl.prove.kernel_prints import RANK
 from kernbench_ccl.prove.proof_case import WRONG
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_algorithm_check import on_ring, only, run_command
+from tests.ccl.prove.proofs import on_ring, only, run_command
 from tests.ccl.ring_source import line_of, ring
 
 REDUCING = sorted(

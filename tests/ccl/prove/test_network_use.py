@@ -16,7 +16,7 @@ from kernbench_ccl.prove.algorithm_check import collective_of_case, prove_case
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.prove.proof_case import ProofCase
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_proof import by_directions
+from tests.ccl.prove.compass import by_directions
 
 SOURCE = '''
 from kernbench_ccl.contract import kernel_args as kernel_args
