@@ -13,25 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.catalogue import Catalogue, read_algorithm, read_file
+from kernbench_ccl.catalogue import read_algorithm, read_file
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, Cost, KernelContext, Network, kernel_args, share
 from kernbench_ccl.templates import all_reduce
 from kernbench_core.errors import KernelError, PluginError, UsageError
-from kernbench_core.registry import AlgorithmEntry, Provider, Registry
+from tests.ccl.catalogues import catalogue
 
-US = Provider("ccl", "kernbench", "1.0")
-ACME = Provider("acme", "acme-kb", "2.0")
 RING = Network("ring", 4, 4)
-
-
-def catalogue(*names: str) -> Catalogue:
-    """Make a catalogue of shipped algorithms under these names."""
-    entries = []
-    for name in names:
-        target = f"kernbench_ccl.algorithms.{name.partition('.')[2]}:kernel"
-        entries.append((AlgorithmEntry(name, target, "An algorithm."), US if name.startswith("ccl.") else ACME))
-    return Catalogue(Registry("algorithm", entries))
 
 
 def module(**published: Any) -> types.ModuleType:

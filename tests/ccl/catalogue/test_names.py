@@ -6,7 +6,7 @@ import pytest
 
 from kernbench_ccl.catalogue import meant, spellings
 from kernbench_core.errors import UsageError
-from tests.ccl.test_contract import catalogue
+from tests.ccl.catalogues import catalogue
 
 
 def test_a_short_name_finds_the_method_of_the_collective() -> None:
