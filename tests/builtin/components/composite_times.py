@@ -39,6 +39,7 @@ def enter_ns(t: int) -> float:
 
 
 AROUND = (8 + 8 - 2) + 8
+"""Cycles in which the array fills and drains, behind the last operand."""
 
 
 def product_ns(t: int) -> float:

@@ -19,6 +19,7 @@ def run(kernel: Callable[..., Any], *given: str, topology: str = "tiny", **optio
 
 
 LAUNCH = f"{__file__}:{run.__code__.co_firstlineno + 2}"
+"""The line that launches the kernel of `run`."""
 
 
 def pass_on(count: int) -> Callable[..., Any]:

@@ -31,9 +31,6 @@ def simulate(kernel: Callable[..., Any], *given: str, topology: str = "tiny") ->
     return engine
 
 
-"""The line that launches the kernel of `run`."""
-
-
 # Against a naive reference -------------------------------------------------------------------------------
 
 

@@ -23,8 +23,6 @@ from tests.builtin.components.composite_times import (
 )
 from tests.builtin.pe_rig import HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, in_hbm, spec
 
-"""Cycles in which the array fills and drains, behind the last operand."""
-
 
 def write_ns(t: int = 16) -> float:
     """From the end of the last product to the end of its way home."""
