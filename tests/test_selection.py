@@ -85,20 +85,29 @@ def test_what_the_change_touches_comes_before_what_waited_longest() -> None:
     tests, seconds = heavy_suite(9)
     last = {key(test.nodeid): float(at) for at, test in enumerate(tests)}
     touched = set(names(tests[7:]))
-    found = choose(tests, Rule(3, 3), known(seconds, last_passed=last, touches=lambda name: name in touched))
+    found = choose(tests, Rule(3, 3), known(seconds, last_passed=last, distance=lambda name: 2 - (name in touched)))
     assert names(found.chosen) == names([tests[0], *tests[7:]])
 
 
+def test_cases_that_are_named_for_what_changed_run_beside_the_others() -> None:
+    tests = suite(test_a=10)
+    found = choose(tests, Rule(3, None), known(distance=lambda name: 0 if name.endswith(("[6]", "[7]")) else 2))
+    assert len(found.chosen) == 5 and {tests[0].nodeid, tests[6].nodeid, tests[7].nodeid} <= set(names(found.chosen))
+
+
 def test_a_third_is_of_the_time_and_light_tests_stay() -> None:
-    """20 s in one test and 10 s in ten: a third of 30 s is the one, or ten of the others."""
-    tests = [Item("tests/test_a.py::test_long"), *heavy_suite(10)[0], Item("tests/test_a.py::test_light")]
-    seconds = {**heavy_suite(10)[1], tests[0].nodeid: 20.0}
-    for seed in range(10):
-        found = choose(tests, Rule(3, 3), known(seconds, str(seed)))
-        own = [name for name in names(found.chosen) if name in seconds]
-        assert own == names(tests[:1]) or sum(seconds[name] for name in own if name != tests[0].nodeid) <= 10
-        assert sum(seconds[name] for name in own) >= 10
-        assert names(found.chosen)[-1] == tests[-1].nodeid
+    """8 s in one test and 22 s in 22: a third of 30 s is ten of these, or the one and two; all in the end."""
+    others, seconds = heavy_suite(22)
+    tests = [Item("tests/test_a.py::test_long"), *others, Item("tests/test_a.py::test_light")]
+    seconds[tests[0].nodeid] = 8.0
+    with_long = 0
+    for seed in range(60):
+        chosen = names(choose(tests, Rule(3, 3), known(seconds, str(seed))).chosen)
+        assert sum(seconds.get(name, 0.0) for name in chosen) == 10.0 and chosen[-1] == tests[-1].nodeid
+        with_long += tests[0].nodeid in chosen
+    assert 0 < with_long < 60
+    waited = {key(test.nodeid): 1.0 for test in others}
+    assert tests[0] in choose(tests, Rule(3, 3), known(seconds, last_passed=waited)).chosen
     assert names(choose(tests, Rule(3, 0), known(seconds)).chosen) == [tests[-1].nodeid]
 
 

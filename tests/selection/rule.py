@@ -1,9 +1,10 @@
 """Which tests a run has: one rule for all of them, from what they took and when they ran.
 
-`KB_CASES=3` has of each test function its first case and two more. `KB_HEAVY=3` has of the heavy tests, those of over
-half a second of CPU, as many as take a third of their time, and `KB_HEAVY=0` none: what the change touches first, then
-what passed longest ago. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of
-a hash of the commit: one commit has the same tests everywhere. Without the two variables a run has all tests.
+`KB_CASES=3` has of each test function its first case and two more, and those that are named for a file that changed.
+`KB_HEAVY=3` has of the heavy tests, those of over half a second of CPU, as many as take a third of their time, and
+`KB_HEAVY=0` none: what the change touches first, then what passed longest ago, as far as it fits. Which other cases,
+and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the commit: one commit has the
+same tests everywhere. Without the two variables a run has all tests.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class Known:
     seed: str
     #: When tests last passed, by their keys.
     last_passed: Mapping[str, float] = field(factory=dict)
-    #: Whether the change touches a test, by its node id.
-    touches: Callable[[str], bool] = lambda _: False
+    #: How near the change is to a test, by its node id: 0 where a case is named for it, 1 where it touches the test.
+    distance: Callable[[str], int] = lambda _: 2
 
     def turn(self, nodeid: str) -> tuple[float, str]:
         """Return what tests are sorted by: those that passed longest ago come first."""
@@ -118,8 +119,8 @@ def _cases_left_out(tests: Sequence[T], rule: Rule, known: Known) -> set[str]:
     if rule.cases is None:
         return left
     for cases in _by_function(tests).values():
-        others = sorted((test.nodeid for test in cases[1:]), key=known.turn)
-        left.update(others[rule.cases - 1 :])
+        others = [test.nodeid for test in cases[1:] if known.distance(test.nodeid) > 0]
+        left.update(sorted(others, key=known.turn)[rule.cases - 1 :])
     return left
 
 
@@ -128,8 +129,8 @@ def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:
         return set()
     budget = sum(known.times.of(test.nodeid) for test in heavy) / rule.heavy if rule.heavy else 0.0
     left = set()
-    for nodeid in sorted((test.nodeid for test in heavy), key=lambda one: (not known.touches(one), *known.turn(one))):
-        if budget > 0:
+    for nodeid in sorted((test.nodeid for test in heavy), key=lambda one: (known.distance(one), *known.turn(one))):
+        if known.times.of(nodeid) <= budget:
             budget -= known.times.of(nodeid)
         else:
             left.add(nodeid)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class Selection:
         if not self._rule.has_limits or any("::" in argument for argument in config.args):
             return
         last_passed = self._ledger.last_passed() if self._ledger else {}
-        known = Known(self._times, commit(), last_passed, _touching())
+        known = Known(self._times, commit(), last_passed, _distance())
         self._choice = choose(items, self._rule, known)
         config.hook.pytest_deselected(items=[*self._choice.cases, *self._choice.heavy])
         items[:] = self._choice.chosen
@@ -99,9 +100,19 @@ def draw_fewer(items: Iterable[pytest.Item]) -> None:
             function._hypothesis_internal_use_settings = fewer
 
 
-def _touching() -> Callable[[str], bool]:
-    nearest = set(TestMap().touched(changed_files(base(os.environ.get("KB_LANDED")))))
-    return lambda nodeid: nodeid.partition("::")[0] in nearest
+def _distance() -> Callable[[str], int]:
+    """Return how near the change is to a test: its case has the name of a changed file, or the map has its file."""
+    changed = changed_files(base(os.environ.get("KB_LANDED")))
+    touched, stems = set(TestMap().touched(changed)), {Path(file).stem for file in changed}
+
+    def distance(nodeid: str) -> int:
+        file, _, name = nodeid.partition("::")
+        case = name.partition("[")[2]
+        if not stems.isdisjoint(re.findall(r"\w+", case)):
+            return 0
+        return 1 if file in touched else 2
+
+    return distance
 
 
 def _append(variable: str, lines: list[str]) -> None:
