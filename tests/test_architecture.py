@@ -42,3 +42,12 @@ def test_flat_files_are_few() -> None:
                 assert len(list(folder.glob("*.py"))) <= 22, folder
         for file in (REPO / package).rglob("*.py"):
             assert len(file.read_text().splitlines()) <= 400, file
+
+
+def test_nothing_is_imported_from_a_test_file() -> None:
+    """What several test files share stands in a helper beside them: pytest would import a test file a second time."""
+    statement = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+    files = [file for folder in ("tests", "plugins_example/tests") for file in (REPO / folder).rglob("*.py")]
+    found = {(str(file.relative_to(REPO)), words) for file in files for words in statement.findall(file.read_text())}
+    assert len(found) > len(files)
+    assert [each for each in sorted(found) if re.search(r"\btest_", each[1])] == []
