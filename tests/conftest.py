@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +19,9 @@ from typing import Any
 import hypothesis
 import pytest
 
+from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.commands import Run
 from tests.selection.session import Selection
 
 # A loaded machine is no failure; and what CI tries is the same every time.
@@ -97,6 +100,17 @@ def browser(pytestconfig: pytest.Config) -> Any:
     from tests.chromium import start
 
     return start(pytestconfig.add_cleanup)
+
+
+@pytest.fixture
+def inside(capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Run:
+    """Give a function that does what `kernbench` does, in this process."""
+
+    def call(*args: str) -> subprocess.CompletedProcess[str]:
+        code = main(args, plugins)
+        return subprocess.CompletedProcess(args, code, *capfd.readouterr())
+
+    return call
 
 
 def without_carets(text: str) -> str:

@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins
+from tests.commands import COMMAND, REPO, Run, environment, kernbench
 
-REPO = Path(__file__).parents[1]
-COMMAND = (
-    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
-    "installed=False)))"
-)
 SMALL = ("gemm", "--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "K=32", "-p", "tile_k=16")
 KERNEL = '''
 def kernel(x, how, tl):
@@ -46,33 +37,10 @@ def bench(rt, how: str = ""):
 '''
 
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPO), **more}
-
-
-def kernbench(*args: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    command: Sequence[str] = [sys.executable, "-c", COMMAND, *args]
-    return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, check=False)
-
-
 def as_json(run: Run, *args: str, **more: str) -> Any:
     done = run("run", *args, "--json", **more)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
-
-
-@pytest.fixture
-def inside(capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Run:
-    """Give a function that does what `kernbench` does, in this process."""
-
-    def call(*args: str) -> subprocess.CompletedProcess[str]:
-        code = main(args, plugins)
-        return subprocess.CompletedProcess(args, code, *capfd.readouterr())
-
-    return call
 
 
 def test_gemm_is_timed_and_right() -> None:

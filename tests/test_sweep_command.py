@@ -26,7 +26,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import SweepPlan
 from kernbench_core.sweeps.axes import PARAM, TOPOLOGY, axis_of
 from kernbench_core.sweeps.drive import digests_of
-from tests.test_command import COMMAND, Run, environment, inside, kernbench  # noqa: F401  # `inside` is a fixture
+from tests.commands import COMMAND, Run, environment, kernbench
 
 BENCH = '''
 import os
@@ -139,8 +139,8 @@ def test_rows_stand_in_a_pipe_in_the_order_of_the_points(
 )
 @pytest.mark.parametrize("search", [(), ("--search", "random:2", "--objective", "time")])
 def test_a_backend_that_is_not_here_fails_the_sweep_once(
-    inside: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, torch: object, sentence: str, search: tuple[str, ...],
+    inside: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, torch: object, sentence: str,
+    search: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Before the first point, and before anything is printed or written."""
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
@@ -152,8 +152,7 @@ def test_a_backend_that_is_not_here_fails_the_sweep_once(
 
 
 def test_a_sweep_that_is_there_is_shown_and_not_run_again(
-    swept: tuple[Path, subprocess.CompletedProcess[str]],
-    inside: Run,  # noqa: F811
+    swept: tuple[Path, subprocess.CompletedProcess[str]], inside: Run
 ) -> None:
     """By its folder alone; with --resume, and by the same command, nothing is left to be run either."""
     folder, done = swept
@@ -201,7 +200,7 @@ def test_a_point_that_fails_is_recorded_and_the_others_go_on(tmp_path: Path, plu
     assert sorted(told) == ["exit", "forever", "raise"]
 
 
-def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run, tmp_path: Path) -> None:
     """Keys, values, units, parameters, machines, expressions: each in a sentence, those of a configuration as there."""
     done = inside(
         "sweep", "gemm", "--topology", "tiny,none", "--set", "cube.pes=1,0,two", "--set", "cube.pess=1,2",
@@ -246,7 +245,7 @@ def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run,
         (("gemm", "-j", "0"), "option -j must be an integer of at least 1, not '0'."),
     ],
 )  # fmt: skip
-def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside: Run) -> None:  # noqa: F811
+def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside: Run) -> None:
     """And nothing runs."""
     done = inside("sweep", *args, "--topology", "tiny")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
@@ -273,10 +272,7 @@ def test_an_option_that_no_point_can_have_is_told_once(
     assert not (tmp_path / "s").exists()
 
 
-def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(
-    tmp_path: Path,
-    inside: Run,  # noqa: F811
-) -> None:
+def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(tmp_path: Path, inside: Run) -> None:
     """Values that are right beside others are not refused; the exit code tells of the points."""
     done = inside(
         "sweep", "gemm", *SMALL, "-p", "K=32", "--set", "cube.pes=1,2", "--set", "cube.hbm.capacity=8GiB,12KiB",
@@ -377,7 +373,7 @@ def test_a_kernel_alone_is_swept_over_its_grid(tmp_path: Path, plugins: Plugins)
         assert (row["time_ns"], row["op_log_sha256"]) == (alone.total_ns, alone.op_log_sha256)
 
 
-def test_what_is_wrong_with_a_script_is_told(inside: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_wrong_with_a_script_is_told(inside: Run, tmp_path: Path) -> None:
     """Its file, the names in its arguments, options that scripts have not; arguments of a bench."""
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
@@ -450,7 +446,7 @@ def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugi
     assert not any("/" in name for name in others)
 
 
-def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run) -> None:  # noqa: F811
+def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run) -> None:
     """When they are opened it goes to stderr, as of other commands; while points run it goes nowhere."""
     bench = tmp_path / "loud.py"
     bench.write_text("print('opened')\ndef bench(rt, n: int = 1):\n    print('running')\n    rt.zeros((n,), 'f32')\n")
@@ -459,7 +455,7 @@ def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run
     assert (done.returncode, set(done.stderr.split())) == (0, {"opened"})
 
 
-def test_a_machine_that_runs_no_bench_is_refused(inside: Run) -> None:  # noqa: F811
+def test_a_machine_that_runs_no_bench_is_refused(inside: Run) -> None:
     """Before the points of the others run."""
     done = inside("sweep", "gemm", "--topology", "tiny,mesh")
     assert (done.returncode, done.stdout) == (3, "")
