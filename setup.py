@@ -1,6 +1,7 @@
 """Compile the modules of `COMPILED`, where there is a compiler; all else about the package stands in pyproject.toml.
 
-Without a compiler, or with KERNBENCH_PURE=1, the package is pure Python: the same results, more slowly.
+Without a compiler, or with KERNBENCH_PURE=1, the package is pure Python: the same results, more slowly. Where
+KERNBENCH_BUILD_CACHE names a folder, what is compiled is kept there, and taken from there.
 """
 
 import importlib.util
@@ -107,14 +108,23 @@ TRANSLATED = ROOT / "kernbench_core" / "compiled" / "translated.txt"
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
 FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
+#: What to do where C is not compiled, and where no C is made.
+INSTALL_COMPILER, TELL_US = "install a C compiler", "tell its authors of what stands above"
+#: What the sources mean to Cython.
+DIRECTIVES = {"language_level": 3, "nonecheck": True, "annotation_typing": False}
 
 
-def form():
-    """Return the module that says what is compiled, without the package around it."""
-    spec = importlib.util.spec_from_file_location("form", ROOT / "kernbench_core" / "compiled" / "form.py")
+def of_compiled(name):
+    """Return a module of kernbench_core.compiled, without the package around it."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "kernbench_core" / "compiled" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def form():
+    """Return the module that says what is compiled."""
+    return of_compiled("form")
 
 
 def extensions():
@@ -124,28 +134,37 @@ def extensions():
             remove_compiled(ROOT)
         return []
     try:
-        from Cython.Build import cythonize
+        import Cython.Build  # noqa: F401
     except ImportError as error:
         if translated() != FOUND:
             tell_of_python(error, "install Cython")
             return []
         return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
     sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
+    found = [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()]
+    if "sdist" not in sys.argv:
+        return found  # what is built makes C of it
     try:
-        found = cythonize(
-            [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()],
-            # as many at once as there are processors, where that does not run this file again
-            nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
-            build_dir=None if "sdist" in sys.argv else "build/cython",
-            compiler_directives={"language_level": 3, "nonecheck": True, "annotation_typing": False},
-            quiet=True,
-        )
+        found = translate(found)
     except Exception as error:
-        tell_of_python(error, "tell its authors of what stands above")
+        tell_of_python(error, TELL_US)
         return []
-    if "sdist" in sys.argv:
-        TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in FOUND.items()), encoding="utf-8")
+    TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in FOUND.items()), encoding="utf-8")
     return found
+
+
+def translate(modules, **options):
+    """Make C of modules, and return these as they are to be compiled."""
+    from Cython.Build import cythonize
+
+    return cythonize(
+        modules,
+        # as many at once as there are processors, where that does not run this file again
+        nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
+        compiler_directives=DIRECTIVES,
+        quiet=True,
+        **options,
+    )
 
 
 def translated():
@@ -175,10 +194,16 @@ def tell_of_python(error, what_to_do):
 class AllOrNothing(build_ext):
     """Compile all modules, or leave none: each that is compiled knows the layout of the others."""
 
+    #: The folder in which compiled modules are kept, where there is one.
+    kept_in = os.environ.get("KERNBENCH_BUILD_CACHE")
+
     def finalize_options(self):
-        """Compile as many at once as there are processors."""
+        """Compile as many at once as there are processors, and all anew where it is kept."""
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+        self.force = self.force or bool(self.kept_in)
+        self.kept = {}  # the modules that were there before, by name
+        self.what_to_do = INSTALL_COMPILER
 
     def run(self):
         """Compile; where that fails, say so in a line and leave pure Python."""
@@ -189,10 +214,62 @@ class AllOrNothing(build_ext):
         except Exception as error:
             remove_compiled(folder)
             self.extensions = []
-            tell_of_python(error, "install a C compiler")
+            tell_of_python(error, self.what_to_do)
             return
         if self.extensions:
             form().write_list(str(folder), FOUND)
+
+    def build_extensions(self):
+        """Make C of the modules that are not kept, unless it came with the sources, and compile it."""
+        if self.extensions[0].sources[0].endswith(".c"):
+            super().build_extensions()
+            return
+        cache = self.cache() if self.kept_in else None
+        if cache is not None:
+            found = {ext.name: cache.get(ext.name) for ext in self.extensions}
+            self.kept = {name: content for name, content in found.items() if content is not None}
+        missing = [ext for ext in self.extensions if ext.name not in self.kept]
+        self.what_to_do = TELL_US
+        for ext, in_c in zip(missing, translate(missing, build_dir="build/cython", force=self.force), strict=True):
+            ext.sources = in_c.sources
+        self.what_to_do = INSTALL_COMPILER
+        super().build_extensions()
+        if cache is not None:
+            self.keep(cache, missing)
+
+    def build_extension(self, ext):
+        """Compile a module, or write the one that was kept."""
+        if ext.name in self.kept:
+            file = Path(self.get_ext_fullpath(ext.name))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(self.kept[ext.name])
+        else:
+            super().build_extension(ext)
+
+    def cache(self):
+        """Return the cache, with the keys that the modules have now."""
+        import Cython
+        from Cython.Build.Dependencies import create_dependency_tree
+
+        tools, tree = of_compiled("build_cache"), create_dependency_tree(quiet=True)
+        flags = [*FLAGS, *(["-g"] if self.debug else [])]
+        makers = tools.makers(self.compiler, flags, {**DIRECTIVES, "Cython": Cython.__version__})
+        sources = {ext.name: tools.sources_seen(ext.sources[0], tree) for ext in self.extensions}
+        return tools.BuildCache(Path(self.kept_in), makers, sources)
+
+    def keep(self, cache, made):
+        """Keep what was made, and say how much that was: in a line, and in a file, as pip shows no line."""
+        told = f"{len(self.kept)} of {len(self.extensions)} modules came from {self.kept_in}; compiled: {len(made)}"
+        try:
+            for ext in made:
+                cache.put(ext.name, Path(self.get_ext_fullpath(ext.name)).read_bytes())
+            if made:
+                cache.prune()
+        except OSError as error:
+            told += f", which are not kept ({error})"
+        sys.stderr.write(f"kernbench: {told}.\n")
+        (ROOT / "build").mkdir(exist_ok=True)
+        (ROOT / "build" / "built.txt").write_text(f"{told}\n", encoding="utf-8")
 
     def get_outputs(self):
         """Return what was built, and the list of what from."""

@@ -280,7 +280,7 @@ def small(tmp_path: Path) -> Path:
     head, _, rest = (REPO / "setup.py").read_text(encoding="utf-8").partition("COMPILED = (")
     text = f'{head}COMPILED = ("kernbench_core.units",){rest.partition(chr(10) + ")")[2]}'
     (tmp_path / "setup.py").write_text(text, encoding="utf-8")
-    for name in ("units.py", "compiled/form.py", "__init__.py"):
+    for name in ("units.py", "compiled/form.py", "compiled/build_cache.py", "__init__.py"):
         (tmp_path / "kernbench_core" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / "kernbench_core" / name, tmp_path / "kernbench_core" / name)
     return tmp_path
@@ -289,7 +289,7 @@ def small(tmp_path: Path) -> Path:
 def set_up(folder: Path, *command: str, **environment: str) -> str:
     """Run a command of setup.py; return what stands on stderr."""
     asked = [sys.executable, "setup.py", "-q", *command]
-    kept = {name: value for name, value in outside().items() if name != "KERNBENCH_PURE"}
+    kept = {name: value for name, value in outside().items() if not name.startswith("KERNBENCH_")}
     done = subprocess.run(asked, cwd=folder, env=kept | environment, capture_output=True, text=True, check=True)
     return done.stderr
 
@@ -320,6 +320,31 @@ def test_an_editable_install_as_python_leaves_nothing_compiled(small: Path) -> N
     assert compiled_in(small) == [f"built{suffix.removesuffix('.so')}.txt", f"units{suffix}"]
     set_up(small, "editable_wheel", KERNBENCH_PURE="1")
     assert compiled_in(small) == []
+
+
+def test_what_is_compiled_is_kept_where_a_folder_is_named(small: Path, tmp_path: Path) -> None:
+    """A second checkout compiles nothing, unless flags differ or what was kept is harmed; the bytes are the same."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no compiler")
+    (small / "kernbench_core" / "units.py").write_text("NUMBER = 1\n")
+    second = Path(shutil.copytree(small, tmp_path / "second"))
+    folder = tmp_path / "kept"
+    module = Path("kernbench_core") / f"units{EXTENSION_SUFFIXES[0]}"
+
+    def build(tree: Path, **environment: str) -> bytes:
+        told.append(set_up(tree, "build_ext", "--inplace", KERNBENCH_BUILD_CACHE=str(folder), **environment))
+        assert (tree / "build" / "built.txt").read_text() == told[-1].removeprefix("kernbench: ").replace(".\n", "\n")
+        return (tree / module).read_bytes()
+
+    told: list[str] = []
+    ours = build(small)
+    assert build(second) == ours and not [*second.rglob("*.[co]")]
+    (entry,) = folder.iterdir()
+    assert build(small, CFLAGS="-DCYTHON_USE_TYPE_SLOTS=0") != ours
+    entry.write_bytes(entry.read_bytes()[:-1])
+    assert build(small) == ours
+    kept, made = (f"kernbench: {n} of 1 modules came from {folder}; compiled: {1 - n}.\n" for n in (1, 0))
+    assert told == [made, kept, made, made]
 
 
 @pytest.mark.parametrize("edited", [False, True])
