@@ -134,7 +134,7 @@ class TimedRun:
                 given[rank] = self._tensor(rt, array, n_in, rank, "in")
                 made[rank] = self._tensor(rt, None, n_out, rank, "out")
                 continue
-            whole = self._tensor(rt, array, max(n_in, n_out), rank, "buffer", at=rank * n_in if n_out > n_in else 0)
+            whole = self._tensor(rt, array, max(n_in, n_out), rank, "buffer", at=rank * n_in)
             assert whole is not None
             given[rank] = TensorSlice(whole, rank * n_in) if n_out > n_in else whole
             made[rank] = TensorSlice(whole, rank * n_out) if n_in > n_out else whole
