@@ -259,7 +259,7 @@ def test_no_function_computes_a_built_in_op(tmp_path: Path) -> None:
     assert told in " ".join(done.stderr.split())
 
 
-DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32"
+DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, f8e4m3, f8e5m2, f16, bf16, f32, f64"
 FAULTS = {
     "function=3": "must have as function a function of params and operands, not 3",
     "types='f32'": "must have as types a function of the op, dtypes and params, not 'f32'",
