@@ -45,7 +45,7 @@ def test_the_other_packages_are_not_found_when_tests_run(package: str) -> None:
         assert str(caught.value) == f"No module named {package!r}"
 
 
-@pytest.mark.parametrize("folder", [".", str(CORE.parents[1])])
+@pytest.mark.parametrize("folder", [".", str(CORE.parents[1])], ids=["here", "beside"])
 def test_nor_by_processes_that_tests_start(folder: str) -> None:
     """Wherever they start, also beside the packages."""
     done = subprocess.run(
