@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
-TOOL = Path(__file__).parent.parent / "tools" / "bench_ccl.py"
+import pytest
+
+from tests.conftest import loaded_tool
+from tests.tool_runs import run_tool
 
 
-def test_small_jobs_are_right() -> None:
-    """Each tells events, times and memory, and has checked its data."""
-    command = [sys.executable, str(TOOL), "--quick", "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout)
+def test_small_jobs_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each, in a process of its own, tells events, times and memory, and has checked its data."""
+    assert run_tool("bench_ccl", "--quick", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
     assert found["ok"] is True
     assert [result["job"] for result in found["results"]] == [
         "4 KiB over 2 SIPs", "4 KiB over 4 PEs", "table of 1 KiB to 4 KiB, 2 SIPs",
@@ -27,13 +25,9 @@ def test_small_jobs_are_right() -> None:
 
 def test_lines_replace_those_of_their_jobs_only() -> None:
     """Rows stay in the order of the jobs; text around the marks stays."""
-    spec = spec_from_file_location("kernbench_tool_bench_ccl", TOOL)
-    assert spec is not None and spec.loader is not None
-    tool = module_from_spec(spec)
-    sys.modules[spec.name] = tool
-    spec.loader.exec_module(tool)
-    one, other = (f"| {tool.JOBS[name].label} | old |\n" for name in ("sips-1M", "pes-1M"))
-    page = tool.updated(f"before\n{tool.BEGIN}{tool.END}after\n", [other, one])
-    assert page.startswith("before\n") and page.endswith("after\n") and page.index(one) < page.index(other)
-    again = tool.updated(page, [one.replace("old", "new")])
+    with loaded_tool("bench_ccl") as tool:
+        one, other = (f"| {tool.JOBS[name].label} | old |\n" for name in ("sips-1M", "pes-1M"))
+        page = tool.updated(f"before\n{tool.BEGIN}{tool.END}after\n", [other, one])
+        assert page.startswith("before\n") and page.endswith("after\n") and page.index(one) < page.index(other)
+        again = tool.updated(page, [one.replace("old", "new")])
     assert again == page.replace(one, one.replace("old", "new"))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-TOOL = Path(__file__).parents[1] / "tools" / "bench_gemm.py"
+import pytest
+
+from tests.tool_runs import run_tool
 
 
-def test_the_quick_measurement() -> None:
-    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)
+def test_the_quick_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_tool("bench_gemm", "--quick", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
     measured = {result["name"]: result["value"] for result in found["results"]}
     assert found["ok"] is True
     # the paths of its blocks are short, so that events other than hops weigh more than in a chain of nodes
@@ -20,12 +19,10 @@ def test_the_quick_measurement() -> None:
     assert measured["phase 2's memory, in plain computations"] < 1.5
 
 
-def test_the_large_jobs_made_small() -> None:
-    tool = str(TOOL.with_name("bench_engine.py"))
-    done = subprocess.run(
-        [sys.executable, tool, "--large", "--quick", "--json"], check=True, capture_output=True, text=True
-    )
-    measured = {result["name"]: result for result in json.loads(done.stdout)["results"]}
+def test_the_large_jobs_made_small(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each in a process of its own."""
+    assert run_tool("bench_engine", "--large", "--quick", "--json") == 0
+    measured = {result["name"]: result for result in json.loads(capsys.readouterr().out)["results"]}
     for job in ("attention of 2048 tokens", "gemm-composite 4096"):
         assert measured[f"{job}: peak memory"]["limit"] == 2048
         assert measured[f"{job}: processor time"]["limit"] == 120

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-TOOL = Path(__file__).parents[1] / "tools" / "bench_ops.py"
+import pytest
+
+from tests.tool_runs import run_tool
 
 
-def test_the_quick_measurement() -> None:
-    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
-    measured = {result["name"]: result["value"] for result in json.loads(done.stdout)["results"]}
+def test_the_quick_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_tool("bench_ops", "--quick", "--json") == 0
+    measured = {result["name"]: result["value"] for result in json.loads(capsys.readouterr().out)["results"]}
     # events are the same in every run: an op moves a tile, or computes on one, and takes that many with it
     assert 10 < measured["events of an op of attention"] < 80
     assert 10 < measured["events of an op of an all-reduce over 8 packages"] < 30

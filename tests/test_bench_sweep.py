@@ -12,13 +12,15 @@ import pytest
 from kernbench_core.sweeps import points_of
 from kernbench_core.sweeps.evaluate import evaluate, job_of
 from tests.conftest import count_calls, loaded_tool
+from tests.tool_runs import run_tool
 
 TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
 
 
-def test_the_quick_measurement() -> None:
-    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)
+def test_the_quick_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("KERNBENCH_CACHE", "set by the tool")
+    assert run_tool("bench_sweep", "--quick", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
     measured = {result["name"]: result["value"] for result in found["results"]}
     assert found["ok"] is True
     assert measured["points"] == 40
