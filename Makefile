@@ -81,8 +81,14 @@ $(VENV)/.installed-python: pyproject.toml constraints.txt | $(VENV)/bin/python
 	KERNBENCH_PURE=1 $(INSTALL) --editable .
 	touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt setup.py $(SOURCES) | $(VENV)/bin/python
-	$(INSTALL) --editable .
+# What builds is in the environment, as tests need it too: pip would install it anew for each build.
+$(VENV)/.builds: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) setuptools cython
+	touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt setup.py $(SOURCES) | $(VENV)/.builds
+	$(INSTALL) --no-build-isolation --editable .
+	@cat build/built.txt 2>/dev/null || true
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
