@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from tests.conftest import loaded_tool
+from tests.tool_runs import run_tool
 
-TOOL = Path(__file__).parents[1] / "tools" / "count_work.py"
 #: One function calls another three times; names stand once, and the cost of calls with those who are called.
 FILE = """version: 1
 events: Ir
@@ -97,10 +95,10 @@ def test_tables_are_written_where_the_page_has_them(tool: ModuleType) -> None:
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
-def test_a_small_account() -> None:
+def test_a_small_account(capsys: pytest.CaptureFixture[str]) -> None:
     """Its parts are the whole, and a run makes objects."""
-    done = subprocess.run([sys.executable, str(TOOL), "--quick", "--json"], check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)["gemm"]
+    assert run_tool("count_work", "--quick", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["gemm"]
     assert found["instructions"] > found["of_hops"] > 0
     assert found["made"] > found["ops"] > 0
     assert 0.97 < sum(found["where"].values()) <= 1

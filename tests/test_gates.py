@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.tool_runs import run_tool
+
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / "tools"
 
@@ -121,12 +123,11 @@ def test_a_commit_that_is_not_there_is_a_sentence(gates: Any, monkeypatch: pytes
     )
 
 
-@pytest.mark.parametrize("tool", ["bench_engine.py", "bench_ccl.py"])
-def test_every_job_runs_in_a_tree(tool: str) -> None:
+@pytest.mark.parametrize("tool", ["bench_engine", "bench_ccl"])
+def test_every_job_runs_in_a_tree(tool: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Compared with itself, in each form that is there."""
-    command = [sys.executable, str(TOOLS / tool), "--gates", "--quick", "--json", "--before", str(ROOT)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    jobs = json.loads(done.stdout)["jobs"]
+    assert run_tool(tool, "--gates", "--quick", "--json", "--before", str(ROOT)) == 0
+    jobs = json.loads(capsys.readouterr().out)["jobs"]
     assert len(jobs) >= 2
     for found in jobs.values():
         assert 0.05 < found["pure"] < 20
@@ -143,10 +144,10 @@ def test_a_tree_that_is_not_compiled_is_told_of() -> None:
     )
 
 
-def test_what_is_measured_of_scale_runs() -> None:
+def test_what_is_measured_of_scale_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """With small numbers; no limit is passed."""
-    command = [sys.executable, str(TOOLS / "bench_scale.py"), "--quick", "--json"]
-    results = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    assert run_tool("bench_scale", "--quick", "--json") == 0
+    results = json.loads(capsys.readouterr().out)
     assert all(result["ok"] for result in results)
     assert {result["name"] for result in results} >= {"growth of memory over them", "a layer of llama3-70b: events"}
 
@@ -155,27 +156,28 @@ def test_what_is_measured_of_scale_runs() -> None:
     ("asked", "told"),
     [
         (
-            ["bench_engine.py", "--gates", "--before", "docs", "tiny"],
+            ["bench_engine", "--gates", "--before", "docs", "tiny"],
             "bench_engine.py: error: argument --before: docs must be a checkout of kernbench, but has no "
             "kernbench_core",
         ),
         (
-            ["bench_ccl.py", "--gates", "sips"],
+            ["bench_ccl", "--gates", "sips"],
             "bench_ccl.py: error: argument JOB: sips must be among sips-1M, sips-16M",
         ),
         (
-            ["count_work.py", "--tree", "nowhere"],
+            ["count_work", "--tree", "nowhere"],
             "count_work.py: error: argument --tree: nowhere must be a checkout of kernbench, but has no kernbench_core",
         ),
         (
-            ["bench_scale.py", "sips"],
+            ["bench_scale", "sips"],
             "bench_scale.py: error: argument JOB: sips must be among events, cost, ranks, layer, pes",
         ),
     ],
 )
-def test_what_cannot_be_measured_is_told_before_anything_is(asked: list[str], told: str) -> None:
+def test_what_cannot_be_measured_is_told_before_anything_is(
+    asked: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In a folder without kernbench, the one that is installed would be compared with itself."""
-    done = subprocess.run(
-        [sys.executable, f"tools/{asked[0]}", *asked[1:]], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, told)
+    monkeypatch.chdir(ROOT)
+    assert run_tool(*asked) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == told

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
 
 from tools import try_triton
 from tools.try_triton import KernelOutcome
@@ -34,14 +34,13 @@ FILES = {
 }
 
 
-def test_each_file_is_told_what_came_of_it(tmp_path: Path) -> None:
+def test_each_file_is_told_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of files in a folder those with a kernel, each in a process of its own, within the time it is given."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    call = [sys.executable, try_triton.__file__, str(tmp_path), "--timeout", "6", "-j", "2", "--json"]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    found = {each["file"]: each for each in json.loads(done.stdout)}
+    code = try_triton.main([str(tmp_path), "--timeout", "6", "-j", "2", "--json"])
+    found = {each["file"]: each for each in json.loads(capsys.readouterr().out)}
     assert {name: each["outcome"] for name, each in found.items()} == {
         "good/checked.py": "ran, own checks passed", "good/plain.py": "ran", "good/library.py": "launched no kernel",
         "bad/wrong.py": "own check failed", "bad/outside.py": "access outside a tensor",
@@ -53,11 +52,10 @@ def test_each_file_is_told_what_came_of_it(tmp_path: Path) -> None:
     kernels = {name: [kernel["outcome"] for kernel in each["kernels"]] for name, each in found.items()}
     assert kernels["bad/outside.py"] == ["access outside a tensor"]
     assert kernels["bad/endless.py"] == kernels["bad/wrong.py"] == kernels["good/plain.py"] == ["ran"]
-    assert done.returncode == 1, "one crashed Python"
-    poisoned = [sys.executable, try_triton.__file__, str(tmp_path / "bad/outside.py"), "--oob", "poison"]
-    done = subprocess.run(poisoned, capture_output=True, text=True, check=False)
+    assert code == 1, "one crashed Python"
+    assert try_triton.main([str(tmp_path / "bad/outside.py"), "--oob", "poison"]) == 0
     words = ["files", "ran", "all", "bad", "1", "1", "kernels", "ran", "all", "bad", "1", "1"]
-    assert (done.returncode, done.stdout.split()) == (0, words)
+    assert capsys.readouterr().out.split() == words
 
 
 def test_a_kernel_has_run_where_all_launches_have_that_are_no_trials() -> None:
