@@ -1,7 +1,6 @@
 """The whole command on the real machine: streams, exit codes, files, interrupts, the same bytes every time.
 
-Where the process itself matters, or once for each command, it is one of its own; what else is asked of the same
-command is asked in this one.
+Where the process itself matters, it is one of its own; all else is asked of the command in this one.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ def as_json(run: Run, *args: str, **more: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_gemm_is_timed_and_right() -> None:
+def test_gemm_is_timed_and_right(inside: Run) -> None:
     """One object: phases sum to the total, data verified, something busy, something not modelled."""
-    found = as_json(kernbench, *SMALL, "--verify-data")
+    found = as_json(inside, *SMALL, "--verify-data")
     assert found["schema"] == "kernbench.run/1"
     assert found["verified"] is True
     assert 0 <= found["max_abs_error"] < 0.1
@@ -76,7 +75,7 @@ def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run) -> No
     assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
 
 
-def test_out_can_be_run_again(tmp_path: Path, inside: Run) -> None:
+def test_out_can_be_run_again(tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manifest with its .npy inputs gives the same op log, after the inputs themselves are gone."""
     rng = np.random.default_rng(1)
     for name, shape in (("a", (64, 32)), ("b", (32, 48))):
@@ -86,7 +85,8 @@ def test_out_can_be_run_again(tmp_path: Path, inside: Run) -> None:
     found = as_json(inside, *SMALL, *files, "--out", str(out), "--verify-data")
     assert found["verified"] is True
     (tmp_path / "a.npy").unlink()
-    done = kernbench("rerun", str(out / "manifest.json"), cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = inside("rerun", str(out / "manifest.json"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"same op log: {found['op_log_sha256']} ({found['ops']} ops)\n"
     path = out / "manifest.json"
@@ -125,8 +125,7 @@ def test_a_kernel_that_misbehaves_is_named(
     """One error, the right exit code, nothing of ours in the traceback, only the kernel's own prints on stdout."""
     file = tmp_path / "mine.py"
     file.write_text(KERNEL)
-    run = kernbench if how == "raise" else inside
-    done = run("run", str(file), "--topology", "tiny", "-p", f"how={how}", "--out", str(tmp_path / "o"), *options)
+    done = inside("run", str(file), "--topology", "tiny", "-p", f"how={how}", "--out", str(tmp_path / "o"), *options)
     assert done.returncode == code
     assert [sentence for sentence in sentences if sentence not in done.stderr] == []
     assert set(done.stdout.splitlines()) == {"kernel saw 0.0"}
@@ -199,7 +198,7 @@ def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run)
 @pytest.mark.parametrize("view", ["system", "sip", "cube", "pe"])
 def test_topology_can_be_looked_at(inside: Run, view: str) -> None:
     """Every view of a preset prints something."""
-    done = (kernbench if view == "cube" else inside)("topology", "show", "tiny", "--view", view)
+    done = inside("topology", "show", "tiny", "--view", view)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) > 3
 
@@ -213,7 +212,7 @@ def test_topology_counts_in_json(inside: Run) -> None:
 
 def test_components_describe_themselves(inside: Run) -> None:
     """NAME prints parameters with unit, default and sentence; --json holds the same."""
-    lines = [" ".join(line.split()) for line in kernbench("components", "builtin.pe_gemm").stdout.splitlines()]
+    lines = [" ".join(line.split()) for line in inside("components", "builtin.pe_gemm").stdout.splitlines()]
     assert "clock frequency (GHz) 1 GHz Clock of the array." in lines
     found = json.loads(inside("components", "builtin.pe_gemm", "--json").stdout)["component"]
     assert found["params"][0] == {
@@ -250,7 +249,7 @@ def test_names_cannot_act_on_a_terminal(
     (tmp_path / "b\x1b[31m.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.yaml").write_text('base: tiny\n"\\e[31mkey": 1\n')
-    run = kernbench("run", "b\x1b[31m.py", "--topology", "tiny", "--verify-data", cwd=tmp_path)
+    run = inside("run", "b\x1b[31m.py", "--topology", "tiny", "--verify-data")
     assert run.returncode == 1
     assert "b\\x1b[31m on tiny" in run.stdout
     assert "tensor 'y\\x1b]0;t\\x07', checked at" in run.stdout
