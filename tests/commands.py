@@ -22,6 +22,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPO), **more}
 
 
-def kernbench(*args: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+def kernbench(*args: str, **more: str) -> subprocess.CompletedProcess[str]:
     command: Sequence[str] = [sys.executable, "-c", COMMAND, *args]
-    return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)

@@ -116,22 +116,29 @@ print(json.dumps([foreign, ops, executor.computed, saved.functions["softplus"]])
 """
 
 
-def install(folder: Path, name: str, module: str, *paths: Path) -> dict[str, str]:
-    """Write an entry point down in a folder; return the environment in which kernbench finds it."""
+def install(folder: Path, name: str, module: str) -> None:
+    """Write an entry point down in a folder."""
     info = folder / f"{name.replace('-', '_')}-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
     (info / "entry_points.txt").write_text(f"[kernbench]\n{name.rpartition('-')[2]} = {module}\n")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPO, folder, *paths)))}
-
-
-def run_outside(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from kernbench_core.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "run", *arguments, "--topology", "tiny"]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run kernbench in this process with what is installed, in a folder too; give exit code, stdout and stderr."""
+    monkeypatch.syspath_prepend(REPO / "plugins_example")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = kernbench(["run", *arguments, "--topology", "tiny"])
+        return (code, *capsys.readouterr())
+
+    yield run
+    sys.modules.pop("acme", None)
 
 
 @pytest.fixture
@@ -157,16 +164,17 @@ def kernel_that(calls: str) -> str:
     )
 
 
-def test_the_op_of_the_example_is_called_timed_computed_and_replayed(tmp_path: Path) -> None:
+def test_the_op_of_the_example_is_called_timed_computed_and_replayed(installed: Run, tmp_path: Path) -> None:
     """It is right by itself and by its second way, takes what its record says, and its log needs no simulator."""
-    env = install(tmp_path, "kernbench-example", "kernbench_example.plugin", REPO / "plugins_example")
+    install(tmp_path, "kernbench-example", "kernbench_example.plugin")
     out = tmp_path / "out"
-    done = run_outside(env, "example-softplus", "--verify-data", "--verify-ops", "--json", "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verified"] is True
+    code, told, err = installed("example-softplus", "--verify-data", "--verify-ops", "--json", "--out", str(out))
+    assert code == 0, err
+    assert json.loads(told)["verified"] is True
     replayed = subprocess.run(
-        [sys.executable, "-c", REPLAY, str(out / "oplog")], env=env, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", REPLAY, str(out / "oplog")], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPO, tmp_path, REPO / "plugins_example")))},
+    )  # fmt: skip
     assert replayed.returncode == 0, replayed.stderr
     foreign, ops, computed, function = json.loads(replayed.stdout)
     cycles = math.ceil((5 + 2 * 4) * 1024 / 128)  # five steps, and two look-ups of four cycles, of lanes of 128
@@ -237,26 +245,28 @@ def test_a_second_way_that_differs_is_told(acme: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["load", "dot"])
-def test_a_name_that_kernels_have_already_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_kernels_have_already_is_refused(installed: Run, tmp_path: Path, name: str) -> None:
     """A record may not stand for a call of the language; nothing runs."""
     record = f'OURS = MathOp("{name}", lambda params, x: x, types=same, shapes=elementwise)\n'
     (tmp_path / "acme.py").write_text(ACME + record + f'ENTRIES = [("{name}", "OURS")]\n')
-    done = run_outside(install(tmp_path, "acme", "acme"), "vector-add", "-q")
-    assert (done.returncode, done.stderr) == (
+    install(tmp_path, "acme", "acme")
+    assert installed("vector-add", "-q") == (
         6,
+        "",
         f"error: op {name!r} of acme 0.1.0 must not be called as kernbench's own {name!r}, which kernels would still "
         "get; repair or reinstall acme.\n",
     )
 
 
-def test_no_function_computes_a_built_in_op(tmp_path: Path) -> None:
+def test_no_function_computes_a_built_in_op(installed: Run, tmp_path: Path) -> None:
     """What a softmax is made of is kernbench's, whatever a plug-in calls `exp`; a warning says so."""
     zeros = "def zeros(params, inputs):\n    return np.zeros_like(inputs[0])\n\n\n"
     (tmp_path / "acme.py").write_text(f'{zeros}{ACME}ENTRIES = [("exp", "zeros")]\n')
-    done = run_outside(install(tmp_path, "acme", "acme"), "softmax", "-q", "--verify-data")
-    assert done.returncode == 0, done.stderr
+    install(tmp_path, "acme", "acme")
+    code, _, err = installed("softmax", "-q", "--verify-data")
+    assert code == 0, err
     told = "warning: op 'exp' is left out: acme 0.1.0 must not call it as kernbench calls its own; rename it."
-    assert told in " ".join(done.stderr.split())
+    assert told in " ".join(err.split())
 
 
 DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, f8e4m3, f8e5m2, f16, bf16, f32, f64"

@@ -26,7 +26,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import SweepPlan
 from kernbench_core.sweeps.axes import PARAM, TOPOLOGY, axis_of
 from kernbench_core.sweeps.drive import digests_of
-from tests.commands import COMMAND, Run, environment, kernbench
+from tests.commands import COMMAND, Run, environment
 
 BENCH = '''
 import os
@@ -287,7 +287,9 @@ def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(tmp_path: Pat
     )
 
 
-def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(
+    tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C ends with 130 and says how to go on; afterwards the tables are those of a sweep that was left alone."""
     (tmp_path / "told.py").write_text(BENCH)
     asked = ("told.py", "--topology", "tiny", "-p", "n=1..8:lin:8", "-p", "s=0.2", "-j", "1")
@@ -306,11 +308,12 @@ def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(tmp_path: Path) -> N
         f"\nerror: interrupted after {over} of 8 points, which are kept; go on with 'kernbench sweep s --resume'.\n"
     )
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "s" / "points").iterdir()}
-    last = kernbench("sweep", "s", cwd=tmp_path).stdout.splitlines()[-1]
+    monkeypatch.chdir(tmp_path)
+    last = inside("sweep", "s").stdout.splitlines()[-1]
     assert last == f"{over} points: {over} ok; kept in s; {8 - over} left, which --resume goes on with"
-    assert kernbench("sweep", "s", "--resume", cwd=tmp_path).returncode == 0
+    assert inside("sweep", "s", "--resume").returncode == 0
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert kernbench("sweep", *asked, "-o", "t", cwd=tmp_path).returncode == 0
+    assert inside("sweep", *asked, "-o", "t").returncode == 0
     for name in ("table.csv", "table.jsonl"):
         assert (tmp_path / "s" / name).read_bytes() == (tmp_path / "t" / name).read_bytes()
 
