@@ -18,6 +18,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from kernbench_core.web import SavedSite, served
 
 PROGRAM = "import sys; from kernbench_core.cli import main; sys.argv[0] = 'kernbench'; sys.exit(main())"
 Started = Callable[..., tuple["subprocess.Popen[str]", str, str]]
@@ -107,12 +108,17 @@ def test_sigterm_ends_it_as_any_command(tmp_path: Path, start: Started) -> None:
     assert ended(process, signal.SIGTERM)[0] == 143
 
 
+@pytest.fixture
+def port(plugins: Plugins, tmp_path: Path) -> Iterator[str]:
+    """Give a port that somebody serves pages at."""
+    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+        yield address.rstrip("/").rpartition(":")[2]
+
+
 def test_what_cannot_be_served_is_a_sentence(
-    plugins: Plugins, tmp_path: Path, start: Started, capsys: pytest.CaptureFixture[str]
+    plugins: Plugins, tmp_path: Path, port: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that is none, a port that is none, one in use: 2, before anything runs."""
-    _, _, address = start("web", str(tmp_path))
-    port = address.rstrip("/").rpartition(":")[2]
     none = str(tmp_path / "none")
     in_use = f"--port must be a free port, and {port} cannot be had: Address already in use; give another one, or none."
     for args, said in (
