@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -203,8 +204,9 @@ def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals,
 
 
 LOST = [
-    "sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = open(os.devnull, 'w')",
+    "sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = io.StringIO()",
 ]  # fmt: skip
+LOSES = "import io, sys\ndef bench(rt):\n    {}\n    rt.copy_to_host(rt.zeros((64,)))\n"
 
 
 @pytest.mark.parametrize(
@@ -214,23 +216,40 @@ LOST = [
         *zip(LOST, [("--json",), (), ()], strict=True),
     ],
 )
-def test_a_program_does_not_take_the_streams_away(folder: Any, lost: str, json_option: tuple[str, ...]) -> None:
+def test_a_program_does_not_take_the_streams_away(
+    folder: Any, lost: str, json_option: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The result is printed, whatever it did to sys.stdout."""
-    folder.write("lost.py", f"import os, sys\ndef bench(rt):\n    {lost}\n    rt.copy_to_host(rt.zeros((64,)))\n")
-    process = folder.start("run", "lost.py", "--topology", "tiny", "-q", *json_option)
+    folder.write("lost.py", LOSES.format(lost))
+    with (folder.path / "out").open("w") as out, (folder.path / "err").open("w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        code = main(["run", "lost.py", "--topology", "tiny", "-q", *json_option], folder.plugins)
+    assert (code, (folder.path / "err").read_text()) == (0, "")
+    told = (folder.path / "out").read_text()
+    assert json.loads(told)["bench"] == "lost" if json_option else told.startswith("lost on tiny: ")
+
+
+def test_a_program_does_not_take_the_streams_of_its_process_away(folder: Any) -> None:
+    """Those that Python writes into once more at its end."""
+    folder.write("lost.py", LOSES.format(LOST[0]))
+    process = folder.start("run", "lost.py", "--topology", "tiny", "-q")
     out, err = process.communicate(timeout=240)
-    assert (process.returncode, err) == (0, "")
-    assert json.loads(out)["bench"] == "lost" if json_option else out.startswith("lost on tiny: ")
+    assert (process.returncode, err, out.startswith("lost on tiny: ")) == (0, "", True)
 
 
 def test_want_of_memory_is_a_limit(folder: Any) -> None:
     """Exit code 5, with the line, and nothing left."""
-    process = folder.start(*RUN, "-p", "how=memory", "--out", "o")
-    out, err = process.communicate(timeout=240)
-    assert err.startswith("error: bench 'k' raised MemoryError: Unable to allocate 128. GiB for an array "), err
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        outcome = folder.call(*RUN, "-p", "how=memory", "--out", "o")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    told = "error: bench 'k' raised MemoryError: Unable to allocate 128. GiB for an array "
+    assert outcome.err.startswith(told), outcome.err
     line = BENCH.splitlines().index("        np.ones((1 << 37,), np.int8)") + 1
-    assert f'File "{folder.path}/k.py", line {line}, in bench' in err
-    assert (process.returncode, out, folder.files()) == (5, "", {"k.py", "started"})
+    assert f'File "{folder.path}/k.py", line {line}, in bench' in outcome.err
+    assert (outcome.code, outcome.out, folder.files()) == (5, "", {"k.py", "started"})
 
 
 def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
