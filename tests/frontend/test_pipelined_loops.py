@@ -104,6 +104,60 @@ def test_only_the_innermost_loop_loads_ahead() -> None:
         assert (begins >= end).sum() % 5 == 0 and (begins >= end).sum() > 0
 
 
+def copying() -> Any:
+    """Give a kernel that stores a tile again and again, and loads others into it, a step further on each, at first."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n, loads, first, step, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: N803
+        row = tl.arange(0, ROWS)[:, None]  # rows of several distances, each a piece of its own
+        at = row * row * (COLUMNS + 2) + tl.arange(0, COLUMNS)[None, :]
+        tile = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for i in tl.range(0, n, num_stages=2):
+            if i < loads:
+                tile = tl.load(x_ptr + first + i * step + at)
+            tl.store(out_ptr + at, tile)
+
+    return kernel
+
+
+def moves(sim: Any) -> str:
+    """Return the loads and stores of a run in order of issue, as r and w."""
+    ops = sim.result.ops
+    names = np.array(list(ops["name"]))[np.argsort(ops["issue"])]
+    return "".join({"dma_read": "r", "dma_write": "w"}.get(name, "") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "loads", "first", "step", "rows", "issued"),
+    [
+        (58, 5, 5, 0, 10, 1, "rwrrwrwrww"),
+        (48, 7, 5, 0, 10, 1, "rwrrwrwrwwww"),
+        (48, 7, 5, 40, -10, 1, "rwrrwrwrwwww"),
+        (128, 6, 4, 0, 10, 4, "rwrrwrwwww"),
+        (128, 6, 4, 30, -10, 4, "rwrrwrwwww"),
+    ],
+)
+def test_nothing_goes_ahead_of_the_last_iteration_or_from_outside_of_the_tensor(
+    size: int, n: int, loads: int, first: int, step: int, rows: int, issued: str
+) -> None:
+    """The tensor's last tile does, in either direction, and none of which a part lies beyond."""
+    with kb.triton("tiny", pipeline_loops=True, verify_data=False) as sim:
+        x, out = np.ones(size, np.float32), np.zeros(128, np.float32)
+        copying()[(1,)](x, out, n, loads, first, step, ROWS=rows, COLUMNS=8)
+    assert moves(sim) == issued
+
+
+@pytest.mark.parametrize(("nbytes", "issued"), [(4 * 4096 - 64, "rwrwrw"), (4 * 4096, "rwrrww")])
+def test_a_tile_goes_ahead_where_half_of_the_largest_hole_holds_it(nbytes: int, issued: str) -> None:
+    """Beside the last two of 4 KiB the scratchpad has room for two more, or for a line less."""
+    x, out = np.ones(3 * 1024, np.float32), np.zeros(1024, np.float32)
+    with kb.triton("tiny", pipeline_loops=True, set=[f"pe.tcm.capacity={nbytes} B"], verify_data=False) as sim:
+        copying()[(1,)](x, out, 3, 3, 0, 1024, ROWS=1, COLUMNS=1024)
+    assert moves(sim) == issued
+
+
 def scanning() -> Any:
     """Give a kernel that reads and writes one vector at places that go on by steps, guarded by an atomic op or not."""
     import triton
