@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,22 +89,30 @@ def test_the_command_of_a_point_runs_it_again(
     assert (told["rows"], told["manifest"]["seed"]) == ([{"text": TEXTS[number // 2]}], 3)
 
 
-def test_a_shell_runs_the_commands_of_the_page(plugins: Plugins, swept: Path) -> None:
+def test_a_shell_runs_the_commands_of_the_page(
+    plugins: Plugins, swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Pasted as they stand, of a point that runs, of one that fails, and that which makes a page."""
     reported(plugins, swept, "my s")
     page = swept / "my s" / "report.html"
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    program = tmp_path / "kernbench"
+    program.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.chdir(swept)
 
-    def shell(text: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["sh", "-c", text], cwd=swept, env=here, capture_output=True, text=True)
+    def shell(text: str) -> tuple[int, str]:
+        """Carry out what a shell hands to the program; return exit code and stdout."""
+        words = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout.split("\0")
+        capsys.readouterr()
+        return main(words[:-1], plugins), capsys.readouterr().out
 
     again, show = column(page, "again"), column(page, "show")
-    assert json.loads(shell(f"{again[4]} --json").stdout)["op_log_sha256"] == column(page, "op_log")[4]
-    assert shell(again[5]).returncode == 6
-    done = shell(show[4])
-    assert (done.returncode, done.stdout) == (
-        0, f"my s/runs/{column(page, 'key')[4][:12]}/report.html: point 4\nmy s/report.html: 8 points\n"
-    )  # fmt: skip
+    code, out = shell(f"{again[4]} --json")
+    assert (code, json.loads(out)["op_log_sha256"]) == (0, column(page, "op_log")[4])
+    assert shell(again[5])[0] == 6
+    key = column(page, "key")[4][:12]
+    assert shell(show[4]) == (0, f"my s/runs/{key}/report.html: point 4\nmy s/report.html: 8 points\n")
 
 
 def test_a_point_has_a_page_when_it_is_asked_for(
@@ -204,7 +211,6 @@ def test_a_run_alone_has_its_page_in_its_folder_too(
 
 
 SCRIPT = '''
-import sys
 import numpy as np
 import triton
 import triton.language as tl
