@@ -1,14 +1,19 @@
-"""Break kernbench on purpose, one place at a time, and see whether the tests of that place notice.
+"""Break kernbench on purpose, one line at a time, and count the tests that notice.
 
     pip install -e .[mutants]
-    python tools/mutants.py [--list] [--jobs 2] [--only ID …] [--results results.json]
+    python tools/mutants.py [--list] [--rule] [--only ID …] [--results results.json]
 
-cosmic-ray says how Python code can be broken; `mutants.toml` beside this file says where, with which seed, and which
-tests must notice. Mutants are chosen by a hash of where they are, so the same code has the same mutants, and a change
-elsewhere leaves them as they are. Each is made in a copy of the tree and is `killed` when its area's tests fail in
-time (CPU time: a busy machine is no failure), `endless` when they do not end in time although they do on whole code,
-and `survived` otherwise. A test that fails is not asked for its smallest example. Mutants that change nothing that
-anybody could see are listed in `mutants.toml` with the reason and do not count.
+cosmic-ray says how Python code can be broken. Which lines are is a matter of a hash of their file, function and text
+with the seed of `mutants.toml`: each line of a function of the three packages is as likely, as a fault may be in any,
+and a change elsewhere leaves them chosen. The tests are those that tests/selection/changed.py has for the file, the
+nearest first, as far as the budget goes: so many CPU seconds by tests/times.csv.
+
+Each mutant is made in a copy of the tree that runs as Python. It is `killed` when tests fail; `endless` when they take
+far longer than was recorded (CPU time: a busy machine is no failure) or wait for ever, and do not on whole code;
+`survived` otherwise.
+At the end the tests that killed one run on whole code: what fails there, too, counts for nothing. With `--rule` the
+tests run as a landing has them, without it all of the files. Mutants that change nothing that anybody could see are
+listed in `mutants.toml` with the reason and do not count.
 
 With --results, what is known already is not run again: interrupt it as you like.
 """
@@ -16,8 +21,6 @@ With --results, what is known already is not run again: interrupt it as you like
 from __future__ import annotations
 
 import argparse
-import ast
-import hashlib
 import json
 import os
 import resource
@@ -26,321 +29,254 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from attrs import field, frozen
-
 REPO = Path(__file__).resolve().parent.parent
-COPIED = ("kernbench_core", "kernbench_builtin", "kernbench_ccl", "plugins_example", "tests", "tools", "docs",
-          "pyproject.toml", "README.md", "constraints.txt", "Makefile")  # fmt: skip
-#: How many times as long as it may compute a run of tests may take on a machine that has other things to do.
-_PATIENCE = 8
-#: Operators that need arguments, and those that change what is read by nobody but a type checker.
-LEFT_OUT = ("VariableReplacer", "VariableInserter")
+sys.path.insert(0, str(REPO / "tools"))
+sys.path.insert(0, str(REPO))
+
+from mutants_chosen import Mutant, chosen, git, planted  # noqa: E402
+
+from tests.selection.changed import TestMap  # noqa: E402
+from tests.selection.records import Times  # noqa: E402
+
+#: How a landing chooses among tests.
+RULE = {"KB_CASES": "3", "KB_HEAVY": "3"}
+#: CPU seconds that each run may take, and how many times those that its tests took when they ran compiled.
+_START, _SLOWER = 40, 3
+#: Seconds after which a run is looked at, and CPU seconds that one has by then which waits for nothing.
+_STILL, _SOME = 300, 0.5
+#: What pytest ends with where there is nothing to run.
+_NO_TESTS = 5
+#: Bytes that one process may have: what a mutant makes grow must not end what else runs here.
+_MEMORY = 6 << 30
 
 
-@frozen
-class Area:
-    """Files that are broken, and the tests that have to notice; `{stem}` in a test is the file, `{room}` its folder."""
-
-    name: str
-    sources: tuple[str, ...]
-    tests: tuple[str, ...]
-
-    def tests_of(self, file: str) -> tuple[str, ...]:
-        """Return the tests for one of the files, those that there are."""
-        named = (test.format(stem=Path(file).stem, room="/".join(Path(file).parts[1:-1])) for test in self.tests)
-        return tuple(dict.fromkeys(test for test in named if (REPO / test).exists()))
+def within(budget: float, touched: Sequence[str], times: Times) -> tuple[list[str], float]:
+    """Return the nearest test file, those after it that the budget has CPU seconds for, and what they take."""
+    found: list[str] = []
+    spent = 0.0
+    for test in touched:
+        seconds = times.of_file(test)
+        if not found or spent + seconds <= budget:
+            found.append(test)
+            spent += seconds
+    return found, spent
 
 
-@frozen
-class Mutant:
-    """One broken line of one file, which hashes have `known` by its first path: `code` is the whole file with it."""
-
-    area: Area
-    file: str
-    known: str
-    line: int
-    where: str
-    name: str
-    before: str
-    after: str
-    code: str = field(repr=False)
-
-    @property
-    def id(self) -> str:
-        """Eight letters that say which one it is, whatever changes elsewhere."""
-        return digest(self.known, self.where, self.name)[:8]
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line} ({self.where})"
-        return f"{self.id} {self.area.name:9} {place}\n  - {self.before}\n  + {self.after}"
-
-
-def digest(*words: object) -> str:
-    """Return what stands for some words."""
-    return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()
-
-
-@frozen
-class Outline:
-    """What the syntax tree of a file says of its lines: the functions they are in, and what is annotation only."""
-
-    functions: tuple[tuple[int, int, str], ...]
-    annotations: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
-
-    @classmethod
-    def of(cls, source: str) -> Outline:
-        """Read a file."""
-        functions: list[tuple[int, int, str]] = []
-        annotations = []
-
-        def visit(node: ast.AST, inside: str) -> None:
-            for child in ast.iter_child_nodes(node):
-                name = inside
-                if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                    name = f"{inside}.{child.name}".lstrip(".")
-                    functions.append((child.lineno, child.end_lineno or child.lineno, name))
-                for key in ("annotation", "returns"):
-                    noted = getattr(child, key, None)
-                    if noted is not None:
-                        annotations.append(((noted.lineno, noted.col_offset), (noted.end_lineno, noted.end_col_offset)))
-                visit(child, name)
-
-        visit(ast.parse(source), "")
-        return cls(tuple(functions), tuple(annotations))
-
-    def function(self, line: int) -> str:
-        """Return the innermost function or class around a line."""
-        around = [(last - first, name) for first, last, name in self.functions if first <= line <= last]
-        return min(around)[1] if around else "module"
-
-    def counts(self, start: tuple[int, int]) -> bool:
-        """Tell whether something runs at a place: in a function, and not an annotation."""
-        line = start[0]
-        in_function = any(first < line <= last and not name.rpartition(".")[2][0].isupper() for first, last, name in
-                          self.functions)  # fmt: skip
-        return in_function and not any(first <= start < last for first, last in self.annotations)
-
-
-def places(file: str, source: str) -> Iterator[tuple[tuple[int, int], str, int]]:
-    """Yield every place where an operator can break a file: where it is, the operator, and which of its places."""
-    from cosmic_ray import plugins
-    from cosmic_ray.ast import ast_nodes, get_ast
-
-    outline = Outline.of(source)
-    nodes = list(ast_nodes(get_ast(source)))
-    for name in sorted(plugins.operator_names()):
-        if name.endswith(LEFT_OUT):
-            continue
-        operator = plugins.get_operator(name)()
-        number = 0
-        for node in nodes:
-            for start, _ in operator.mutation_positions(node):
-                if outline.counts(start):
-                    yield start, name, number
-                number += 1
-
-
-def chosen(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
-    """Choose mutants by their hashes: first the place, then how it is broken."""
-    seed = settings["seed"]
-    ranked = []
-    for area in areas.values():
-        for file in area.sources:
-            known = settings.get("known_as", {}).get(file, file)
-            source = (REPO / file).read_text(encoding="utf-8")
-            lines, outline = source.splitlines(), Outline.of(source)
-            by_place: dict[tuple[int, int], list[tuple[str, int]]] = {}
-            for start, name, number in places(file, source):
-                by_place.setdefault(start, []).append((name, number))
-            seen: Counter[tuple[str, str]] = Counter()
-            for start, ways in sorted(by_place.items()):
-                site = outline.function(start[0]), lines[start[0] - 1].strip()
-                seen[site] += 1
-                where = f"{site[0]}, {site[1]} #{seen[site]}"
-                name, number = min(ways, key=lambda way: digest(seed, known, where, way[0], way[1]))
-                ranked.append((digest(seed, known, where), area, file, known, source, start[0], where, name, number))
-    found = []
-    for _, area, file, known, source, line, where, name, number in sorted(ranked, key=lambda entry: entry[0]):
-        mutant = made(area, file, known, source, line, where, name, number)
-        if mutant is not None:
-            found.append(mutant)
-            if len(found) == settings["count"]:
-                break
-    return found
-
-
-def made(
-    area: Area, file: str, known: str, source: str, line: int, where: str, name: str, number: int
-) -> Mutant | None:
-    """Break a file at one place; None where that is no Python, or the same Python."""
-    from cosmic_ray import plugins
-    from cosmic_ray.mutating import mutate_code
-
-    code = mutate_code(source, plugins.get_operator(name)(), number)
-    if code is None:
-        return None
-    try:
-        if ast.dump(ast.parse(code)) == ast.dump(ast.parse(source)):
-            return None
-    except SyntaxError:
-        return None
-    before, after = _differing(source, code)
-    return Mutant(area, file, known, line, where.partition(",")[0], f"{name} {where}", before, after, code)
-
-
-def planted(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
-    """Make the mutants that `mutants.toml` spells out; SystemExit where the code does not hold what they replace."""
-    found = []
-    for entry in settings.get("planted", ()):
-        source = (REPO / entry["file"]).read_text(encoding="utf-8")
-        if source.count(entry["old"]) != 1:
-            sys.exit(f"mutants.toml: {entry['file']} must hold {entry['old']!r} once, not {source.count(entry['old'])} "
-                     f"times, for the planted mutant {entry['name']!r}; write down what stands there now.")  # fmt: skip
-        code = source.replace(entry["old"], entry["new"])
-        before, after = _differing(source, code)
-        line = source[: source.index(entry["old"])].count("\n") + 1
-        file, known = entry["file"], settings.get("known_as", {}).get(entry["file"], entry["file"])
-        found.append(Mutant(areas[entry["area"]], file, known, line, "planted", entry["name"], before, after, code))
-    return found
-
-
-def _differing(source: str, code: str) -> tuple[str, str]:
-    pairs = zip(source.splitlines(), code.splitlines(), strict=False)
-    return next((a.strip(), b.strip()) for a, b in pairs if a != b)
-
-
-def limit_cpu(seconds: float) -> None:
+def _limit(seconds: int) -> None:
     """End this process when it has computed for too long: how long that takes depends on what else runs here."""
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
 
 
 class Bench:
-    """Copies of the tree, one for each mutant that is tried at a time."""
+    """Copies of a tree, one for each mutant that is tried at a time: what git has or would add, so nothing compiled."""
 
-    def __init__(self, jobs: int, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, tree: Path, jobs: int, options: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._options = options
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("KB_", "PYTHONDONTWRITE"))}
+        self._environment = {**own, "CI": "1", "TMPDIR": str(self._folder), **environment}
+        shutil.copy(REPO / "tools" / "mutants_plugin.py", self._folder)
         self._free: SimpleQueue[Path] = SimpleQueue()
+        changed = git(tree, "diff", "--name-only", "--diff-filter=d", "HEAD")
         for number in range(jobs):
-            copy = self._folder / str(number)
-            copy.mkdir()
-            for name in COPIED:
-                source = REPO / name
-                ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-                (shutil.copytree(source, copy / name, ignore=ignored) if source.is_dir() else shutil.copy(source, copy))
+            copy = self._folder / f"copy{number}"
+            git(tree, "clone", "--quiet", "--shared", str(tree), str(copy))
+            for name in changed + git(tree, "ls-files", "--others", "--exclude-standard"):
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(tree / name, copy / name)
             self._free.put(copy)
 
     def close(self) -> None:
         """Remove the copies."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def judge(self, tests: tuple[str, ...], file: str | None = None, code: str = "") -> tuple[str, float, str]:
-        """Run tests, with one file as `code`; return what became of it, the seconds, and the first failed test."""
+    def judge(self, tests: Sequence[str], seconds: float, mutant: Mutant | None = None) -> tuple[str, list[str]]:
+        """Run tests on broken or on whole code; return what became of it, and what failed, in this order."""
         copy = self._free.get()
+        before = "" if mutant is None else (copy / mutant.file).read_text(encoding="utf-8")
         try:
-            if file is not None:
-                (copy / file).write_text(code, encoding="utf-8")
-            return self._run(copy, tests)
+            if mutant is not None:
+                _write(copy / mutant.file, mutant.code)
+            return self._run(copy, tests, seconds, {})
         finally:
-            if file is not None:
-                shutil.copy(REPO / file, copy / file)
+            if mutant is not None:
+                _write(copy / mutant.file, before)
             self._free.put(copy)
 
-    def _run(self, copy: Path, tests: tuple[str, ...]) -> tuple[str, float, str]:
-        env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow"]
-        command = [sys.executable, "-m", "pytest", *options, "--hypothesis-profile=mutants", *tests]
-        began = time.monotonic()
+    def failing(self, tests: Iterable[str]) -> set[str]:
+        """Return which of some tests fail on whole code, whosever turn it is."""
+        only = self._folder / "only.json"
+        only.write_text(json.dumps(sorted(tests)), encoding="utf-8")
+        files = sorted({test.partition("::")[0] for test in tests})
+        copy = self._free.get()
+        _, failed = self._run(copy, files, 1e6, {"MUTANTS_ONLY": str(only), **dict.fromkeys(RULE, "")})
+        self._free.put(copy)
+        return set(failed)
+
+    def _run(self, copy: Path, tests: Sequence[str], seconds: float, more: Mapping[str, str]) -> tuple[str, list[str]]:
+        noted = copy.with_suffix(".failed")
+        noted.write_text("", encoding="utf-8")
+        given = {"PYTHONPATH": f"{copy}:{self._folder}", "MUTANTS_FAILED": str(noted), **more}
+        options = ["-q", "-p", "no:cacheprovider", "-p", "mutants_plugin", "--continue-on-collection-errors"]
         process = subprocess.Popen(
-            command, cwd=copy, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True, preexec_fn=partial(limit_cpu, self._seconds),
+            [sys.executable, "-m", "pytest", *options, *self._options, *tests], cwd=copy, start_new_session=True,
+            env={**self._environment, **given}, preexec_fn=partial(_limit, int(seconds)), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        ended = _end(process)
+        failed = list(dict.fromkeys(map(json.loads, noted.read_text(encoding="utf-8").splitlines())))
+        if ended == -signal.SIGKILL:
+            sys.exit("Somebody else ended the tests of a mutant, which says nothing of it; go on with --results.")
+        if ended in (None, -signal.SIGXCPU):
+            return "endless", failed
+        return ("survived" if ended in (0, _NO_TESTS) else "killed"), failed
+
+
+def _end(process: subprocess.Popen[bytes]) -> int | None:
+    """Wait for a session of processes; end one that computes nothing, and so waits for ever, and return None."""
+    computed = 0.0
+    while True:
         try:
-            out, _ = process.communicate(timeout=_PATIENCE * self._seconds)
+            return process.wait(_STILL)
         except subprocess.TimeoutExpired:
+            before, computed = computed, _computed(process.pid)
+        if computed - before < _SOME:
             os.killpg(process.pid, signal.SIGKILL)
-            out, _ = process.communicate()
-        took = time.monotonic() - began
-        if process.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
-            if took < self._seconds:
-                sys.exit("Somebody else ended the tests of a mutant, which says nothing of it; go on with --results.")
-            return "endless", took, ""
-        first = next((line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
-        return ("survived" if process.returncode == 0 else "killed"), took, first.partition(" - ")[0]
+            process.wait()
+            return None
 
 
-def whole_code_passes(bench: Bench, mutants: list[Mutant]) -> bool:
-    """Tell whether the tests pass, in time, while nothing is broken: else they would say nothing."""
-    right = True
-    for tests in dict.fromkeys(mutant.area.tests_of(mutant.file) for mutant in mutants):
-        outcome, took, first = bench.judge(tests)
-        passed = outcome == "survived"
-        verdict = "passed" if passed else first or outcome
-        print(f"nothing broken: {verdict} in {took:.0f} s: {' '.join(tests)}", flush=True)
-        right &= passed
-    return right
+def _computed(session: int) -> float:
+    """Return the CPU seconds of the processes of a session, and of what they waited for."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            values = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+            if int(values[3]) == session:
+                ticks += sum(map(int, values[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def run(mutants: list[Mutant], bench: Bench, jobs: int, results: Path | None) -> dict[str, dict[str, Any]]:
-    """Try every mutant that is not in the results yet, and write them down as they come."""
-    known: dict[str, dict[str, Any]] = {}
-    if results is not None and results.exists():
-        known = json.loads(results.read_text(encoding="utf-8"))
+def _write(path: Path, code: str) -> None:
+    """Write a source, and forget what it was compiled to: Python knows that by size and second only."""
+    path.write_text(code, encoding="utf-8")
+    for old in path.parent.glob(f"__pycache__/{path.stem}.*"):
+        old.unlink()
+
+
+def verdict(outcome: str, tests: Sequence[str]) -> str:
+    """Say what became of a mutant, and by how many tests."""
+    if outcome == "survived":
+        return "survived"
+    count = "1 test" if len(tests) == 1 else f"{len(tests):,} tests"
+    if outcome == "endless":
+        return f"endless, and killed by {count}"
+    if not any("::" in test for test in tests):
+        return "killed by collection"
+    return f"killed by {count}, first {tests[0]}"
+
+
+class Results:
+    """What is known of mutants by their ids, and of tests on whole code, in a file to go on from."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        known = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else {}
+        self.mutants: dict[str, dict[str, Any]] = known.get("mutants", {})
+        self.fails_anyway: dict[str, bool] = known.get("fails_anyway", {})
+
+    def save(self) -> None:
+        """Write down what is known."""
+        if self._path is not None:
+            found = {"mutants": dict(self.mutants), "fails_anyway": self.fails_anyway}
+            self._path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+    def checked(self, bench: Bench, ids: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the entries of some mutants without the tests that fail on whole code, too, which are run for it."""
+        entries = [self.mutants[one] for one in ids]
+        new = {test for entry in entries for test in entry["tests"]} - self.fails_anyway.keys()
+        failing = bench.failing(new) if new else set()
+        self.fails_anyway.update({test: test in failing for test in sorted(new)})
+        self.save()
+        for test in sorted(test for test, fails in self.fails_anyway.items() if fails):
+            print(f"fails on whole code, too: {test}")
+        found = []
+        for entry in entries:
+            tests = [test for test in entry["tests"] if not self.fails_anyway[test]]
+            nothing = entry["outcome"] == "killed" and entry["tests"] and not tests
+            found.append({**entry, "tests": tests, "outcome": "survived" if nothing else entry["outcome"]})
+        return found
+
+
+def tried(mutant: Mutant, bench: Bench, tests: Sequence[str], recorded: float) -> tuple[str, list[str]]:
+    """Return what became of a mutant; what takes too long on whole code, too, says nothing of it."""
+    seconds = _START + _SLOWER * recorded
+    outcome, failed = bench.judge(tests, seconds, mutant)
+    if outcome == "endless" and bench.judge(tests, seconds)[0] == "endless":
+        return ("killed" if failed else "survived"), failed
+    return outcome, failed
+
+
+def run(mutants: Sequence[Mutant], bench: Bench, given: argparse.Namespace, results: Results) -> None:
+    """Try every mutant of which nothing is known yet, and write down what is as it comes."""
+    tests, times = TestMap(given.tree), Times.read()
 
     def one(mutant: Mutant) -> None:
-        outcome, took, first = bench.judge(mutant.area.tests_of(mutant.file), mutant.file, mutant.code)
-        known[mutant.id] = {"outcome": outcome, "seconds": round(took, 1), "by": first, "what": str(mutant)}
-        print(f"{outcome:8} {took:5.1f} s  {mutant}\n  {first}", flush=True)
-        if results is not None:
-            results.write_text(json.dumps(dict(known), indent=1), encoding="utf-8")
+        files, recorded = within(given.budget, tests.touched([mutant.file]), times)
+        outcome, failed = tried(mutant, bench, files, recorded)
+        results.mutants[mutant.id] = {"outcome": outcome, "what": str(mutant), "files": files, "tests": failed}
+        results.save()
+        print(f"{mutant}\n  {verdict(outcome, failed)}; {len(files)} test files", flush=True)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, [mutant for mutant in mutants if mutant.id not in known]))
-    return {mutant.id: known[mutant.id] for mutant in mutants}
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(one, [mutant for mutant in mutants if mutant.id not in results.mutants]))
 
 
 def main() -> int:
-    """Choose, run, and say which survived; 1 when fewer than 95 % were noticed."""
+    """Choose, run, and say which survived; 1 where any did."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
+    parser.add_argument("--rule", action="store_true", help="choose among the tests as a landing does")
+    parser.add_argument("--budget", type=float, default=40.0, help="CPU seconds of tests for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
-    parser.add_argument("--only", nargs="*", default=(), help="ids, or names of areas")
+    parser.add_argument("--only", nargs="*", default=(), help="ids")
     parser.add_argument("--results", type=Path, help="a JSON file to go on from")
+    parser.add_argument("--tree", type=Path, default=REPO, help="a checkout of another commit to break and to test")
+    parser.add_argument("--marks", default="", help="which tests there are of a tree, as pytest's -m")
     given = parser.parse_args()
+    given.tree = given.tree.resolve()
     settings = tomllib.loads((REPO / "tools" / "mutants.toml").read_text(encoding="utf-8"))
-    areas = {name: Area(name, tuple(area["sources"]), tuple(area["tests"])) for name, area in settings["areas"].items()}
-    mutants = planted(settings, areas) + chosen(settings, areas)
+    mutants = [*planted(given.tree, settings["planted"]), *chosen(given.tree, settings["seed"], settings["count"])]
     reasons = {entry["mutant"]: entry["reason"] for entry in settings.get("equivalent", ())}
-    if given.only:
-        mutants = [mutant for mutant in mutants if {mutant.id, mutant.area.name} & set(given.only)]
+    mutants = [mutant for mutant in mutants if mutant.id in given.only or not given.only]
     if given.list:
         for mutant in mutants:
             print(mutant, *([f"  equivalent: {reasons[mutant.id]}"] if mutant.id in reasons else []), sep="\n")
         return 0
-    bench = Bench(given.jobs, settings["seconds"])
+    mutants = [mutant for mutant in mutants if mutant.id not in reasons]
+    options = ["--hypothesis-profile=mutants", *(["-m", given.marks] if given.marks else [])]
+    bench = Bench(given.tree, given.jobs, options, RULE if given.rule else {})
+    results = Results(given.results)
     try:
-        if not whole_code_passes(bench, mutants):
-            return 2
-        found = run([mutant for mutant in mutants if mutant.id not in reasons], bench, given.jobs, given.results)
+        run(mutants, bench, given, results)
+        found = results.checked(bench, [mutant.id for mutant in mutants])
     finally:
         bench.close()
-    alive = [entry for entry in found.values() if entry["outcome"] == "survived"]
-    noticed = len(found) - len(alive)
-    share = noticed / max(1, len(found))
-    print(f"\n{noticed} of {len(found)} noticed ({share:.1%}), {len(reasons)} equivalent; survived:")
-    for entry in alive:
-        print(entry["what"])
-    return 0 if noticed >= 0.95 * len(found) else 1
+    alive = [entry["what"] for entry in found if entry["outcome"] == "survived"]
+    once = [f"{entry['what']}\n  {entry['tests'][0]}" for entry in found if len(entry["tests"]) == 1]
+    print(f"\n{len(found) - len(alive)} of {len(found)} noticed, {len(once)} of them by one test:", *once, sep="\n")
+    print("\nSurvived:", *alive, sep="\n")
+    return 1 if alive else 0
 
 
 if __name__ == "__main__":
