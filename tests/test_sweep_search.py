@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.sweeps.folder import read_sweep
 
@@ -111,22 +112,25 @@ def test_a_search_needs_something_to_vary() -> None:
 
 
 @pytest.mark.parametrize("method", ["nsga2:24", "tpe:12"])
-def test_a_search_that_is_killed_gives_the_same_table(tmp_path: Path, method: str) -> None:
+def test_a_search_that_is_killed_gives_the_same_table(
+    tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With SIGKILL, several times and anywhere: the same bytes, and each point carried out once."""
     asked = [
         "gemm", "--topology", "tiny", *(f"-p{name}=64" for name in "MNK"), "-p", "tile_m=16..64", "--set",
         "cube.noc.bandwidth=96..512GB/s:log", "--objective", "time,link=bandwidth / 1 GB/s", "--search", method, "-j2",
         "--no-data",
     ]  # fmt: skip
-    command = [sys.executable, "-c", MAIN, "sweep", *asked, "-o"]
-    whole = subprocess.run([*command, str(tmp_path / "whole")], capture_output=True, text=True, check=True)
-    assert re.search(r"\d+ trials of \d+ points", whole.stdout)
-    assert whole.stderr == ""
+    assert main(["sweep", *asked, "-o", str(tmp_path / "whole")]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"\d+ trials of \d+ points", out)
+    assert err == ""
     folder, seen = tmp_path / "cut", {}
     for wait_for in (1, 4, 8):
         process = subprocess.Popen(
-            [*command, str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+            [sys.executable, "-c", MAIN, "sweep", *asked, "-o", str(folder)], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
         while process.poll() is None and len(list(folder.glob("points/*.json"))) < wait_for:
             time.sleep(0.005)
         with_group = os.getpgid(process.pid) if process.poll() is None else None
@@ -136,7 +140,7 @@ def test_a_search_that_is_killed_gives_the_same_table(tmp_path: Path, method: st
         for path in folder.glob("points/*.json"):
             record = json.loads(path.read_text())
             assert seen.setdefault(path.name, record["wall_s"]) == record["wall_s"]
-    subprocess.run([*command, str(folder), "--resume"], capture_output=True, check=True)
+    assert main(["sweep", *asked, "-o", str(folder), "--resume"]) == 0
     assert (folder / "table.csv").read_bytes() == (tmp_path / "whole" / "table.csv").read_bytes()
     walls = {f"{record['key']}.json": record["wall_s"] for record in read_sweep(folder).records}
     assert seen.items() <= walls.items()
