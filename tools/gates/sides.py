@@ -100,13 +100,14 @@ class Finding:
 def compare(job: Job, sides: Sequence[Side], quick: bool) -> Finding:
     """Run a job on the sides in turn, the order turned round each time; the first side is the measure.
 
-    A first round, which is not counted, writes the bytecode of all and fills what they keep on disk.
+    A first round, which is not counted, writes the bytecode of all and fills what they keep on disk. Where there are
+    several, a quick comparison has that one and another.
     """
     took: list[dict[str, float]] = []
     told: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         caches = {side.name: f"{folder}/{side.name}" for side in sides}
-        for number in range(job.rounds if quick else job.rounds + (job.rounds > 1)):
+        for number in range(min(job.rounds, 2) if quick else job.rounds + (job.rounds > 1)):
             for side in sides if number % 2 else reversed(sides):
                 kept = f"{caches[side.name]}{number if job.first else ''}"
                 told[side.name] = side.measure(job, quick, kept)
