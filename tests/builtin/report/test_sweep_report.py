@@ -211,6 +211,7 @@ def test_a_run_alone_has_its_page_in_its_folder_too(
 
 
 SCRIPT = '''
+import sys
 import numpy as np
 import triton
 import triton.language as tl
