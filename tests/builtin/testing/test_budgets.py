@@ -54,14 +54,19 @@ KEYS = {
 
 
 def failures(inner: Inner) -> str:
-    """Return what pytest prints in a process of its own, where modules are as their files are."""
+    """Return what pytest prints in a process of its own: this one goes by the files as it has read them."""
     return inner.run_apart(PYTHONPATH=f"{inner.folder}:{REPO}", PYTHONDONTWRITEBYTECODE="1").stdout.str()
 
 
-def test_each_wire_of_a_nanosecond_more_is_named(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By configuration, used or not, and no wire of another kind, with the key that did it."""
+@pytest.fixture(autouse=True)
+def _modules_of_the_folder(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs in this process import them; without bytecode, for which a file of equal time and size is the same."""
     monkeypatch.syspath_prepend(inner.folder)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file of the same second and size would count as the same
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def test_each_wire_of_a_nanosecond_more_is_named(inner: Inner) -> None:
+    """By configuration, used or not, and no wire of another kind, with the key that did it."""
     inner.write(ACME, name="acme.py")
     inner.write("SETS = []\n", TESTS)
     inner.run("--kernbench-update").assert_outcomes(passed=2)
@@ -79,7 +84,7 @@ def test_a_model_that_changed_is_told_from_a_kernel(inner: Inner) -> None:
     """By the implementation's name; a comment in it moves no figure, and is no failure."""
     inner.write("SETS = []\n", TESTS)
     inner.write(ACME, name="acme.py")
-    inner.run_apart("--kernbench-update", PYTHONPATH=f"{inner.folder}:{REPO}").assert_outcomes(passed=2)
+    inner.run("--kernbench-update").assert_outcomes(passed=2)
     inner.write("# a comment\n", ACME, name="acme.py")
     assert "2 passed" in failures(inner)
     inner.write(ACME.replace("EXTRA_NS = 0.0", "EXTRA_NS = 1.0"), name="acme.py")
