@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -256,10 +256,15 @@ def test_a_mutant_that_waits_or_computes_for_too_long_is_endless(
     assert outcome == "endless"
 
 
-def test_tests_may_compute_for_so_many_seconds(tool: ModuleType) -> None:
+@pytest.mark.parametrize(("given", "limit"), [(7, 7), (90, 80)])
+def test_tests_may_compute_for_so_many_seconds_or_as_long_as_the_tool(tool: ModuleType, given: int, limit: int) -> None:
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (80, 80))
+        tool._limit(given)
+
     command = [sys.executable, "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_CPU))"]
-    done = subprocess.run(command, preexec_fn=partial(tool._limit, 7), capture_output=True, text=True, check=True)
-    assert done.stdout == "(7, 12)\n"
+    done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=True)
+    assert done.stdout == f"({limit}, 80)\n"
 
 
 def test_what_computes_is_waited_for(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

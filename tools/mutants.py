@@ -73,8 +73,9 @@ def within(budget: float, touched: Sequence[str], times: Times) -> tuple[list[st
 
 def _limit(seconds: int) -> None:
     """End this process when it has computed for too long: how long that takes depends on what else runs here."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, _MEMORY)):
+        hard = resource.getrlimit(kind)[1]  # of whoever started this tool
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 class Bench:
