@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.chromium import live_cpu_seconds
 from tests.selection.changed import TestMap, base, changed_files, commit
 from tests.selection.records import HEAVY, Ledger, Times
 from tests.selection.rule import Choice, Known, Rule, choose
@@ -51,9 +52,10 @@ class Selection:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Measure the CPU seconds of a test with its fixtures."""
-        before = cpu_seconds()
+        in_browser = item.get_closest_marker("browser") is not None  # which lives on, and is asked of by itself
+        before = cpu_seconds() + (live_cpu_seconds() if in_browser else 0.0)
         done = yield
-        self._seconds[item.nodeid] = cpu_seconds() - before
+        self._seconds[item.nodeid] = cpu_seconds() + (live_cpu_seconds() if in_browser else 0.0) - before
         return done
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -82,8 +84,9 @@ class Selection:
                 f"each, and {len(choice.heavy):,} heavy tests ({seconds:.0f} CPU s), whose turn it is another time; "
                 "`make test-all` runs all, `python -m pytest PATH` all of a file or folder."
             )
+        changed = set(changed_files(base(os.environ.get("KB_LANDED")))) if "KB_TIMES" not in os.environ else set()
         for nodeid, seconds in self._seconds.items():
-            if self._times.is_news(nodeid, seconds) and "KB_TIMES" not in os.environ:
+            if nodeid.partition("::")[0] in changed and self._times.is_news(nodeid, seconds):
                 terminalreporter.write_line(
                     f"new, and over {HEAVY} CPU s: {nodeid} ({seconds:.1f}); make it lighter, or record it with "
                     "`make times` and say why in the commit."
