@@ -151,23 +151,31 @@ WRONG = {
     ("-d", "f17"): "option --dtype: a dtype must be one of bool, int8, ",
     ("--collective", "gather"): "there must be algorithms to choose from, and of what is asked for there is one or "
     "none.",
-    ("-o", "nowhere/.."): "option -o must be a file that can be read: Is a directory. Give a new file.",
     ("-o", "other.json"): "option -o must be a new file, or a table of this machine and f16, not 'other.json', which "
     "is of tiny with links of 37 GB/s, 500 ns and f16; give another one.",
-    ("-o", "plain.json"): "option -o must be a table that kernbench ccl tune wrote, and 'plain.json' is no JSON. Give "
-    "a new file.",
 }
 
 
 @pytest.mark.parametrize("words", WRONG)
 def test_what_cannot_be_measured_is_told(tuned: Path, call: Call, words: tuple[str, str]) -> None:
     """In a sentence, before anything is simulated."""
-    (tuned / "nowhere").mkdir(exist_ok=True)
-    (tuned / "plain.json").write_text("{")
     (tuned / "other.json").write_text((tuned / "t.json").read_text())
     code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", "-q", *words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {WRONG[words]}")
+
+
+def test_an_output_that_cannot_be_gone_on_with_is_told(tuned: Path, call: Call) -> None:
+    """A folder by what the system says of it, a file that is no table by what is wrong with it."""
+    (tuned / "nowhere").mkdir(exist_ok=True)
+    (tuned / "plain.json").write_text("{")
+    for output, told in (
+        ("nowhere", "must be a file that can be read: Is a directory."),
+        ("plain.json", "must be a table that kernbench ccl tune wrote, and 'plain.json' is no JSON."),
+    ):
+        code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", "-q", "-o", output)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: option -o {told} Give a new file.")
 
 
 def test_killed_at_any_time_it_ends_with_the_same_table(tmp_path: Path) -> None:

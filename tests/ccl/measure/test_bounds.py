@@ -147,6 +147,15 @@ def test_cuts_are_proper_sets_of_ranks_each_once(topology, world):
     assert {frozenset(range(world)) - inside for inside in found} == set(found)
 
 
+def test_cuts_of_many_ranks_have_runs_columns_and_bits():
+    """Of a star, where the neighbours of a rank are no such sets: 12 ranks, of which not every set is looked at."""
+    found = set(cuts(of_graph(nx.star_graph(11))))
+    runs = {frozenset(range(width)) for width in range(1, 12)}
+    columns = {frozenset({0, 4, 8}), frozenset({0, 1, 4, 5, 8, 9}), frozenset({0, 3, 6, 9}), frozenset(range(0, 12, 2))}
+    bits = {frozenset(rank for rank in range(12) if rank & 1 << bit) for bit in range(4)}
+    assert runs | columns | bits <= found
+
+
 def of_graph(graph):
     """Return the links of an undirected graph of networkx whose edges are all alike."""
     return RankLinks(len(graph), tuple(Link(a, b, B, A) for edge in graph.edges for a, b in (edge, edge[::-1])))
