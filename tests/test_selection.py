@@ -111,9 +111,24 @@ def test_a_third_is_of_the_time_and_light_tests_stay() -> None:
     assert names(choose(tests, Rule(3, 0), known(seconds)).chosen) == [tests[-1].nodeid]
 
 
+def test_long_tests_have_seconds_of_their_own_or_one_of_them_runs() -> None:
+    """Of 6, 7 and 90 s, 15 s have the first two or the last alone; other heavy tests have their third."""
+    others, seconds = heavy_suite(9)
+    longs = [Item(f"tests/test_b.py::test_{at}") for at in range(3)]
+    seconds.update(zip(names(longs), (6.0, 7.0, 90.0), strict=True))
+    chosen = set()
+    for seed in range(30):
+        found = names(choose([*others, *longs], Rule(3, 3, 15), known(seconds, str(seed))).chosen)
+        assert len([name for name in found if "test_a" in name]) == 3
+        chosen.add(tuple(name[-1] for name in found if "test_b" in name))
+    assert chosen == {("0", "1"), ("2",)}
+    assert choose(longs, Rule(3, 0, 15), known(seconds)).chosen == []
+
+
 def test_the_rule_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KB_CASES", "3")
     monkeypatch.setenv("KB_HEAVY", "")
+    monkeypatch.delenv("KB_LONG", raising=False)
     assert Rule.of_environment() == Rule(3, None) and Rule(3, None).has_limits and not Rule(None, None).has_limits
     monkeypatch.setenv("KB_HEAVY", "a third")
     with pytest.raises(ValueError) as caught:

@@ -27,7 +27,7 @@ def within(files: Sequence[str], seconds: float) -> list[str]:
     """Return the first of the files that take so many CPU seconds without their heavy tests; one at least."""
     times, found = Times.read(), list[str]()
     for file in files:
-        seconds -= times.of_file(file, heavy_share=0.0)
+        seconds -= times.of_file(file, heavy_share=0.0, long_share=0.0)
         if found and seconds < 0:
             break
         found.append(file)

@@ -37,7 +37,7 @@ from tests.selection.records import Times, write_times  # noqa: E402
 PYTHON = str(Path(sys.executable).parent / "python")
 PURE = {"KERNBENCH_PURE": "1"}
 #: What a landing has of the suite.
-LANDING = {"KB_CASES": "3", "KB_HEAVY": "3"}
+LANDING = {"KB_CASES": "3", "KB_HEAVY": "3", "KB_LONG": "30"}
 #: Where tests are.
 ROOTS = ("tests", "plugins_example/tests")
 #: The tests that build the site, which run once: in the check that is named for it, or in the suite.
@@ -92,8 +92,9 @@ def test_files(paths: Sequence[str]) -> list[str]:
 
 def parts(files: Sequence[str], number: int, *, every: bool) -> list[list[str]]:
     """Return folders and files of tests for so many processes, by recorded times: each part is in one piece."""
-    times, share = Times.read(), 1.0 if every else 1 / int(LANDING["KB_HEAVY"])
-    seconds = [times.of_file(file, share) + 0.01 for file in files]
+    times = Times.read()
+    shares = {} if every else {"heavy_share": 1 / 3, "long_share": 0.05, "cases": 3}  # about what a landing has
+    seconds = [times.of_file(file, **shares) + 0.01 for file in files]
     found: list[list[str]] = [[] for _ in range(number)]
     spent, total = 0.0, sum(seconds)
     for file, each in zip(files, seconds, strict=True):

@@ -14,6 +14,8 @@ from pathlib import Path
 
 #: CPU seconds from which a test is heavy.
 HEAVY = 0.5
+#: CPU seconds from which a heavy test is long.
+LONG = 5.0
 #: CPU seconds from which a test has a line of its own; the others are one sum a file.
 _LISTED = HEAVY / 2
 #: The recorded times of the suite, in the repository.
@@ -55,11 +57,16 @@ class Times:
         """Say whether a test turned out to be heavy and was recorded as light, or not at all."""
         return seconds > HEAVY and self.of(nodeid) < HEAVY / 2
 
-    def of_file(self, file: str, heavy_share: float = 1.0) -> float:
-        """Return the CPU seconds of a file of tests, where a share of its heavy ones runs."""
+    def of_file(self, file: str, heavy_share: float = 1.0, long_share: float = 1.0, cases: int | None = None) -> float:
+        """Return the CPU seconds of a file, where shares of its heavy and long tests run, and so many cases."""
         name = key(file)
-        own = [seconds for test, seconds in self._seconds.items() if test.startswith(f"{name}::")]
-        return self._light.get(name, 0.0) + sum(each * (heavy_share if each > HEAVY else 1.0) for each in own)
+        functions: dict[str, list[float]] = {}
+        for test, seconds in self._seconds.items():
+            if test.startswith(f"{name}::"):
+                share = long_share if seconds > LONG else heavy_share if seconds > HEAVY else 1.0
+                functions.setdefault(test.partition("[")[0], []).append(seconds * share)
+        own = (sum(each) * min(1.0, (cases or len(each)) / len(each)) for each in functions.values())
+        return self._light.get(name, 0.0) + sum(own)
 
 
 def write_times(found: Mapping[str, float], path: Path = TIMES, *, only: bool = False) -> None:

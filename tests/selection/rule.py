@@ -2,9 +2,10 @@
 
 `KB_CASES=3` has of each test function its first case and two more, and those that are named for a file that changed.
 `KB_HEAVY=3` has of the heavy tests, those of over half a second of CPU, as many as take a third of their time, and
-`KB_HEAVY=0` none: what the change touches first, then what passed longest ago, as far as it fits. Which other cases,
-and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the commit: one commit has the
-same tests everywhere. Without the two variables a run has all tests.
+`KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=30` has what takes 30 seconds in
+each process, or one. Of both comes first what the change touches, then what passed longest ago, as far as it fits.
+Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the commit:
+one commit has the same tests everywhere. Without the variables a run has all tests.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from attrs import field, frozen
 
-from tests.selection.records import Times, key
+from tests.selection.records import LONG, Times, key
 
 
 class Test(Protocol):
@@ -34,11 +35,13 @@ class Rule:
 
     cases: int | None
     heavy: int | None
+    #: CPU seconds of long tests; without it they are as other heavy ones.
+    long_s: int | None = None
 
     @classmethod
     def of_environment(cls) -> Rule:
-        """Read KB_CASES and KB_HEAVY; what is not set, or empty, has no limit."""
-        return cls(_number("KB_CASES"), _number("KB_HEAVY"))
+        """Read KB_CASES, KB_HEAVY and KB_LONG; what is not set, or empty, has no limit."""
+        return cls(_number("KB_CASES"), _number("KB_HEAVY"), _number("KB_LONG"))
 
     @property
     def has_limits(self) -> bool:
@@ -127,11 +130,19 @@ def _cases_left_out(tests: Sequence[T], rule: Rule, known: Known) -> set[str]:
 def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:
     if rule.heavy is None:
         return set()
-    budget = sum(known.times.of(test.nodeid) for test in heavy) / rule.heavy if rule.heavy else 0.0
-    left = set()
-    for nodeid in sorted((test.nodeid for test in heavy), key=lambda one: (known.distance(one), *known.turn(one))):
-        if known.times.of(nodeid) <= budget:
+    names = {test.nodeid for test in heavy}
+    long = {name for name in names if known.times.of(name) > LONG} if rule.long_s is not None else set[str]()
+    third = sum(known.times.of(name) for name in names - long) / rule.heavy if rule.heavy else 0.0
+    return _beyond(names - long, third, known) | _beyond(long, float(rule.long_s or 0) if rule.heavy else 0.0, known)
+
+
+def _beyond(names: set[str], budget: float, known: Known) -> set[str]:
+    """Return the tests that do not fit into so many CPU seconds, in their turn; the first of them always does."""
+    left, anything = set(), budget > 0
+    for nodeid in sorted(names, key=lambda one: (known.distance(one), *known.turn(one))):
+        if anything or known.times.of(nodeid) <= budget:
             budget -= known.times.of(nodeid)
+            anything = False
         else:
             left.add(nodeid)
     return left
