@@ -267,6 +267,39 @@ def test_tests_may_compute_for_so_many_seconds_or_as_long_as_the_tool(tool: Modu
     assert done.stdout == f"({limit}, 80)\n"
 
 
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        ([("killed", ["a", "b"]), ("killed", ["b"])], ("killed", ["b"])),
+        ([("killed", ["a"]), ("survived", [])], ("survived", [])),
+        ([("killed", ["a", "b", "c", "d"])], ("killed", ["a", "b", "c", "d"])),
+        ([("killed", [])], ("killed", [])),
+        ([("endless", []), ("survived", [])], ("endless", [])),
+        ([("endless", []), ("endless", [])], ("survived", [])),
+        ([("endless", ["a"]), ("endless", []), ("killed", ["a"])], ("killed", ["a"])),
+    ],
+    ids=["one of two", "by chance", "many", "collection", "endless", "slow", "slow and killed"],
+)
+def test_what_fails_by_chance_or_is_slow_on_whole_code_kills_nothing(
+    tool: ModuleType, runs: list[tuple[str, list[str]]], found: tuple[str, list[str]]
+) -> None:
+    left = iter(runs)
+
+    class Told:
+        def judge(self, *_: object) -> tuple[str, list[str]]:
+            return next(left)
+
+    assert tool.tried(None, Told(), ["tests"], 1.0) == found
+    assert list(left) == []
+
+
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"])
+def test_tests_that_somebody_else_ended_say_nothing(choice: ModuleType, bench: Callable[[], Any], sent: str) -> None:
+    code = f"import os, signal\n\n\ndef double(x):\n    os.kill(os.getpid(), signal.{sent})\n"
+    with pytest.raises(SystemExit, match="Somebody else ended the tests of a mutant"):
+        bench().judge(["tests"], 60, _mutant(choice, code))
+
+
 def test_what_computes_is_waited_for(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     computed = iter([1.0, 2.0, 2.75, 3.0, 9.0])
     monkeypatch.setattr(tool, "_STILL", 0.01)

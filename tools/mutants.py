@@ -46,13 +46,14 @@ from mutants_chosen import Mutant, chosen, git, planted  # noqa: E402
 
 from tests.selection.changed import TestMap  # noqa: E402
 from tests.selection.records import Times  # noqa: E402
+from tests.selection.rule import LANDING  # noqa: E402
 
-#: How a landing chooses among tests.
-RULE = {"KB_CASES": "3", "KB_HEAVY": "3"}
 #: CPU seconds that each run may take, and how many times those that its tests took when they ran compiled.
 _START, _SLOWER = 40, 3
 #: Seconds after which a run is looked at, and CPU seconds that one has by then which waits for nothing.
 _STILL, _SOME = 300, 0.5
+#: So many tests that fail are too few to be believed at once.
+_FEW = 3
 #: What pytest ends with where there is nothing to run.
 _NO_TESTS = 5
 #: Bytes that one process may have: what a mutant makes grow must not end what else runs here.
@@ -120,7 +121,7 @@ class Bench:
         only.write_text(json.dumps(sorted(tests)), encoding="utf-8")
         files = sorted({test.partition("::")[0] for test in tests})
         copy = self._free.get()
-        _, failed = self._run(copy, files, 1e6, {"MUTANTS_ONLY": str(only), **dict.fromkeys(RULE, "")})
+        _, failed = self._run(copy, files, 1e6, {"MUTANTS_ONLY": str(only), **dict.fromkeys(LANDING, "")})
         self._free.put(copy)
         return set(failed)
 
@@ -136,7 +137,7 @@ class Bench:
         )  # fmt: skip
         ended = _end(process)
         failed = list(dict.fromkeys(map(json.loads, noted.read_text(encoding="utf-8").splitlines())))
-        if ended == -signal.SIGKILL:
+        if ended == -signal.SIGKILL or (ended == -signal.SIGTERM and not failed):
             sys.exit("Somebody else ended the tests of a mutant, which says nothing of it; go on with --results.")
         if ended in (None, -signal.SIGXCPU):
             return "endless", failed
@@ -220,11 +221,18 @@ class Results:
 
 
 def tried(mutant: Mutant, bench: Bench, tests: Sequence[str], recorded: float) -> tuple[str, list[str]]:
-    """Return what became of a mutant; what takes too long on whole code, too, says nothing of it."""
+    """Return what became of a mutant; what takes too long on whole code, too, says nothing of it.
+
+    Where few tests fail they run once more: one that fails by chance kills nothing.
+    """
     seconds = _START + _SLOWER * recorded
     outcome, failed = bench.judge(tests, seconds, mutant)
     if outcome == "endless" and bench.judge(tests, seconds)[0] == "endless":
-        return ("killed" if failed else "survived"), failed
+        outcome = "killed" if failed else "survived"
+    if outcome == "killed" and 0 < len(failed) <= _FEW:
+        again = bench.judge(failed, seconds, mutant)[1]
+        failed = [test for test in failed if test in again]
+        outcome = "killed" if failed else "survived"
     return outcome, failed
 
 
@@ -266,7 +274,7 @@ def main() -> int:
         return 0
     mutants = [mutant for mutant in mutants if mutant.id not in reasons]
     options = ["--hypothesis-profile=mutants", *(["-m", given.marks] if given.marks else [])]
-    bench = Bench(given.tree, given.jobs, options, RULE if given.rule else {})
+    bench = Bench(given.tree, given.jobs, options, LANDING if given.rule else {})
     results = Results(given.results)
     try:
         run(mutants, bench, given, results)

@@ -33,11 +33,10 @@ sys.path.insert(0, str(REPO))
 
 from tests.selection.changed import base, git  # noqa: E402
 from tests.selection.records import Times, write_times  # noqa: E402
+from tests.selection.rule import LANDING  # noqa: E402
 
 PYTHON = str(Path(sys.executable).parent / "python")
 PURE = {"KERNBENCH_PURE": "1"}
-#: What a landing has of the suite.
-LANDING = {"KB_CASES": "3", "KB_HEAVY": "3", "KB_LONG": "30"}
 #: Where tests are.
 ROOTS = ("tests", "plugins_example/tests")
 #: The tests that build the site, which run once: in the check that is named for it, or in the suite.
@@ -74,7 +73,7 @@ class Done:
 CHECKS = {
     job.name: job
     for job in (
-        Job("pure", f"{PYTHON} -m pytest -q -p no:cacheprovider {PURE_TESTS}", {**PURE, **LANDING}),
+        Job("pure", f"{PYTHON} -m pytest -q -p no:cacheprovider {PURE_TESTS}", {**PURE, **LANDING, "KB_LEDGER": ""}),
         Job("golden", f"{PYTHON} tools/golden.py --check"),
         Job("golden-pure", f"{PYTHON} tools/golden.py --check", PURE),
         Job("types", f"{PYTHON} -m mypy"),

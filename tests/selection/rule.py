@@ -19,6 +19,9 @@ from attrs import field, frozen
 
 from tests.selection.records import LONG, Times, key
 
+#: What a landing has of the suite.
+LANDING = {"KB_CASES": "3", "KB_HEAVY": "3", "KB_LONG": "30"}
+
 
 class Test(Protocol):
     """A test as pytest collects it."""
