@@ -103,8 +103,6 @@ COMPILED = (
     "kernbench_builtin.probe.driven.asker",
     "kernbench_builtin.probe.driven.packets",
 )
-#: What the C files of a source distribution were made from.
-TRANSLATED = ROOT / "kernbench_core" / "compiled" / "translated.txt"
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
 FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
@@ -128,7 +126,7 @@ def form():
 
 
 def extensions():
-    """Return what is to be compiled: from Python where Cython is, or from the C that came with the sources."""
+    """Return what is to be compiled."""
     if os.environ.get("KERNBENCH_PURE", "0") not in ("", "0"):
         if "editable_wheel" in sys.argv:  # what lies in this folder is what will run
             remove_compiled(ROOT)
@@ -136,21 +134,10 @@ def extensions():
     try:
         import Cython.Build  # noqa: F401
     except ImportError as error:
-        if translated() != FOUND:
-            tell_of_python(error, "install Cython")
-            return []
-        return [Extension(name, [f"{place}.c"], extra_compile_args=FLAGS) for name, place in PLACES.items()]
-    sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
-    found = [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()]
-    if "sdist" not in sys.argv:
-        return found  # what is built makes C of it
-    try:
-        found = translate(found)
-    except Exception as error:
-        tell_of_python(error, TELL_US)
+        tell_of_python(error, "install Cython")
         return []
-    TRANSLATED.write_text("".join(f"{name} {found}\n" for name, found in FOUND.items()), encoding="utf-8")
-    return found
+    sources = {name: place + (".pyx" if (ROOT / f"{place}.pyx").is_file() else ".py") for name, place in PLACES.items()}
+    return [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()]
 
 
 def translate(modules, **options):
@@ -165,13 +152,6 @@ def translate(modules, **options):
         quiet=True,
         **options,
     )
-
-
-def translated():
-    """Return the same of the sources that the C files of a source distribution were made from; nothing without them."""
-    if not TRANSLATED.is_file() or not all((ROOT / f"{place}.c").is_file() for place in PLACES.values()):
-        return {}
-    return dict(line.split() for line in TRANSLATED.read_text(encoding="utf-8").splitlines())
 
 
 def remove_compiled(folder):
@@ -220,10 +200,7 @@ class AllOrNothing(build_ext):
             form().write_list(str(folder), FOUND)
 
     def build_extensions(self):
-        """Make C of the modules that are not kept, unless it came with the sources, and compile it."""
-        if self.extensions[0].sources[0].endswith(".c"):
-            super().build_extensions()
-            return
+        """Make C of the modules that are not kept, and compile it."""
         cache = self.cache() if self.kept_in else None
         if cache is not None:
             found = {ext.name: cache.get(ext.name) for ext in self.extensions}
