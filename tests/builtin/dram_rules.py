@@ -124,11 +124,12 @@ def _clocks(ordered: Sequence[Command], t: Mapping[str, float]) -> list[str]:
 def late_refreshes(trace: Sequence[Command], t: Mapping[str, float], until: float, all_bank: bool) -> list[str]:
     """Return a sentence for each refresh that should have come in a busy time (to `until` ns), and did not in time.
 
-    One is due every tREFI, and what is under way at that time may take a precharge, an activation and a write.
+    One is due every tREFI, and what is under way then may take a precharge, an activation, and a write or a read.
     """
     found = []
     refreshes = sorted(time for time, what, _, _ in trace if what == ("REF" if all_bank else "REFpb"))
-    grace = t["tRC"] + t["tCWL"] + t["tBL"] + t["tWR"] + t["tRP"] + (0 if all_bank else t["tRREFD"])
+    column = max(t["tCWL"] + t["tBL"] + t["tWR"], t["tRTP"])
+    grace = t["tRC"] + column + t["tRP"] + (0 if all_bank else t["tRREFD"])
     number = 1
     while number * t["tREFI"] + grace < until:
         due = number * t["tREFI"]
