@@ -24,8 +24,9 @@ from kernbench_core.plugins import Plugins, load_plugins
 from tests.commands import Run
 from tests.selection.session import Selection
 
-# A loaded machine is no failure; and what CI tries is the same every time.
-hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
+# A loaded machine is no failure; and what CI tries, or another landing of a commit, is the same every time.
+same = bool(os.environ.get("CI") or os.environ.get("KB_CASES"))
+hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=same)
 hypothesis.settings.load_profile("kernbench")
 #: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
 hypothesis.settings.register_profile(

@@ -44,6 +44,9 @@ SITE = "tests/test_site.py"
 #: Tests that run as the Python that the core was compiled from, too.
 PURE_TESTS = "tests/test_fuzz_kernels.py tests/test_fuzz_machines.py tests/reference tests/builtin/machine tests/builtin/components"  # noqa: E501
 
+#: Of the long tests they have none, and what is heavy keeps its turn in the suite.
+PURE_RULE = {**PURE, **LANDING, "KB_LONG": "0", "KB_LEDGER": ""}
+
 
 @frozen
 class Job:
@@ -73,7 +76,7 @@ class Done:
 CHECKS = {
     job.name: job
     for job in (
-        Job("pure", f"{PYTHON} -m pytest -q -p no:cacheprovider {PURE_TESTS}", {**PURE, **LANDING, "KB_LEDGER": ""}),
+        Job("pure", f"{PYTHON} -m pytest -q -p no:cacheprovider {PURE_TESTS}", PURE_RULE),
         Job("golden", f"{PYTHON} tools/golden.py --check"),
         Job("golden-pure", f"{PYTHON} tools/golden.py --check", PURE),
         Job("types", f"{PYTHON} -m mypy"),
@@ -92,7 +95,7 @@ def test_files(paths: Sequence[str]) -> list[str]:
 def parts(files: Sequence[str], number: int, *, every: bool) -> list[list[str]]:
     """Return folders and files of tests for so many processes, by recorded times: each part is in one piece."""
     times = Times.read()
-    shares = {} if every else {"heavy_share": 1 / 3, "long_share": 0.05, "cases": 3}  # about what a landing has
+    shares = {} if every else {"heavy_share": 1 / 6, "long_share": 0.025, "cases": 3}  # about what a landing has
     seconds = [times.of_file(file, **shares) + 0.01 for file in files]
     found: list[list[str]] = [[] for _ in range(number)]
     spent, total = 0.0, sum(seconds)

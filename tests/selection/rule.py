@@ -1,11 +1,11 @@
 """Which tests a run has: one rule for all of them, from what they took and when they ran.
 
 `KB_CASES=3` has of each test function its first case and two more, and those that are named for a file that changed.
-`KB_HEAVY=3` has of the heavy tests, those of over half a second of CPU, as many as take a third of their time, and
-`KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=30` has what takes 30 seconds in
-each process, or one. Of both comes first what the change touches, then what passed longest ago, as far as it fits.
-Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a hash of the commit:
-one commit has the same tests everywhere. Without the variables a run has all tests.
+`KB_HEAVY=6` has of the heavy tests, those of over half a second of CPU, as many as take a sixth of their time, and
+`KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=15` has what takes 15 seconds in
+each process, or one, and `KB_LONG=0` none. Of both comes first what the change touches, then what passed longest ago,
+as far as it fits. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a
+hash of the commit: one commit has the same tests everywhere. Without the variables a run has all tests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attrs import field, frozen
 from tests.selection.records import LONG, Times, key
 
 #: What a landing has of the suite.
-LANDING = {"KB_CASES": "3", "KB_HEAVY": "3", "KB_LONG": "30"}
+LANDING = {"KB_CASES": "3", "KB_HEAVY": "6", "KB_LONG": "15"}
 
 
 class Test(Protocol):
@@ -135,8 +135,8 @@ def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:
         return set()
     names = {test.nodeid for test in heavy}
     long = {name for name in names if known.times.of(name) > LONG} if rule.long_s is not None else set[str]()
-    third = sum(known.times.of(name) for name in names - long) / rule.heavy if rule.heavy else 0.0
-    return _beyond(names - long, third, known) | _beyond(long, float(rule.long_s or 0) if rule.heavy else 0.0, known)
+    share = sum(known.times.of(name) for name in names - long) / rule.heavy if rule.heavy else 0.0
+    return _beyond(names - long, share, known) | _beyond(long, float(rule.long_s or 0) if rule.heavy else 0.0, known)
 
 
 def _beyond(names: set[str], budget: float, known: Known) -> set[str]:
