@@ -107,6 +107,7 @@ class JitFunction(Launchable):
         self.constexprs = frozenset(
             name for name, each in self.signature.parameters.items() if _is_constexpr(each.annotation)
         )
+        self.annotations = {name: each.annotation for name, each in self.signature.parameters.items()}
         self.do_not_specialize = list(do_not_specialize)
         self.__globals__ = getattr(fn, "__globals__", {})
 
@@ -239,7 +240,11 @@ class JitKernel:
         if self.hints and not any(tl.program_id(axis) for axis in range(3)):
             tl.ignore(f"{name} of a launch" for name in self.hints if not tl.takes(name))
         constexprs = self.function.constexprs
-        given = {name: constant(value) if name in constexprs else argument(value) for name, value in arguments.items()}
+        types = self.function.annotations
+        given = {
+            name: constant(value) if name in constexprs else argument(value, types.get(name))
+            for name, value in arguments.items()
+        }
         self.function.fn(**given)
 
 

@@ -1,10 +1,11 @@
-"""What Triton reads otherwise than Python in jit functions: conditions of blocks, numbers of loops, floats on the left.
+"""What Triton reads otherwise than Python in jit functions: conditions of blocks, and numbers that have a name.
 
 `and`, `or`, `not` and chained comparisons of blocks are computed for each element, where Python asks a block for its
-truth, which it does not have. The numbers of `for i in range(n)` are typed scalars, and so is `0.5 * i`; `min` and
-`max` are Triton's; `assert` of a block asks of each element. So a jit function that has any of these is compiled
-anew, from its source, with calls in their places; its lines, names and closure stay. Single values keep Python's rule:
-what is behind is not evaluated where the first decides.
+truth, which it does not have. A number that a name is given is a typed scalar, as `0.0` of `total = 0.0` and the
+numbers of `for i in range(n)`, and so is `0.5 * i`; `min` and `max` are Triton's; `assert` of a block asks of each
+element. So a jit function that has any of these is compiled anew, from its source, with calls in their places; its
+lines, names and closure stay. Single values keep Python's rule: what is behind is not evaluated where the first
+decides.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import reduce
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from kernbench_core.frontend.scalars import TypedNumber, constant
+from kernbench_core.frontend.scalars import BoolScalar, Constant, TypedNumber, constant, mapped, typed
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor
@@ -47,12 +48,12 @@ def _goes_on(x: Any, by: bool) -> bool:
 
 def _and(x: Any, y: Any) -> Any:
     """Give what `x and y` is, where `x` did not decide."""
-    return _truths(x) & _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool)) else y
+    return _truths(x) & _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool | BoolScalar)) else y
 
 
 def _or(x: Any, y: Any) -> Any:
     """Give what `x or y` is, where `x` did not decide."""
-    return _truths(x) | _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool)) else y
+    return _truths(x) | _truths(y) if _is_block(x) or (_is_block(y) and isinstance(x, bool | BoolScalar)) else y
 
 
 def _not(x: Any) -> Any:
@@ -93,9 +94,32 @@ def _folded(name: str, values: Sequence[Any]) -> Any:
     return reduce(getattr(current_language(), name), values)
 
 
+def _named(value: Any) -> Any:
+    """Give what a name is given: a scalar where that is a number, in a tuple too."""
+    kind = type(value)
+    if kind is int or kind is float or kind is bool:
+        return typed(value)
+    if isinstance(value, tuple):
+        return mapped(_named, value)
+    return typed(value) if isinstance(value, Constant) else value
+
+
+def _type(value: Any) -> Any:
+    """Give what `type(value)` is in Python, of a scalar too."""
+    if not isinstance(value, TypedNumber):
+        return type(value)
+    return type(value.item())
+
+
+def _is(value: Any, truth: bool) -> bool:
+    """Give what `value is True` is in Python, of a scalar of one bit too."""
+    return value is truth or (isinstance(value, BoolScalar) and bool(value) is truth)
+
+
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
     "__asserted": _asserted, "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
+    "__named": _named, "__type": _type, "__is": _is,
 }  # fmt: skip
 
 
@@ -124,10 +148,45 @@ class _Rewriting(ast.NodeTransformer):
         node.test = ast.copy_location(_call("__asserted", node.test, *told), node.test)
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """Rewrite what a name is given."""
+        self.generic_visit(node)
+        if any(isinstance(target, ast.Name | ast.Tuple) for target in node.targets):
+            node.value = self._named(node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Rewrite what a name with an annotation is given: a constant where that says so."""
+        self.generic_visit(node)
+        if node.value is None or not isinstance(node.target, ast.Name):
+            return node
+        if ast.unparse(node.annotation).strip("'\"").rpartition(".")[2] != "constexpr":
+            node.value = self._named(node.value)
+            return node
+        self.count += 1
+        node.value = ast.copy_location(_call("__constant", node.value), node.value)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Rewrite `name += a` as `name = name + a`."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        found = ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], self._named(found)), node)
+
+    def _named(self, value: ast.expr) -> ast.expr:
+        self.count += 1
+        return ast.copy_location(_call("__named", value), value)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite `min(a, b)` and `max(a, b)`."""
+        """Rewrite `min(a, b)`, `max(a, b)` and `type(a)`."""
         self.generic_visit(node)
         match node:
+            case ast.Call(func=ast.Name(id="type"), args=[_], keywords=[]) if "type" not in self.own:
+                self.count += 1
+                return ast.copy_location(_call("__type", *node.args), node)
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_], keywords=[]):
                 if name in self.own:
                     return node
@@ -168,6 +227,11 @@ class _Rewriting(ast.NodeTransformer):
         """Rewrite `a < b < c` as `a < b and b < c`, with `b` evaluated once."""
         self.generic_visit(node)
         node.left = self._before(node.left)
+        match node.ops, node.comparators:
+            case [ast.Is() | ast.IsNot() as how], [ast.Constant(value=True | False) as truth]:
+                self.count += 1
+                same = ast.copy_location(_call("__is", node.left, truth), node)
+                return same if isinstance(how, ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
         if len(node.ops) == 1:
             return node
         found: Any = None

@@ -20,7 +20,7 @@ from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import number_as
 from kernbench_core.kernel.pointers import PointerType
-from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
+from kernbench_core.values.dtypes import TRITON, cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.wording import brief
 
@@ -247,25 +247,81 @@ def scalar(number: Any, dtype: str) -> Any:
     return KINDS[dtype](whole)
 
 
-def argument(value: Any) -> Any:
-    """Give an argument of a launch as a kernel has it: integers of the narrowest 32 or 64 bits, floats as f32."""
-    if type(value) is int:
-        if -(2**31) <= value < 2**31:
-            return KINDS["int32"](value)
-        if 0 <= value < 2**32:
-            return KINDS["uint32"](value)
-        if -(2**63) <= value < 2**64:
-            return KINDS["int64" if value < 2**63 else "uint64"](value)
-        raise ShapeError(f"an integer that a kernel is given must be of 64 bits, not {value}; split it.")
-    if type(value) is float:
-        return scalar(value, "f32")
-    return value
+#: The numbers that f32 holds as normal ones, beside 0.
+_LEAST_F32, _MOST_F32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+
+
+def typed(value: Any) -> Any:
+    """Give a number of Python's as the scalar that a kernel makes of it, anything else as it is.
+
+    An integer is the first of int32, uint32, int64 and uint64 that holds it; a float is f32, or f64 where that is too
+    small or too large for it.
+    """
+    kind = type(value)
+    if kind is int or kind is ConstInt:
+        return KINDS["int32"](value) if -(2**31) <= value < 2**31 else _wide(value, "uint32")
+    if kind is float or kind is ConstFloat:
+        size = abs(value)
+        is_f32 = _LEAST_F32 <= size <= _MOST_F32 or size == 0 or not math.isfinite(size)
+        return scalar(value, "f32" if is_f32 else "f64")
+    return KINDS["bool"](value) if kind is bool else value
+
+
+def _wide(value: int, unsigned: str = "int64") -> Any:
+    if 0 <= value < 2**32:
+        return KINDS[unsigned](value)
+    if -(2**63) <= value < 2**64:
+        return KINDS["int64" if value < 2**63 else "uint64"](value)
+    raise ShapeError(f"an integer that a kernel is given must be of 64 bits, not {value}; split it.")
+
+
+def argument(value: Any, annotation: Any = None) -> Any:
+    """Give an argument of a launch as compiled Triton types it: int32 or else int64, f32, a bool of one bit.
+
+    An `annotation` that names a dtype (`tl.int64`, `"fp64"`, `"i64"`) decides where there is one. Tuples are of
+    arguments.
+    """
+    if isinstance(value, tuple):
+        return mapped(argument, value)
+    kind = type(value)
+    if kind is not int and kind is not float and kind is not bool:
+        return value
+    dtype = annotated(annotation)
+    if dtype is not None:
+        return scalar(value, dtype)
+    if kind is int:
+        return KINDS["int32"](value) if -(2**31) <= value < 2**31 else _wide(value)
+    return scalar(value, "bool" if kind is bool else "f32")
+
+
+#: How an annotation in text begins whose number is the dtype's width: Triton's short names of kinds.
+_SHORT = {"i": "int", "u": "uint", "fp": "float", "bf": "bfloat"}
+
+
+def annotated(annotation: Any) -> str | None:
+    """Return the dtype that an annotation of a parameter names, None where it names none."""
+    name = annotation if isinstance(annotation, str) else ""
+    if not isinstance(annotation, ElementType):
+        name = name.strip("'\"").removeprefix("tl.").removeprefix("triton.language.")
+        letters = name.rstrip("0123456789")
+        width = name[len(letters) :]
+        name = "int1" if width == "1" and letters in ("i", "u") else _SHORT.get(letters, letters) + width
+        if name not in TRITON:
+            return None
+        name = TRITON[name]
+    return dtype_of(name) if name in KINDS else None
+
+
+def mapped(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Change each of the values of a tuple, which stays one with names where it has some."""
+    changed = [change(each) for each in values]
+    return values._make(changed) if hasattr(values, "_make") else tuple(changed)
 
 
 def to_memory(value: Any) -> Any:
     """Give an integer of Python's that goes to memory as a scalar, which is cast to the pointer's dtype."""
     if isinstance(value, int) and not isinstance(value, bool | TypedNumber):
-        return argument(int(value))
+        return typed(int(value))
     return value
 
 

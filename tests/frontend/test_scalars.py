@@ -81,7 +81,7 @@ def test_operands_are_rounded_before_they_meet() -> None:
 
 def test_signed_and_unsigned_are_compared_as_unsigned() -> None:
     """As arrays of 32 bits are in C."""
-    assert inside(lambda tl, n, m: bool(n < m), -1, 2**32 - 5) is False
+    assert inside(lambda tl, n, m: bool(n < m.to(tl.uint32)), -1, 2**32 - 5) is False
     assert inside(lambda tl, n: bool(n < 2**31 - 1), -1) is True
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
-from kernbench_core.frontend.scalars import TypedNumber, argument, scalar
+from kernbench_core.frontend.scalars import TypedNumber, scalar, typed
 from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
@@ -142,10 +142,9 @@ def _counted(numbers: range, dtype: str) -> Iterator[Any]:
 
 def _type_of(number: Any) -> str:
     """Give the dtype of a number by itself."""
-    typed = argument(number) if type(number) in (int, float) else number
-    found = getattr(typed, "dtype", None)
+    found = getattr(typed(number), "dtype", None)
     if isinstance(found, str):
         return found
-    return "bool" if isinstance(number, bool) else "f32" if isinstance(number, float) else "int32"
+    return "f32" if isinstance(number, float) else "int32"
 
 

@@ -65,9 +65,13 @@ def _checked(name: str, call: Callable[..., Any], flags: dict[str, tuple[int, tu
 
 def refuse_flag(name: str, flag: str, value: object, others: tuple[Any, ...] = ()) -> None:
     """Raise KernelError with the user's line for what is neither True nor False."""
-    if isinstance(value, bool | np.bool_) or any(value is other for other in others):
+    if isinstance(value, bool | np.bool_) or _is_typed_bool(value) or any(value is other for other in others):
         return
     raise KernelError(
         f"tl.{name} at {describe_site(call_site())} must be given True or False as {flag}, not {brief(value)}; pass "
         f"{flag}=True or {flag}=False."
     )
+
+
+def _is_typed_bool(value: object) -> bool:
+    return isinstance(value, int) and getattr(value, "dtype", None) == "bool"

@@ -1,0 +1,196 @@
+"""Numbers that a jit function gives a name are typed: each assignment makes int32 or f32 of one, as Triton's does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+
+# mypy: disable-error-code="import-not-found"
+
+
+def test_sums_are_of_the_type_that_the_first_number_has() -> None:
+    """4,096 ones in f16 sum up in f32, and 8-bit integers in int32; a factor of f32 widens what it meets."""
+    ones, eights = np.ones(4096, np.float16), np.full(10, 100, np.int8)
+    big, out, whole = np.full(4, 60000, np.float16), np.zeros(2, np.float32), np.zeros(1, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(ones_ptr: Any, eights_ptr: Any, big_ptr: Any, out_ptr: Any, whole_ptr: Any) -> None:
+            total = 0.0
+            for i in range(0, 4096, 512):
+                total += tl.sum(tl.load(ones_ptr + i + tl.arange(0, 512)), axis=0)
+            tl.store(out_ptr, total)
+            count = 0
+            for i in range(10):
+                count += tl.load(eights_ptr + i)
+            tl.store(whole_ptr, count)
+            scale = 4.0
+            tl.store(out_ptr + 1, tl.max(tl.load(big_ptr + tl.arange(0, 4)) * scale, axis=0))
+
+        kernel[(1,)](ones, eights, big, out, whole)
+    assert out.tolist() == [4096.0, 240000.0]
+    assert whole.tolist() == [1000]
+
+
+def test_each_element_of_f16_is_added_in_f32() -> None:
+    """Scalars, as tiles, where f16 would stop at 2048."""
+    ones, out = np.ones(3000, np.float16), np.zeros(1, np.float32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(ones_ptr: Any, out_ptr: Any) -> None:
+            total = 0.0
+            for i in range(3000):
+                total += tl.load(ones_ptr + i)
+            tl.store(out_ptr, total)
+
+        kernel[(1,)](ones, out)
+    assert out.tolist() == [3000.0]
+
+
+def test_named_numbers_count_as_c_does() -> None:
+    """They wrap at 32 bits, and are divided towards zero; what does not fit is wider."""
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+
+        @triton.jit
+        def kernel(BLOCK: triton.language.constexpr) -> None:  # noqa: N803
+            import triton.language as tl
+
+            n, two = -7, 2
+            large = 2000000000
+            seen.append([n // two, n % two, n // 2, large + large, (large + large).dtype, 2000000000 + 2000000000])
+            (value) = 1
+            t = 0.0
+            seen.append([value.dtype, t.dtype, t.to(tl.float16).dtype, value.to(tl.int64).dtype])
+            a, (b, c) = 1.5, (2**31, -(2**31) - 1)
+            d = e = 2**63
+            tiny_one: tl.float32 = 1e-40
+            largest = 3.5e38
+            seen.append([each.dtype for each in (a, b, c, d, e, tiny_one, largest)])
+            fixed: tl.constexpr = 3
+            named = BLOCK
+            more = BLOCK
+            more *= 2
+            seen.append([fixed.value, BLOCK.value, named.dtype, more.dtype, more + 0])
+
+        kernel[(1,)](BLOCK=4)
+    assert seen[0] == [-3, -1, -3, -294967296, "int32", 4000000000]
+    assert seen[1] == ["int32", "f32", "f16", "int64"]
+    assert seen[2] == ["f32", "uint32", "int64", "uint64", "uint64", "f64", "f64"]
+    assert seen[3] == [3, 4, "int32", "int32", 8]
+
+
+def test_everything_else_of_a_name_is_as_in_python() -> None:
+    """Ranges, shapes, keyword arguments, keys, helpers, `type`, `is`, `:=`, `with`, texts, types and sequences."""
+    out = np.zeros(8, np.float32)
+    seen: list[Any] = []
+
+    def helper(n: Any, *, by: int = 1) -> Any:
+        return [n] * by
+
+    class Held:
+        def __enter__(self) -> int:
+            return 5
+
+        def __exit__(self, *given: object) -> None:
+            pass
+
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, flag: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+            size, times, on, name, kind, nothing = 8, 2, True, "x", tl.float32, None
+            half = 0.5
+            rows = (size, 1)
+            x = tl.zeros(rows, dtype=kind) + 1.0
+            tl.store(out_ptr + tl.arange(0, size), tl.sum(x, axis=1, keep_dims=False))
+            table = {size: "eight", True: "yes"}
+            seen.append([table[8], table[on], list(range(times)), helper(size, by=times), name, nothing])
+            seen.append([type(size) is int, type(half) is float, type(on) is bool, on is True, on is not False])
+            seen.append([flag is True, flag is False, flag is not None, nothing is None, type(name) is str])
+            if (k := 3) > 2:
+                seen.append([k, type(k) is int])
+            with Held() as held:
+                seen.append(held)
+            tl.store(out_ptr + tl.arange(0, size)[:, None], x, mask=(tl.arange(0, size) < 4)[:, None])
+            x = tl.sum(x, axis=1, keep_dims=on)
+            seen.append([list(x.shape), [i + 1 for i in (size, times)], f"{size} {on}", [0] * size, "abcdefghij"[size]])
+
+        kernel[(1,)](out, True, BLOCK=4)
+    assert out.tolist() == [1.0] * 8
+    assert seen[0] == ["eight", "yes", [0, 1], [8, 8], "x", None]
+    assert seen[1] == [True] * 5
+    assert seen[2] == [True, False, True, True, True]
+    assert seen[3:5] == [[3, True], 5]
+    assert seen[5] == [[8, 1], [9, 3], "8 True", [0] * 8, "i"]
+
+
+def test_kernels_of_our_own_stay_python() -> None:
+    """Where no jit is written nothing is typed."""
+    seen: list[Any] = []
+
+    def kernel(n: Any, tl: Any) -> None:
+        half, large = -7, 2000000000
+        seen.append([type(half), large + large, half // 2, type(n)])
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, 3)
+
+    kb.run(bench, "tiny")
+    assert seen[0] == [int, 4000000000, -4, int]
+
+
+ARGUMENTS = [
+    (3, "int32"), (-(2**31), "int32"), (2**31, "int64"), (2**32 - 1, "int64"), (-(2**31) - 1, "int64"),
+    (2**63 - 1, "int64"), (2**63, "uint64"), (2**64 - 1, "uint64"), (True, "bool"), (1.5, "f32"),
+    (np.float64(1e300), "f32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "dtype"), ARGUMENTS)
+def test_arguments_are_typed_as_compiled_triton_types_them(given: Any, dtype: str) -> None:
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+
+        @triton.jit
+        def kernel(n: Any) -> None:
+            seen.append([n.dtype, n + n, -n])
+
+        kernel[(1,)](given)
+    assert seen[0][0] == dtype
+    if dtype == "int64" and given < 2**62:
+        assert seen[0][1:] == [2 * given, -given]
+
+
+def test_annotations_of_arguments_are_kept() -> None:
+    """By the dtype or its texts, as Triton has them; a bool meets a literal as int32."""
+    seen: list[Any] = []
+    x, out = np.full(4, 100, np.int8), np.zeros(4, np.int32)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        def kernel(x_ptr: Any, out_ptr: Any, a: tl.int64, b: tl.float64, c: Any, d: Any, e: Any, f: Any, u: Any):  # noqa: ANN202
+            seen.append([each.dtype for each in (a, b, c, d, e, f, u)])
+            seen.append([a, b, c, d, e, f])
+            at = tl.arange(0, 4)
+            tl.store(out_ptr + at, tl.load(x_ptr + at) * (u + 1))
+
+        kernel.__annotations__ |= {"c": "fp64", "d": "i64", "e": "u1", "f": "'tl.uint8'"}
+        triton.jit(kernel)[(1,)](x, out, 3, 0.1, 0.1, 4, 1, 300, True)
+    assert seen[0] == ["int64", "f64", "f64", "int64", "bool", "uint8", "bool"]
+    assert seen[1] == [3, 0.1, 0.1, 4, 1, 44]
+    assert out.tolist() == [200] * 4
