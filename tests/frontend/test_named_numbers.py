@@ -183,7 +183,7 @@ def test_annotations_of_arguments_are_kept() -> None:
         import triton
         import triton.language as tl
 
-        def kernel(x_ptr: Any, out_ptr: Any, a: tl.int64, b: tl.float64, c: Any, d: Any, e: Any, f: Any, u: Any):  # noqa: ANN202
+        def kernel(x_ptr: Any, out_ptr: Any, a: tl.int64, b: tl.float64, c: Any, d: Any, e: Any, f: Any, u: Any):
             seen.append([each.dtype for each in (a, b, c, d, e, f, u)])
             seen.append([a, b, c, d, e, f])
             at = tl.arange(0, 4)
