@@ -46,3 +46,10 @@ def test_a_second_way_shifts_by_any_number_of_bits(op: str, dtype: str) -> None:
     whole = [shifted(op, x, n, held.bits) % 2**held.bits for x, n in pairs]
     assert [n % 2**held.bits for n in rounded(again, dtype).tolist()] == whole
     assert [n % 2**held.bits for n in evaluate(op, {}, operands).tolist()] == whole
+
+
+def test_the_second_way_of_philox_gives_the_published_words() -> None:
+    """The known answer of Random123 for its second counter and key; each round has another key."""
+    words = [np.full(1, 2**32 - 1, np.int64)] * 6
+    found = [int(math_anew("philox", {"part": part}, [Anew(x) for x in words]).value[0]) for part in range(4)]
+    assert [word % 2**32 for word in found] == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
