@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,41 @@ POINTS = 12
 COMMAND = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LoopbackCluster]:
-    """A scheduler with two workers of one thread each."""
-    folder = tmp_path / "cluster"
+@contextmanager
+def _two_workers(folder: Path) -> Iterator[LoopbackCluster]:
+    """Give a scheduler with two workers of one thread each."""
     folder.mkdir()
     with LoopbackCluster(folder) as cluster:
         cluster.start_scheduler()
         cluster.start_worker("a")
         cluster.start_worker("b")
         yield cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LoopbackCluster]:
+    """A cluster of a test that ends what is in it."""
+    with _two_workers(tmp_path / "cluster") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluster]:
+    """The one cluster of all tests that end nothing in it."""
+    with _two_workers(tmp_path_factory.mktemp("lasting") / "cluster") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def shared(lasting: LoopbackCluster) -> Iterator[LoopbackCluster]:
+    """That cluster; workers that a test adds go with it."""
+    yield lasting
+    added = set(lasting.workers) - {"a", "b"}
+    for name in added:
+        lasting.kill_worker(name)
+    with Client(lasting.address, set_as_default=False) as client:
+        while len(client.nthreads()) > 2:
+            time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +85,8 @@ def sweeps(tmp_path: Path, plugins: Plugins) -> MarkedSweeps:
     return sweeps
 
 
-def test_points_are_the_same_on_a_cluster(sweeps: MarkedSweeps, cluster: LoopbackCluster) -> None:
-    sweeps.run("s", processes=None, scheduler=cluster.address)
+def test_points_are_the_same_on_a_cluster(sweeps: MarkedSweeps, shared: LoopbackCluster) -> None:
+    sweeps.run("s", processes=None, scheduler=shared.address)
     assert sweeps.content("s") == sweeps.content("whole")
     assert sweeps.runs == dict.fromkeys(range(1, POINTS + 1), 1)
 
@@ -144,20 +170,20 @@ def test_a_scheduler_that_goes_for_good_leaves_what_had_finished(
     assert not recorded & set(sweeps.runs - before)
 
 
-def test_ctrl_c_stops_the_workers_at_once(tmp_path: Path, plugins: Plugins, cluster: LoopbackCluster) -> None:
+def test_ctrl_c_stops_the_workers_at_once(tmp_path: Path, plugins: Plugins, shared: LoopbackCluster) -> None:
     sweeps = MarkedSweeps(tmp_path, POINTS, plugins, busy_s=600.0)
-    process = _command(sweeps, "s", "--scheduler", cluster.address)
+    process = _command(sweeps, "s", "--scheduler", shared.address)
     while len(sweeps.runs) < 2:
         assert process.poll() is None
         time.sleep(0.01)
-    assert _evaluators(cluster)
+    assert _evaluators(shared)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
     assert [line for line in err.splitlines() if line] == [
         f"error: interrupted after 0 of {POINTS} points, which are kept; go on with 'kernbench sweep s --resume'."
     ]
-    while _evaluators(cluster):
+    while _evaluators(shared):
         time.sleep(0.01)
 
 
@@ -190,16 +216,16 @@ def _evaluators(cluster: LoopbackCluster) -> list[str]:
     return [line for line in found if "evaluator" in line]
 
 
-def test_nothing_of_a_point_is_kept_by_scheduler_or_workers(sweeps: MarkedSweeps, cluster: LoopbackCluster) -> None:
+def test_nothing_of_a_point_is_kept_by_scheduler_or_workers(sweeps: MarkedSweeps, shared: LoopbackCluster) -> None:
     """Two workers have at most two points each, and what was recorded is forgotten."""
     known: list[int] = []
-    with Client(cluster.address, set_as_default=False) as client:
+    with Client(shared.address, set_as_default=False) as client:
         client.wait_for_workers(2)
 
         def tell(record: Mapping[str, Any]) -> None:
             known.append(client.run_on_scheduler(_tasks))
 
-        sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+        sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
         assert len(known) == POINTS
         assert max(known) <= 2 * 2
         assert client.run_on_scheduler(_tasks) == 0
@@ -239,9 +265,7 @@ def kernbench_components():
 """
 
 
-def test_what_the_plan_names_travels(
-    tmp_path: Path, cluster: LoopbackCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_plan_names_travels(tmp_path: Path, shared: LoopbackCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bench with a module of its own, a machine with a base, figures and a plug-in that is a file."""
     project = tmp_path / "project"
     (project / "machines").mkdir(parents=True)
@@ -259,7 +283,7 @@ def test_what_the_plan_names_travels(
         objectives=("cost",), axes=(read_axis("n", "param", "4,8"),), set={"components.pe_math.impl": "vendor.fast"},
     )  # fmt: skip
     plugins = load_plugins()
-    for folder, scheduler in (("here", None), ("there", cluster.address)):
+    for folder, scheduler in (("here", None), ("there", shared.address)):
         run_planned(planned(plan, plugins), plugins, folder=tmp_path / folder, scheduler=scheduler)
     tables = [(tmp_path / folder / "table.csv").read_text() for folder in ("here", "there")]
     assert tables[0].count(",ok,") == 2
@@ -279,14 +303,14 @@ def other_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_worker_with_another_model_is_refused_before_any_point(
-    sweeps: MarkedSweeps, cluster: LoopbackCluster, other_tree: Path
+    sweeps: MarkedSweeps, shared: LoopbackCluster, other_tree: Path
 ) -> None:
-    cluster.start_worker("other", tree=other_tree)
-    with Client(cluster.address, set_as_default=False) as client:
+    shared.start_worker("other", tree=other_tree)
+    with Client(shared.address, set_as_default=False) as client:
         client.wait_for_workers(3)
         names = {info["name"]: address for address, info in client.scheduler_info(-1)["workers"].items()}
     with pytest.raises(UsageError) as caught:
-        sweeps.run("s", processes=None, scheduler=cluster.address)
+        sweeps.run("s", processes=None, scheduler=shared.address)
     assert str(caught.value) == (
         f"worker {names['other']} must have the same files installed as are here, and "
         "'kernbench_builtin/components/pe_math.py' differs; install the same there."
@@ -295,22 +319,22 @@ def test_a_worker_with_another_model_is_refused_before_any_point(
 
 
 def test_a_worker_with_another_model_that_joins_later_is_sent_nothing(
-    sweeps: MarkedSweeps, cluster: LoopbackCluster, other_tree: Path
+    sweeps: MarkedSweeps, shared: LoopbackCluster, other_tree: Path
 ) -> None:
-    with Client(cluster.address, set_as_default=False) as client:
+    with Client(shared.address, set_as_default=False) as client:
         client.wait_for_workers(2)
         late: list[str] = []
 
         def tell(record: Mapping[str, Any]) -> None:
             if not late:
                 known = set(client.nthreads())
-                cluster.start_worker("late", tree=other_tree, threads=8)
+                shared.start_worker("late", tree=other_tree, threads=8)
                 client.wait_for_workers(3)
                 late.extend(set(client.nthreads()) - known)
             time.sleep(0.1)  # else all points are over before it is looked who has joined
 
         with pytest.warns(KernbenchWarning) as warned:
-            sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+            sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
     assert [str(each.message) for each in warned] == [
         f"worker {late[0]} must have the same files installed as are here, and "
         "'kernbench_builtin/components/pe_math.py' differs; install the same there. It is sent no points."
@@ -414,7 +438,7 @@ def test_an_address_that_needs_certificates_is_refused_without_them(sweeps: Mark
     )
 
 
-def test_the_log_of_dask_is_as_it_was_behind_a_sweep(sweeps: MarkedSweeps, cluster: LoopbackCluster) -> None:
+def test_the_log_of_dask_is_as_it_was_behind_a_sweep(sweeps: MarkedSweeps, shared: LoopbackCluster) -> None:
     """While it runs nothing of it is written, by loggers that come meanwhile neither."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
@@ -427,7 +451,7 @@ def test_the_log_of_dask_is_as_it_was_behind_a_sweep(sweeps: MarkedSweeps, clust
         handler = logging.StreamHandler(written)
         logging.root.addHandler(handler)
         try:
-            sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+            sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
         finally:
             logging.root.removeHandler(handler)
         assert written.getvalue() == ""
