@@ -226,22 +226,29 @@ class Hazards(Clocks):
         me, clock = thread.index, thread.clock
         known = len(clock)
         for group in use.group.meets:
+            if group.many:
+                first, count = group.unordered_of_many(me, clock)
+                if first is not None:
+                    self._count(first, use, tensor, virtual, count)
+                continue
             for earlier in group.uses:
                 index = earlier.thread
                 if index != me and (earlier.pending or index >= known or clock[index] < earlier.epoch):
-                    self._count(earlier, use, tensor, virtual)
+                    self._count(earlier, use, tensor, virtual, 1)
 
-    def _count(self, first: LastUse, second: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...]) -> None:
+    def _count(
+        self, first: LastUse, second: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...], pairs: int
+    ) -> None:
         one, two = first.group, second.group
         kind = UNORDERED_WRITES if one.writes and two.writes else UNORDERED_READ
         lines = describe_site(one.site), describe_site(two.site)
         key = (kind, tensor.whole, *sorted(lines))
         known = self._found.get(key)
         if isinstance(known, _Pair):
-            known.count += 1
+            known.count += pairs
             return
         earlier = self._side_of(first, one.tensor, ())
-        self._found[key] = _Pair(kind, earlier, self._side_of(second, tensor, virtual))
+        self._found[key] = _Pair(kind, earlier, self._side_of(second, tensor, virtual), pairs)
 
     def _side_of(self, use: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...]) -> _Use:
         group = use.group

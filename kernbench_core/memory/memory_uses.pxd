@@ -14,10 +14,13 @@ cdef class UseGroup:
     cdef public bint writes, atomic
     cdef LastUse _first
     cdef dict _others
+    cdef list _threads
     cdef public list meets
     @cython.locals(first=LastUse)
     cpdef LastUse use_of(self, Py_ssize_t thread)
     cpdef keep(self, LastUse use)
+    @cython.locals(first=LastUse, use=LastUse, known=LastUse, behind=cython.Py_ssize_t, count=cython.Py_ssize_t)
+    cpdef tuple unordered_of_many(self, Py_ssize_t me, clock)
     @cython.locals(region=Region, piece=Region)
     cpdef list pieces(self)
 
@@ -33,6 +36,7 @@ cdef class TensorUses:
 cdef _file(list pieces, RegionPages pages)
 @cython.locals(near=dict, piece=_Piece, other=_Piece, met=UseGroup)
 cdef _meet(UseGroup group, list pieces, RegionPages pages)
+cdef bint _is_unordered(LastUse use, clock)
 cdef _drop_over(UseGroup group, floor)
 @cython.locals(last=LastUse, own=LastUse, kept=LastUse)
 cdef _unite(UseGroup known, UseGroup group)
