@@ -98,8 +98,18 @@ def recorded(op: str, dtype: str, seed: int) -> Recorder | None:
     return record
 
 
-@pytest.mark.parametrize("op", sorted(OPS))
-def test_every_op_is_computed_a_second_way(op: str) -> None:
+@pytest.mark.parametrize("start", range(3))
+def test_every_op_is_computed_a_second_way(start: int) -> None:
+    """Each third one: a landing has three cases of a test, and these are all ops."""
+    for op in sorted(OPS)[start::3]:
+        try:
+            is_computed_a_second_way(op)
+        except Exception as error:
+            error.add_note(f"of op {op}")
+            raise
+
+
+def is_computed_a_second_way(op: str) -> None:
     """For each dtype that it exists for: the right result passes, and an element that is changed is found."""
     tried = 0
     for seed, dtype in enumerate(DTYPES):
