@@ -1,10 +1,11 @@
-"""Reductions along axes, of which `max` and `min` pass NaN over, as Triton's; `argmax` and `argmin` give the first of
-equals.
+"""Reductions along axes. `max`, `min`, `argmax` and `argmin` pass NaN over, as Triton's; the latter give the first of
+equals, of NaN alone the first element.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
@@ -46,6 +47,16 @@ def _of_ufunc(ufunc: np.ufunc) -> MathFunction:
     return _reduction(lambda x, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims))
 
 
+def _first_of(ufunc: np.ufunc) -> MathFunction:
+    """Make a function that gives where the first element is that equals what a reduction by `ufunc` gives."""
+
+    def along(params: Params, x: Array) -> Array:
+        axis, keep = params.get("axis"), bool(params.get("keepdims", False))
+        return np.asarray(np.argmax(x == ufunc.reduce(x, axis=axis, keepdims=True), axis=axis, keepdims=keep))
+
+    return along
+
+
 def in_range(what: str, index: Array, count: int) -> Array:
     """Return integers that are all from 0 to `count` - 1; ShapeError where one is not."""
     if index.size and (index.min() < 0 or index.max() >= count):
@@ -83,6 +94,16 @@ def _past_nan(with_nan: Array, without: Array, x: Array, axis: int) -> Array:
     return np.where((x != x).all(axis), with_nan, without)
 
 
+def _first_again(sign: int) -> Callable[[Array, int], Array]:
+    """Look at one element after the other: NaN is less than all, by whichever sign."""
+
+    def of_line(line: Array) -> int:
+        numbers = line.tolist()
+        return max(range(len(numbers)), key=lambda at: (numbers[at] == numbers[at], sign * numbers[at]))
+
+    return lambda x, axis: np.apply_along_axis(of_line, axis, x)
+
+
 def _counted_again(params: Params, x: Array, mask: Array | None = None) -> Array:
     found = np.zeros(params["num_bins"], np.int64)
     np.add.at(found, (x if mask is None else x[mask.astype(bool)]).ravel().astype(np.int64), 1)
@@ -100,7 +121,7 @@ _LEAST = Again(
 _XOR = Again(integers=reducing(lambda x, axis: reduce(lambda a, b: a ^ b, np.moveaxis(x, axis, 0))))
 _OR = Again(integers=reducing(lambda x, axis: reduce(lambda a, b: a | b, np.moveaxis(x, axis, 0))))
 _KEPT = "The dtype is kept (Triton widens 16 bits to 32). `return_indices` is a second command."
-_FIRST = "The axis may be left out. Always the first of equals; NaN is greatest and least."
+_FIRST = "The axis may be left out. Always the first of equals."
 
 
 def _reducing(
@@ -127,11 +148,11 @@ OPS: Final = (
     _reducing("xor_sum", _of_ufunc(np.bitwise_xor), integers, _XOR, triton=""),
     _reducing("reduce_or", _of_ufunc(np.bitwise_or), integers, _OR, triton=""),
     _reducing(
-        "argmax", _reduction(np.argmax), always("int32"), both(reducing(lambda x, axis: x.argmax(axis))),
+        "argmax", _first_of(np.fmax), always("int32"), both(reducing(_first_again(1))),
         cost=LaneCost(2), triton=_FIRST,  # compare, and select the index
     ),
     _reducing(
-        "argmin", _reduction(np.argmin), always("int32"), both(reducing(lambda x, axis: x.argmin(axis))),
+        "argmin", _first_of(np.fmin), always("int32"), both(reducing(_first_again(-1))),
         cost=LaneCost(2), triton=_FIRST,
     ),
     _reducing(
