@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 HINTS = (
     "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu",
+    "extern_libs", "launch_pdl", "debug", "sanitize_overflow",
 )  # fmt: skip
 """Options of a launch that speak to a compiler, and change nothing here."""
 

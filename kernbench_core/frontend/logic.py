@@ -104,6 +104,11 @@ def _named(value: Any) -> Any:
     return typed(value) if isinstance(value, Constant) else value
 
 
+def _listed(value: Any) -> Any:
+    """Give what equals a list in Triton, as `x.shape == [4]` does: of a tuple its list."""
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _type(value: Any) -> Any:
     """Give what `type(value)` is in Python, of a scalar too."""
     if not isinstance(value, TypedNumber):
@@ -119,7 +124,7 @@ def _is(value: Any, truth: bool) -> bool:
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
     "__asserted": _asserted, "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
-    "__named": _named, "__type": _type, "__is": _is,
+    "__named": _named, "__listed": _listed, "__type": _type, "__is": _is,
 }  # fmt: skip
 
 
@@ -233,6 +238,9 @@ class _Rewriting(ast.NodeTransformer):
                 same = ast.copy_location(_call("__is", node.left, truth), node)
                 return same if isinstance(how, ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
         if len(node.ops) == 1:
+            if isinstance(node.ops[0], ast.Eq | ast.NotEq) and isinstance(node.comparators[0], ast.List):
+                self.count += 1
+                node.left = ast.copy_location(_call("__listed", node.left), node.left)
             return node
         found: Any = None
         left = node.left

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
+from kernbench_core.frontend.internal_testing import str_to_ty
 from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.scalars import Constant, TypedNumber, constant
 from kernbench_core.kernel.bridge import current_language
@@ -113,7 +114,7 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     made.constexpr = constexpr  # type: ignore[attr-defined]
     made.tensor, made.pointer_type = tensor, pointer_type  # type: ignore[attr-defined]
     made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]
-    made.dtype = ElementType  # type: ignore[attr-defined]
+    made.dtype, made.str_to_ty = ElementType, str_to_ty  # type: ignore[attr-defined]
     vars(made).update(INNER.get(name.rpartition(".")[2], {}))
     made.PropagateNan = TLContext.PropagateNan  # type: ignore[attr-defined]
     if name.endswith(("math", "libdevice")):  # there they are of two operands

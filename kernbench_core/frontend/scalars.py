@@ -294,22 +294,25 @@ def argument(value: Any, annotation: Any = None) -> Any:
     return scalar(value, "bool" if kind is bool else "f32")
 
 
-#: How an annotation in text begins whose number is the dtype's width: Triton's short names of kinds.
-_SHORT = {"i": "int", "u": "uint", "fp": "float", "bf": "bfloat"}
+SHORT_NAMES: Mapping[str, str] = {
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "bool": "i1", "int1": "u1", "uint1": "u1", "float16": "fp16", "bfloat16": "bf16", "float": "fp32",
+    "float32": "fp32", "double": "fp64", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8_e4m3fn": "fp8e4nv",
+    "float8e5": "fp8e5", "float8_e5m2": "fp8e5", "float8e4b15": "fp8e4b15",
+}  # fmt: skip
+"""Triton's short names of dtypes by its long ones, and torch's."""
+
+_BY_SHORT = {SHORT_NAMES[long]: TRITON[long] for long in SHORT_NAMES if long in TRITON} | {"i1": "bool"}
 
 
 def annotated(annotation: Any) -> str | None:
-    """Return the dtype that an annotation of a parameter names, None where it names none."""
-    name = annotation if isinstance(annotation, str) else ""
-    if not isinstance(annotation, ElementType):
-        name = name.strip("'\"").removeprefix("tl.").removeprefix("triton.language.")
-        letters = name.rstrip("0123456789")
-        width = name[len(letters) :]
-        name = "int1" if width == "1" and letters in ("i", "u") else _SHORT.get(letters, letters) + width
-        if name not in TRITON:
-            return None
-        name = TRITON[name]
-    return dtype_of(name) if name in KINDS else None
+    """Return the dtype that an annotation of a parameter names, by a long or short name; None where it names none."""
+    if isinstance(annotation, ElementType):
+        return annotation
+    if not isinstance(annotation, str):
+        return None
+    name = annotation.strip("'\"").removeprefix("tl.").removeprefix("triton.language.")
+    return _BY_SHORT.get(SHORT_NAMES.get(name, name))
 
 
 def mapped(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:

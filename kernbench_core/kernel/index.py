@@ -152,13 +152,13 @@ class IndexTensor:
 
     # Shape ------------------------------------------------------------------------------------------
 
-    def reshape(self, *shape: int | Sequence[int]) -> IndexTensor:
+    def reshape(self, *shape: int | Sequence[int], can_reorder: bool = False) -> IndexTensor:
         """Give the same elements in row-major order under another shape."""
         return self.of(self.numpy().reshape(*shape), self.kind)
 
-    def broadcast_to(self, shape: Sequence[int]) -> IndexTensor:
+    def broadcast_to(self, *shape: int | Sequence[int]) -> IndexTensor:
         """Repeat along dimensions of extent 1, or new leading ones."""
-        wanted = tuple(shape)
+        wanted: Any = shape if len(shape) != 1 or isinstance(shape[0], int) else tuple(shape[0])
         broadcast_shapes(self.shape, wanted, "broadcast_to")
         if self._strides is None:
             return self.of(np.broadcast_to(self.numpy(), wanted), self.kind)

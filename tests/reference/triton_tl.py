@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 from tests.reference.interpreter import Tl
-from tests.reference.numerics import F32, I32, I64, U32, Array
+from tests.reference.numerics import F32, I32, I64, Array
 from tests.reference.posts import Runtime
 from tests.reference.tiles import Buffer, Pointer, Tile
 
@@ -110,10 +110,10 @@ class TritonTl(Tl):
 
 
 def typed(number: float) -> Tile:
-    """Give a number as a kernel has it: of the narrowest of int32, uint32 and int64, or f32."""
+    """Give a number as a kernel is given it: of int32, or of int64 where that does not hold it, or f32."""
     if isinstance(number, float):
         return Tile(np.asarray(number, F32))
-    kinds = [kind for kind in (I32, U32, I64) if np.iinfo(kind).min <= number <= np.iinfo(kind).max]
+    kinds = [kind for kind in (I32, I64) if np.iinfo(kind).min <= number <= np.iinfo(kind).max]
     return Tile(np.asarray(number, kinds[0]))
 
 

@@ -27,7 +27,7 @@ def floats(op: MathOp, dtypes: Dtypes, params: Params) -> str:
 def integers(op: MathOp, dtypes: Dtypes, params: Params) -> str:
     """Give what the operands meet in, which must not be a float."""
     common = op.meet(dtypes)
-    _must(not is_float(common), op, "integer or bool operands", common)
+    _must(not is_float(common), op, "integer or bool operands", f"invalid operands of type {common}")
     return common
 
 
@@ -75,6 +75,6 @@ def always(dtype: str) -> Callable[[MathOp, Dtypes, Params], str]:
     return rule
 
 
-def _must(condition: bool, op: MathOp, what: str, dtype: str) -> None:
+def _must(condition: bool, op: MathOp, what: str, found: str) -> None:
     if not condition:
-        raise ShapeError(f"{op.name} must have {what}, not {dtype}; cast it first.")
+        raise ShapeError(f"{op.name} must have {what}, not {found}; cast it first.")

@@ -27,13 +27,13 @@ class SortLanguage(NumberLanguage):
             size *= 2
         return x
 
-    def topk(self, x: Any, k: int, dim: int | None = None) -> Any:
-        """Give the `k` greatest along the last axis, the greatest first."""
+    def topk(self, x: Any, k: int, dim: int | None = None, descending: bool = True) -> Any:
+        """Give the `k` greatest along the last axis, the greatest first; or, not `descending`, the least."""
         extent = self._sorted_extent(x, dim, "topk")
         if not 0 < int(k) <= extent:
             here = f"tl.topk at {describe_site(call_site())}"
             raise ShapeError(f"{here} must be asked for 1 to {extent} elements, not {k}; correct it.")
-        found = self.sort(x, dim, True)
+        found = self.sort(x, dim, descending)
         return self.gather(found, self.arange(0, int(k)).broadcast_to((*found.shape[:-1], int(k))), -1)
 
     def _sorted_extent(self, x: Any, dim: int | None, op: str) -> int:

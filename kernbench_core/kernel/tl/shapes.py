@@ -143,8 +143,8 @@ class ShapeLanguage(Family):
         like = self._tensor(input, "zeros_like")
         return self.full(like.shape, 0, like.dtype)
 
-    def reshape(self, x: Any, *shape: Any) -> Any:
-        """Give the elements in row-major order under another shape; free."""
+    def reshape(self, x: Any, *shape: Any, can_reorder: bool = False) -> Any:
+        """Give the elements in row-major order under another shape; free. The order is always kept."""
         self._tensor(x, "reshape")
         wanted = _extents(shape)
         size = prod(shape_of(x))

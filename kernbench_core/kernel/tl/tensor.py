@@ -293,12 +293,13 @@ class Tensor(Tile):
             )
         return self.numpy("an element")[tuple(int(part) for part in parts)].item()
 
-    def view(self, shape: tuple[int, ...]) -> Tensor:
+    def view(self, *shape: int | Sequence[int]) -> Tensor:
         """Give the same bytes under another shape of the same size: free, sharing the space."""
         self.check_live("a view")
-        return Tensor(self._tl, self.value.reshape(shape), self.block, self.op, self.site, self.command)
+        wanted: Any = shape if len(shape) != 1 or isinstance(shape[0], int) else shape[0]
+        return Tensor(self._tl, self.value.reshape(tuple(wanted)), self.block, self.op, self.site, self.command)
 
-    def reshape(self, *shape: int | Sequence[int]) -> Any:
+    def reshape(self, *shape: int | Sequence[int], can_reorder: bool = False) -> Any:
         """Give the elements in row-major order under another shape; free. ShapeError when sizes differ."""
         return self._tl.reshape(self, *shape)
 

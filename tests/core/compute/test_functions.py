@@ -218,7 +218,8 @@ def test_wrong_kinds_are_sentences() -> None:
     assert str(caught.value) == "exp must have a float operand, not int32; cast it first."
     with pytest.raises(ShapeError) as caught:
         result_type("and", ["f32", "f32"])
-    assert str(caught.value) == "and must have integer or bool operands, not f32; cast it first."
+    wanted = "and must have integer or bool operands, not invalid operands of type f32; cast it first."
+    assert str(caught.value) == wanted
     with pytest.raises(ShapeError, match=r"A math op must be one of abs, acos, .*, not 'frobnicate'"):
         result_type("frobnicate", ["f32"])
 

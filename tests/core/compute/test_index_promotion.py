@@ -135,8 +135,8 @@ def test_index_tensors_obey_the_rule(name: str) -> None:
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "bool / int": (
         lambda i, tl: (i < 2) / 2,
-        "index arithmetic at LINE: Signed and unsigned integers must not be divided by each other, as bool and int32 "
-        "are; cast one of them first.",
+        "index arithmetic at LINE: Cannot use a division of bool by int32 because they have different signedness; cast "
+        "one of them first.",
     ),
     "f8 + int": (
         lambda i, tl: i.to(tl.float8e5) + i,
@@ -149,7 +149,8 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     ),
     "float // int": (
         lambda i, tl: (i / 2) // 2,
-        "index arithmetic at LINE: floordiv must have integer or bool operands, not f32; cast it first.",
+        "index arithmetic at LINE: floordiv must have integer or bool operands, not invalid operands of type f32; cast "
+        "it first.",
     ),
     "too large": (
         lambda i, tl: i.to(tl.int8) + 300,

@@ -105,7 +105,7 @@ def test_what_cannot_meet_is_a_sentence() -> None:
     with pytest.raises(ShapeError) as caught:
         meet("bool", int, dividing=True)
     assert str(caught.value) == (
-        "Signed and unsigned integers must not be divided by each other, as bool and int32 are; cast one of them first."
+        "Cannot use a division of bool by int32 because they have different signedness; cast one of them first."
     )
     with pytest.raises(ShapeError) as caught:
         meet_all([])

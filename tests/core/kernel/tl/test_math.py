@@ -252,7 +252,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "float bits": (
         lambda f, tl: f & f,
         ShapeError,
-        "tl.and at LINE: and must have integer or bool operands, not f32; cast it first.",
+        "tl.and at LINE: and must have integer or bool operands, not invalid operands of type f32; cast it first.",
     ),
     "dtype": (
         lambda f, tl: f.to("float128"),

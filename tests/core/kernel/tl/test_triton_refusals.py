@@ -18,8 +18,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], s
     ),
     "signs divided": (
         lambda tl, i, u: i // u, (np.int32(1), np.uint32(1)), ShapeError,
-        "tl.floordiv at LINE: Signed and unsigned integers must not be divided by each other, as int32 and uint32 are; "
-        "cast one of them first.",
+        "tl.floordiv at LINE: Cannot use a division of int32 by uint32 because they have different signedness; cast "
+        "one of them first.",
     ),
     "split": (
         lambda tl, g: tl.split(g), (G,), ShapeError,
@@ -52,7 +52,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], s
     ),
     "xor_sum": (
         lambda tl, g: tl.xor_sum(g), (G,), ShapeError,
-        "tl.xor_sum at LINE: xor_sum must have integer or bool operands, not f32; cast it first.",
+        "tl.xor_sum at LINE: xor_sum must have integer or bool operands, not invalid operands of type f32; cast it "
+        "first.",
     ),
     "bitcast": (
         lambda tl, g: tl.cast(g, "f16", bitcast=True), (G,), ShapeError,
