@@ -13,6 +13,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.core.forked import Forked, command
 
 REPO = Path(__file__).parents[2]
 BUILTIN = "builtin = kernbench_builtin.plugin"
@@ -59,8 +60,13 @@ class Folder:
         """Run a bench on the smallest machine, asking for every file that a run can write."""
         return self.call("run", bench, "--topology", "tiny", "--trace", "t.json", "--out", "o", *args, plugins=plugins)
 
+    def fork(self, *args: str) -> Forked:
+        """Begin a command in a process of its own, as signals need."""
+        pipe = subprocess.PIPE
+        return Forked(command(*args, plugins=self.plugins), cwd=self.path, stdout=pipe, stderr=pipe)
+
     def start(self, *args: str) -> subprocess.Popen[str]:
-        """Start a command in a process of its own, as signals need."""
+        """Start Python for a command, as all needs that happens at the end of it."""
         environment = {**os.environ, "PYTHONPATH": str(REPO)}
         pipe = subprocess.PIPE
         return subprocess.Popen(

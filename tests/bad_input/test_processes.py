@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -138,7 +137,7 @@ def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str,
     ends = []
 
     def carry_out(limit_s: float) -> str:
-        process = folder.start(*RUN, "-p", f"how={how}", "--timeout", f"{limit_s} s")
+        process = folder.fork(*RUN, "-p", f"how={how}", "--timeout", f"{limit_s} s")
         out, err = process.communicate(timeout=240)
         ends.append((process.returncode, out))
         return str(err)
@@ -155,7 +154,7 @@ def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
     """Nothing in it runs any more; who started it ends it."""
 
     def carry_out(limit_s: float) -> str:
-        process = folder.start(*RUN, "-p", "how=stopped", "--timeout", f"{limit_s} s")
+        process = folder.fork(*RUN, "-p", "how=stopped", "--timeout", f"{limit_s} s")
         out, err = process.communicate(timeout=240)
         assert (process.returncode, out) == (5, "")
         return str(err)
@@ -178,7 +177,7 @@ def test_signals_end_a_run_with_what_was_done(
     folder: Any, sent: signal.Signals, code: int, limit: tuple[str, ...]
 ) -> None:
     """SIGTERM does what Ctrl-C does, with its own exit code; both reach the run from the process that was started."""
-    process = folder.start("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--out", "o", *limit)
+    process = folder.fork("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--out", "o", *limit)
     _wait_for(folder.path / "started")
     process.send_signal(sent)
     out, err = process.communicate(timeout=240)
@@ -194,7 +193,7 @@ def test_signals_end_a_run_with_what_was_done(
 def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals, code: int, word: str) -> None:
     """In a sentence, and in the object of --json, with the exit code of the process."""
     folder.write("slow.py", "import time\nopen('started', 'w').close()\ntime.sleep(1000)\n")
-    process = folder.start("run", "slow.py", "--topology", "tiny", "--json")
+    process = folder.fork("run", "slow.py", "--topology", "tiny", "--json")
     _wait_for(folder.path / "started")
     process.send_signal(sent)
     out, err = process.communicate(timeout=240)
@@ -254,7 +253,7 @@ def test_want_of_memory_is_a_limit(folder: Any) -> None:
 
 def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     """Nothing is left that has the pipes."""
-    process: subprocess.Popen[str] = folder.start(*RUN, "-p", "how=loads", "--timeout", "1000 s")
+    process = folder.fork(*RUN, "-p", "how=loads", "--timeout", "1000 s")
     _wait_for(folder.path / "started")
     process.kill()
     process.communicate(timeout=240)  # else somebody has its end of the pipes
@@ -301,7 +300,7 @@ def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
 def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int) -> None:
     """With a limit, whose keeper sees it: 0 would say that the result is right."""
     folder.write("end.py", f"import os\ndef bench(rt):\n    os._exit({code})\n")
-    process = folder.start("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
+    process = folder.fork("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
     out, err = process.communicate(timeout=240)
     told = (
         f"the program ended the process with exit code {code} before the command had come to its end; return or raise "
@@ -314,7 +313,7 @@ def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int
 def test_a_run_that_is_killed_says_so(folder: Any) -> None:
     """With a limit, whose keeper sees it; the shell sees the signal."""
     folder.write("end.py", "import os\ndef bench(rt):\n    os.kill(os.getpid(), 9)\n")
-    process = folder.start("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
+    process = folder.fork("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
     out, err = process.communicate(timeout=240)
     told = (
         "the process of the run was killed by signal 9 (SIGKILL) before the command had come to its end: by the "

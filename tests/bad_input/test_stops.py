@@ -145,7 +145,7 @@ PRESSES = [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2
 def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
     """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
     files = ("--trace", "t.json", "--report", "r.html", "--out", "o")
-    process = folder.start("run", "k.py", "--topology", "tiny", "-p", f"how={how}", *files)
+    process = folder.fork("run", "k.py", "--topology", "tiny", "-p", f"how={how}", *files)
     _wait_for(folder.path / "started")
     process.send_signal(signal.SIGINT)
     for _ in range(presses - 1):
@@ -160,7 +160,7 @@ def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> Non
 
 def test_ctrl_c_with_json_is_one_object(folder: Any) -> None:
     """Partial figures, marked as such."""
-    process = folder.start("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--json")
+    process = folder.fork("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--json")
     _wait_for(folder.path / "started")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,21 +18,18 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.web import SavedSite, served
+from tests.core.forked import Forked, command
 
-PROGRAM = "import sys; from kernbench_core.cli import main; sys.argv[0] = 'kernbench'; sys.exit(main())"
-Started = Callable[..., tuple["subprocess.Popen[str]", str, str]]
+Started = Callable[..., tuple[Forked, str, str]]
 
 
 @pytest.fixture
-def start() -> Iterator[Started]:
+def start(plugins: Plugins) -> Iterator[Started]:
     """Give a function that starts a command, and returns the process, what it says first, and the address in that."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Forked] = []
 
-    def begin(*args: str) -> tuple[subprocess.Popen[str], str, str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )  # fmt: skip
+    def begin(*args: str) -> tuple[Forked, str, str]:
+        process = Forked(command(*args, plugins=plugins), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         started.append(process)
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -53,7 +49,7 @@ def got(address: str) -> str:
         return str(answer.read().decode())
 
 
-def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
+def ended(process: Forked, number: int) -> tuple[int, str, str]:
     """Send a signal; return how the process ended, and what it printed."""
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
