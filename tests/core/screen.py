@@ -11,17 +11,19 @@ import subprocess
 import termios
 from collections.abc import Sequence
 
+from tests.core.forked import Forked, Program
+
 _PART = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([^\x1b])", re.DOTALL)
 
 
-def run_in_terminal(argv: Sequence[str], width: int, *, piped: bool = False) -> tuple[str, bytes]:
+def run_in_terminal(program: Program, width: int, *, piped: bool = False) -> tuple[str, str]:
     """Run a program in a terminal of `width` columns; return what the terminal got, and with `piped` its stdout."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
     environment = {**os.environ, "TERM": "xterm"}
     environment.pop("COLUMNS", None)
     stdout = subprocess.PIPE if piped else theirs
-    with subprocess.Popen(argv, stdin=theirs, stdout=stdout, stderr=theirs, env=environment) as process:
+    with Forked(program, stdin=theirs, stdout=stdout, stderr=theirs, env=environment) as process:
         os.close(theirs)
         seen = b""
         while True:
@@ -32,7 +34,7 @@ def run_in_terminal(argv: Sequence[str], width: int, *, piped: bool = False) -> 
             if not part:
                 break
             seen += part
-        out = process.stdout.read() if process.stdout is not None else b""
+        out = process.stdout.read() if process.stdout is not None else ""
     os.close(ours)
     return seen.decode(), out
 

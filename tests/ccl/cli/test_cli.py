@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
 from tests.ccl.cli.machines import SMALL, SMALLEST
+from tests.core.forked import command
 from tests.core.screen import run_in_terminal, screen
 
 ALL = [
@@ -36,22 +36,21 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
-def test_columns_that_are_left_out_are_named():
+def test_columns_that_are_left_out_are_named(plugins):
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
     words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
-    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
-    shown = screen(run_in_terminal(argv, 80)[0], 80)
+    shown = screen(run_in_terminal(command("ccl", *words, plugins=plugins), 80)[0], 80)
     assert shown[4] == "# 80 columns are too few for redop and root; --json has them"
     assert "bound formula   eff binds" in shown[9]
     assert "%" in shown[12]
 
 
 @pytest.mark.parametrize("algo", ["ring", "all"])
-def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
+def test_rows_stand_whole_on_a_terminal_that_shows_progress(plugins, algo):
     """With progress the screen holds what it holds without, at 80 columns."""
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
-    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
-    shown, plain = (screen(run_in_terminal([*argv, *more], 80)[0], 80) for more in ([], ["-q"]))
+    programs = (command("ccl", *words, *more, plugins=plugins) for more in ([], ["-q"]))
+    shown, plain = (screen(run_in_terminal(program, 80)[0], 80) for program in programs)
     assert shown == plain
     assert [line.split()[0] for line in shown if line.split()[0].isdigit()] == ["1024", "2048"]
 

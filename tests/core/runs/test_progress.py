@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import attrs
+import click
 import pytest
 
 from kernbench_core.engine.watchdog import Progress
@@ -165,43 +166,36 @@ def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
     assert b"end 42" in seen
 
 
-ROWS = """
-import sys, time
-import click
-from kernbench_core.runs.progress import ProgressDisplay
-from kernbench_core.engine.watchdog import Progress
-with ProgressDisplay("a title as long as that of a table, 3 of 10 runs") as display:
-    for number in range(4):
-        display.update(Progress(1e4 * number, 4000 * number, 0.5 * number, 0.25 * number))
-        click.echo(f"row {number}   [bold]" + "x y" * 30)
-        print("said", end=" ")
-        time.sleep(0.15)
-        print("\\x1b[31min red\\x1b[0m", number)
-        click.echo(f"warned {number}", err=True)
-click.echo("end")
-"""
+def rows() -> int:
+    """Print rows beside progress, in several ways."""
+    with ProgressDisplay("a title as long as that of a table, 3 of 10 runs") as display:
+        for number in range(4):
+            display.update(Progress(1e4 * number, 4000 * number, 0.5 * number, 0.25 * number))
+            click.echo(f"row {number}   [bold]" + "x y" * 30)
+            print("said", end=" ")
+            time.sleep(0.15)
+            print("\x1b[31min red\x1b[0m", number)
+            click.echo(f"warned {number}", err=True)
+    click.echo("end")
+    return 0
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
-def test_rows_stand_whole_above_the_line(tmp_path: Path, width: int) -> None:
+def test_rows_stand_whole_above_the_line(width: int) -> None:
     """Whoever prints, and however wide it is: in one terminal rows are as without progress, and nothing else stays."""
-    script = tmp_path / "program.py"
-    script.write_text(ROWS)
-    seen, _ = run_in_terminal([sys.executable, str(script)], width)
+    seen, _ = run_in_terminal(rows, width)
     row = "x y" * 30
-    rows = [line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said in red {n}", f"warned {n}")]
-    assert screen(seen, width) == wrapped([*rows, "end"], width)
+    printed = [line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said in red {n}", f"warned {n}")]
+    assert screen(seen, width) == wrapped([*printed, "end"], width)
     assert "\x1b[31min red\x1b[0m 3" in seen
     assert "75%, " in seen or width < 60
 
 
-def test_a_pipe_gets_rows_without_controls(tmp_path: Path) -> None:
+def test_a_pipe_gets_rows_without_controls() -> None:
     """What goes through a pipe is what is printed; the line is taken away before a row, and comes again."""
-    script = tmp_path / "program.py"
-    script.write_text(ROWS)
-    seen, out = run_in_terminal([sys.executable, str(script)], 80, piped=True)
+    seen, out = run_in_terminal(rows, 80, piped=True)
     row = "x y" * 30
-    assert out.decode().splitlines() == [
+    assert out.splitlines() == [
         line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said \x1b[31min red\x1b[0m {n}")
     ] + ["end"]
     assert screen(seen, 80) == [f"warned {n}" for n in range(4)]
