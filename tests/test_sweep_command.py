@@ -26,7 +26,8 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps import SweepPlan
 from kernbench_core.sweeps.axes import PARAM, TOPOLOGY, axis_of
 from kernbench_core.sweeps.drive import digests_of
-from tests.commands import COMMAND, Run, environment
+from tests.commands import Run
+from tests.core.forked import Forked, command
 
 BENCH = '''
 import os
@@ -288,15 +289,13 @@ def test_what_is_wrong_of_a_combination_is_the_error_of_its_points(tmp_path: Pat
 
 
 def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on(
-    tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, inside: Run, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C ends with 130 and says how to go on; afterwards the tables are those of a sweep that was left alone."""
     (tmp_path / "told.py").write_text(BENCH)
     asked = ("told.py", "--topology", "tiny", "-p", "n=1..8:lin:8", "-p", "s=0.2", "-j", "1")
-    command = [sys.executable, "-c", COMMAND, "sweep", *asked, "-o", "s"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    program = command("sweep", *asked, "-o", "s", plugins=plugins)
+    process = Forked(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     for _ in range(3):  # the head, and two rows
         process.stdout.readline()

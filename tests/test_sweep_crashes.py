@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,8 @@ import pytest
 
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from tests.sweep_rig import COMMAND, MarkedSweeps, WriteSteps, end_here, in_a_fork
+from tests.core.forked import Forked, command
+from tests.sweep_rig import MarkedSweeps, WriteSteps, end_here, in_a_fork
 
 POINTS = 4
 FOREIGN = [f"{place}{name}" for place in ("", "points/") for name in ("notes.txt", ".mine.tmp", ".mine.1.tmp")]
@@ -176,7 +176,7 @@ def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(
     left: int | None = 4
     while left is not None:
         recorded, before = sweeps.recorded("s"), sweeps.runs
-        process = subprocess.Popen([sys.executable, "-c", COMMAND, *asked], stdout=subprocess.DEVNULL)
+        process = Forked(command(*asked, plugins=plugins), stdout=subprocess.DEVNULL)
         if left:
             enough = len(recorded) + draw.randrange(5)
             while len(sweeps.recorded("s")) < enough:

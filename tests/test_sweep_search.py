@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.sweeps.folder import read_sweep
+from tests.core.forked import Forked, command
 
-MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 SMALL = {"M": 64, "N": 64, "K": 64}
 AREA = """
 def area(config, figures):
@@ -127,9 +126,9 @@ def test_a_search_that_is_killed_gives_the_same_table(
     assert err == ""
     folder, seen = tmp_path / "cut", {}
     for wait_for in (1, 4, 8):
-        process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "sweep", *asked, "-o", str(folder)], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
+        process = Forked(
+            command("sweep", *asked, "-o", str(folder)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
         while process.poll() is None and len(list(folder.glob("points/*.json"))) < wait_for:
             time.sleep(0.005)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -17,6 +16,7 @@ from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.trial import AlgorithmTrial
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from tests.core.forked import Forked, command
 
 MACHINE = ("--topology", "tiny", "--set", "cube.pes=1", "--link-bw", "37 GB/s", "-j", "1", "-q")
 SMALL = (*MACHINE, "--ranks", "3", "--sizes", "2K,64K")
@@ -178,20 +178,19 @@ def test_an_output_that_cannot_be_gone_on_with_is_told(tuned: Path, call: Call) 
         assert err.startswith(f"error: option -o {told} Give a new file.")
 
 
-def test_killed_at_any_time_it_ends_with_the_same_table(tmp_path: Path) -> None:
+def test_killed_at_any_time_it_ends_with_the_same_table(tmp_path: Path, plugins: Plugins) -> None:
     """By SIGKILL, again and again, each time a little later; then the table is that of a run that nobody stopped."""
-    words = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", "tune",
-             *SMALL, "--collective", "all_reduce"]  # fmt: skip
+    words = ("ccl", "tune", *SMALL, "--collective", "all_reduce")
     for name in ("whole", "killed"):
         env = {**os.environ, "KERNBENCH_CACHE": str(tmp_path / name)}
-        argv, wait = [*words, "-o", f"{name}.json"], 0.4
+        program, wait = command(*words, "-o", f"{name}.json", plugins=plugins), 0.05
         while True:
-            with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as child:
+            with Forked(program, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as child:
                 try:
                     assert child.wait(None if name == "whole" else wait) == 0
                     break
                 except subprocess.TimeoutExpired:
                     child.send_signal(signal.SIGKILL)
-            wait += 0.2
-    assert wait > 0.4
+            wait += 0.05
+    assert wait > 0.05
     assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()

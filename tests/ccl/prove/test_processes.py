@@ -20,6 +20,8 @@ import pytest
 
 from kernbench_ccl.prove.processes import TERMINATED, process_pool
 from kernbench_core.errors import LimitError
+from kernbench_core.plugins import Plugins
+from tests.core.forked import Forked, command
 
 LONG = [
     "ccl", "all_reduce", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "3", "--algo", "ring",
@@ -28,11 +30,9 @@ LONG = [
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 
 
-def test_sigterm_ends_a_table_and_its_processes():
+def test_sigterm_ends_a_table_and_its_processes(plugins: Plugins) -> None:
     """The exit code is that of a command which the signal ended; rows that were there stay."""
-    with subprocess.Popen(
-        [sys.executable, "-c", MAIN, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as table:
+    with Forked(command(*LONG, plugins=plugins), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as table:
         for line in table.stdout:
             if line.strip().startswith("1024"):
                 break
@@ -166,9 +166,8 @@ def running(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks at the processes through /proc")
 def test_a_killed_table_takes_its_processes_and_semaphores_with_it() -> None:
     """SIGKILL leaves no time for anything: the processes see to it themselves, also one that is in C code for ever."""
-    with subprocess.Popen(
-        [sys.executable, "-c", MAIN, *LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as table:
+    program = [sys.executable, "-c", MAIN, *LONG]  # a fork would have the semaphores of this process's tracker
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as table:
         for line in table.stdout:
             if line.strip().startswith("1024"):
                 break
