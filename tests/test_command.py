@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,13 +17,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands import COMMAND, REPO, Run, environment, kernbench
+import kernbench_core as kb
+import kernbench_core.runs.bench_run
+from kernbench_core.plugins import Plugins
+from tests.commands import REPO, Run, kernbench
+from tests.core.forked import Forked, command
 
 SMALL = ("gemm", "--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "K=32", "-p", "tile_k=16")
 KERNEL = '''
 def kernel(x, how, tl):
     a = tl.load(x, shape=(4,), dtype="f32")
-    print("kernel saw", float(a[0]))
+    print("kernel saw", float(a[0]), flush=True)
     if how == "raise":
         raise ValueError("my own fault")
     while how == "forever":
@@ -55,22 +60,33 @@ def test_gemm_is_timed_and_right(inside: Run) -> None:
     assert len(found["op_log_sha256"]) == 64
 
 
-def test_the_op_log_depends_on_nothing_but_the_inputs(tmp_path: Path, inside: Run) -> None:
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """Run it in a process with another hash seed; return the digest of its op log, and its compressed trace."""
+    trace = tmp_path_factory.mktemp("elsewhere") / "t.json.gz"
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    found = as_json(kernbench, *SMALL, "--verify-data", "--trace", str(trace), PYTHONHASHSEED=seed)
+    return found["op_log_sha256"], trace.read_bytes()
+
+
+def test_the_op_log_depends_on_nothing_but_the_inputs(
+    tmp_path: Path, inside: Run, elsewhere: tuple[str, bytes]
+) -> None:
     """Hash seed, tracing and verification change no bit of the log."""
     hashes = {
-        as_json(kernbench, *SMALL, PYTHONHASHSEED="1")["op_log_sha256"],
-        as_json(kernbench, *SMALL, "--verify-data", PYTHONHASHSEED="2")["op_log_sha256"],
+        elsewhere[0],
+        as_json(inside, *SMALL)["op_log_sha256"],
+        as_json(inside, *SMALL, "--verify-data")["op_log_sha256"],
         as_json(inside, *SMALL, "--trace", str(tmp_path / "t.json"))["op_log_sha256"],
     }
     assert len(hashes) == 1
 
 
-def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run) -> None:
+def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run, elsewhere: tuple[str, bytes]) -> None:
     """A compressed trace is the same file every time, in another process too, and Chrome JSON."""
-    for run, name in ((kernbench, "a.json.gz"), (inside, "b.json.gz")):
-        as_json(run, *SMALL, "--trace", str(tmp_path / name))
-    first = (tmp_path / "a.json.gz").read_bytes()
-    assert first == (tmp_path / "b.json.gz").read_bytes()
+    as_json(inside, *SMALL, "--verify-data", "--trace", str(tmp_path / "t.json.gz"))
+    first = elsewhere[1]
+    assert first == (tmp_path / "t.json.gz").read_bytes()
     events = json.loads(gzip.decompress(first))["traceEvents"]
     assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
 
@@ -155,15 +171,12 @@ def test_bad_input_is_one_sentence(
     assert (done.returncode, done.stdout, done.stderr) == (code, "", sentence)
 
 
-def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
+def test_ctrl_c_prints_a_partial_summary(tmp_path: Path, plugins: Plugins) -> None:
     """SIGINT in the middle of a run: what there is, exit code 130, nothing written."""
     file = tmp_path / "mine.py"
     file.write_text(KERNEL)
-    command = [sys.executable, "-u", "-c", COMMAND, "run", str(file), "--topology", "tiny", "-p", "how=forever"]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "o")],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    asked = ("run", str(file), "--topology", "tiny", "-p", "how=forever", "--out", str(tmp_path / "o"))
+    process = Forked(command(*asked, plugins=plugins), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == "kernel saw 0.0\n"
     process.send_signal(signal.SIGINT)
@@ -175,7 +188,7 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run) -> None:
+def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run, plugins: Plugins) -> None:
     """SIGINT in the middle of a run that is made again: as for the first one."""
     file = tmp_path / "mine.py"
     file.write_text(KERNEL)
@@ -183,10 +196,8 @@ def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run)
     assert inside("run", str(file), "--topology", "tiny", "-q", "--out", str(out)).returncode == 0
     manifest = out / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"how": ""', '"how": "forever"'))
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-c", COMMAND, "rerun", str(manifest)],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    rerun = command("rerun", str(manifest), plugins=plugins)
+    process = Forked(rerun, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == "kernel saw 0.0\n"
     process.send_signal(signal.SIGINT)
@@ -221,19 +232,13 @@ def test_components_describe_themselves(inside: Run) -> None:
     }  # fmt: skip
 
 
-def test_three_lines_of_python() -> None:
+def test_three_lines_of_python(plugins: Plugins, capfd: pytest.CaptureFixture[str]) -> None:
     """What the command line does, a notebook does, also when the module that holds `run` is imported already."""
-    program = (
-        "import kernbench_core as kb, kernbench_core.runs.bench_run\n"
-        "from kernbench_core.plugins import load_plugins\n"
-        "plugins = load_plugins(['builtin = kernbench_builtin.plugin'], installed=False)\n"
-        "r = kb.run('vector-add', topology='tiny', params={'n': 4096}, verify_data=True, plugins=plugins)\n"
-        "print(r.verified, r.total_ns > 0, len(r.op_log) == len(r.ops), repr(r)[:27])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("True True True <RunResult vector-add on ti\n", "")
+    assert "kernbench_core.runs.bench_run" in sys.modules
+    r = kb.run("vector-add", topology="tiny", params={"n": 4096}, verify_data=True, plugins=plugins)
+    assert (r.verified, r.total_ns > 0, len(r.op_log) == len(r.ops)) == (True, True, True)
+    assert repr(r).startswith("<RunResult vector-add on ti")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_names_cannot_act_on_a_terminal(
