@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -99,43 +100,71 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def kernbench(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from kernbench_core.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
+RUN = ("--topology", "tiny", "--verify-data", "--verify-ops", "--json")
+COMMANDS = {
+    "of the dtype": ("run", "of_dtype.py", *RUN),
+    "of the op": ("run", "of_op.py", *RUN),
+    "matrix unit": ("components", "builtin.pe_gemm", "--json"),
+    "vector unit": ("components", "builtin.pe_math", "--json"),
+    "collective": ("ccl", "all_reduce", "-d", "float8e4b8", "-b", "256", "-e", "256", "--ranks", "2"),
+}
+IN_TURN = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from kernbench_core.cli import main
+told = {}
+for name, words in json.loads(sys.argv[1]).items():
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main(words)
+    told[name] = code, out.getvalue(), err.getvalue()
+print(json.dumps(told))
+"""
+Told = Mapping[str, tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def told(tree: Path) -> Told:
+    """Carry out all commands in one process of that tree; give the exit code, stdout and stderr of each."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_TURN, json.dumps(COMMANDS)], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: Told = json.loads(done.stdout)
+    return found
 
 
-def table(tree: Path, unit: str, name: str) -> dict[str, float]:
+def table(told: Told, unit: str, name: str) -> dict[str, float]:
     """Give a table of numbers among the parameters of a model."""
-    done = kernbench(tree, "components", unit, "--json")
-    declared = json.loads(done.stdout)["component"]["params"]
+    declared = json.loads(told[unit][1])["component"]["params"]
     return next(param for param in declared if param["name"] == name)["default"]
 
 
-def test_a_kernel_computes_in_a_dtype_that_one_record_added(tree: Path) -> None:
+def verified(told: Told, name: str) -> bool:
+    """Tell whether a run was right; one that failed says why."""
+    code, out, err = told[name]
+    assert code == 0, err
+    return json.loads(out)["verified"] is True
+
+
+def test_a_kernel_computes_in_a_dtype_that_one_record_added(told: Told) -> None:
     """Loaded, multiplied, added, met with another 8-bit float, cast and stored: right, computed again too."""
-    done = kernbench(tree, "run", "of_dtype.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verified"] is True
+    assert verified(told, "of the dtype")
 
 
-def test_its_rate_is_that_of_its_size(tree: Path) -> None:
+def test_its_rate_is_that_of_its_size(told: Told) -> None:
     """The matrix unit multiplies it as it does int8; presets need not name it."""
-    rates = table(tree, "builtin.pe_gemm", "rates")
+    rates = table(told, "matrix unit", "rates")
     assert rates["f8e4m3fnuz"] == rates["int8"] == 2
 
 
-def test_a_kernel_calls_an_op_that_one_record_added(tree: Path) -> None:
+def test_a_kernel_calls_an_op_that_one_record_added(told: Told) -> None:
     """As a function, as a method, and as a step of an epilogue: right, computed a second way too; it costs 5 cycles."""
-    done = kernbench(tree, "run", "of_op.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verified"] is True
-    assert table(tree, "builtin.pe_math", "costs")["ln1p"] == 5
+    assert verified(told, "of the op")
+    assert table(told, "vector unit", "costs")["ln1p"] == 5
 
 
-def test_a_collective_reduces_it(tree: Path) -> None:
+def test_a_collective_reduces_it(told: Told) -> None:
     """By its exact integers, and by real numbers within what the sizes of its steps allow."""
-    done = kernbench(tree, "ccl", "all_reduce", "-d", "float8e4b8", "-b", "256", "-e", "256", "--ranks", "2")
-    assert done.returncode == 0, done.stderr
+    code, _, err = told["collective"]
+    assert code == 0, err
