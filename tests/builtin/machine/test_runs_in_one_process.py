@@ -38,15 +38,27 @@ def carried_out(number: int) -> tuple[Any, ...]:
     return seen(kb.run(bench, "tiny", params=dict(params), set=dict(sets)))
 
 
+EACH_IN_A_FORK = """
+import json, os
+from tests.builtin.machine.test_runs_in_one_process import RUNS, carried_out
+for number in range(len(RUNS)):
+    if not os.fork():
+        print(json.dumps(carried_out(number)), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
 @cache
+def all_alone() -> list[tuple[Any, ...]]:
+    """Return the same of processes that do nothing else, nor did before they were forked."""
+    program = [sys.executable, "-c", EACH_IN_A_FORK]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
 def alone(number: int) -> tuple[Any, ...]:
-    """Return the same of a process that does nothing else."""
-    program = (
-        "import json\nfrom tests.builtin.machine.test_runs_in_one_process import carried_out\n"
-        f"print(json.dumps(carried_out({number})))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return tuple(json.loads(done.stdout.splitlines()[-1]))
+    return all_alone()[number]
 
 
 @settings(max_examples=10)
