@@ -39,11 +39,11 @@ def carried_out(number: int) -> tuple[Any, ...]:
 
 
 EACH_IN_A_FORK = """
-import json, os
-from tests.builtin.machine.test_runs_in_one_process import RUNS, carried_out
-for number in range(len(RUNS)):
+import importlib, json, os, sys
+here = importlib.import_module(sys.argv[1])
+for number in range(len(here.RUNS)):
     if not os.fork():
-        print(json.dumps(carried_out(number)), flush=True)
+        print(json.dumps(here.carried_out(number)), flush=True)
         os._exit(0)
     os.wait()
 """
@@ -52,7 +52,7 @@ for number in range(len(RUNS)):
 @cache
 def all_alone() -> list[tuple[Any, ...]]:
     """Return the same of processes that do nothing else, nor did before they were forked."""
-    program = [sys.executable, "-c", EACH_IN_A_FORK]
+    program = [sys.executable, "-c", EACH_IN_A_FORK, __name__]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
