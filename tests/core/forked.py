@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -40,7 +41,9 @@ class Forked(subprocess.Popen[str]):
     def _execute_child(self, *given: Any) -> None:
         """Fork, where Popen would start a program; the arguments are those of Python 3.11 to 3.14."""
         cwd, env, ends, new_session = given[5], given[6], given[10:16], given[21]
-        self.pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, as those of numpy, from Python 3.12 on
+            self.pid = os.fork()
         if not self.pid:
             self._carry_out(cwd, env, ends, new_session)
         self._child_created = True

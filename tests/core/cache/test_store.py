@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.cache import Cache
 from kernbench_core.errors import KernbenchWarning, UsageError
+from tests.core.forked import Forked, Program
 
 
 def key(text: str) -> str:
@@ -235,29 +235,27 @@ def test_what_a_killed_process_left_goes_when_it_is_old(cache: Cache) -> None:
     assert [entry.key for entry in cache.entries()] == [key("x")]
 
 
-WRITER = """
-import hashlib, sys
-from pathlib import Path
-from kernbench_core.cache import Cache
-cache = Cache(Path(sys.argv[1]), 300_000)
-name = hashlib.sha256(b"shared").hexdigest()
-print("ready", flush=True)
-for number in range(int(sys.argv[2])):
-    content = (b"%d " % number) * 2000
-    cache.put(name, {"a": content, "b": hashlib.sha256(content).digest()}, {})
-    cache.put(hashlib.sha256(b"%d%s" % (number, sys.argv[3].encode())).hexdigest(), {"a": content}, {})
-    found = cache.get(name)
-    assert found is None or hashlib.sha256(found["a"]).digest() == found["b"]
-print("done")
-"""
+def writer(folder: Path, count: int, own: str) -> Program:
+    """Return what writes so many entries under one key, and as many under keys of its own."""
+
+    def program() -> int:
+        cache, name = Cache(folder, 300_000), key("shared")
+        print("ready", flush=True)
+        for number in range(count):
+            content = (b"%d " % number) * 2000
+            cache.put(name, {"a": content, "b": hashlib.sha256(content).digest()}, {})
+            cache.put(key(f"{number}{own}"), {"a": content}, {})
+            found = cache.get(name)
+            assert found is None or hashlib.sha256(found["a"]).digest() == found["b"]
+        print("done")
+        return 0
+
+    return program
 
 
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     """One key and many, while a third reads: each time all of one or of the other, within the bound."""
-    children = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), "40", name], stdout=subprocess.PIPE, text=True)
-        for name in "ab"
-    ]
+    children = [Forked(writer(tmp_path, 40, name), stdout=subprocess.PIPE) for name in "ab"]
     cache, seen = Cache(tmp_path), 0
     while any(child.poll() is None for child in children):
         found = cache.get(key("shared"))
@@ -271,9 +269,7 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", range(3))
 def test_killed_in_the_middle_of_writing(tmp_path: Path, number: int) -> None:
     """At a random moment: each entry that is there is whole."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path), "100000", "a"], stdout=subprocess.PIPE, text=True
-    )
+    child = Forked(writer(tmp_path, 100_000, "a"), stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     time.sleep(random.Random(number).uniform(0.01, 0.15))
     child.send_signal(signal.SIGKILL)
