@@ -16,6 +16,10 @@ _ATOMIC += "command for each memory. Lanes and programs that meet in an element 
 _ATOMIC += "comes back where it is used, 0 in lanes that the mask turns off. `sem` says what it "
 _ATOMIC += "orders for hazards, `scope` changes nothing."
 
+_DESCRIPTOR = "Any strides, and extents of blocks that are no powers of two. `gather` and `scatter` read the row "
+_DESCRIPTOR += "indices when they are called, and are DMA commands of those rows; of rows that `scatter` brings to one "
+_DESCRIPTOR += "place the last stays. Atomics of the dtypes that Triton has for capability 8.0."
+
 HERE: Mapping[str, str] = MappingProxyType(
     {
         **{f"atomic_{how}": _ATOMIC for how in HOWS},
@@ -34,7 +38,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "max": "f32 or int32 of what has less than 32 bits, as in Triton. `return_indices` is a second command.",
         "min": "As `max`.",
         "make_block_ptr": "`order` changes nothing.",
-        "make_tensor_descriptor": "Any strides. No gather, scatter nor atomics of a descriptor.",
+        "make_tensor_descriptor": _DESCRIPTOR,
         "num_programs": "",
         "philox": "Words of 32 bits: one timed command each.",
         "pointer_type": "Of pointers, and of integers that are addresses of the host's arrays, had by `data_ptr()`.",
