@@ -19,10 +19,11 @@ from functools import reduce
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from kernbench_core.frontend.scalars import BoolScalar, Constant, TypedNumber, constant, mapped, typed
+from kernbench_core.frontend.scalars import BoolScalar, Constant, TypedNumber, constant, mapped, text_of_dtype, typed
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.values.element_types import ElementType
 
 #: The flags of `from __future__` imports among those of a code object.
 _FUTURES = 0xFFF0000
@@ -116,6 +117,11 @@ def _type(value: Any) -> Any:
     return type(value.item())
 
 
+def _str(value: Any) -> str:
+    """Give what `str(value)` is: of a dtype Triton's text."""
+    return text_of_dtype(value) if isinstance(value, ElementType) else str(value)
+
+
 def _is(value: Any, truth: bool) -> bool:
     """Give what `value is True` is in Python, of a scalar of one bit too."""
     return value is truth or (isinstance(value, BoolScalar) and bool(value) is truth)
@@ -124,7 +130,7 @@ def _is(value: Any, truth: bool) -> bool:
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
     "__asserted": _asserted, "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
-    "__named": _named, "__listed": _listed, "__type": _type, "__is": _is,
+    "__named": _named, "__listed": _listed, "__type": _type, "__str": _str, "__is": _is,
 }  # fmt: skip
 
 
@@ -186,12 +192,12 @@ class _Rewriting(ast.NodeTransformer):
         return ast.copy_location(_call("__named", value), value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite `min(a, b)`, `max(a, b)` and `type(a)`."""
+        """Rewrite `min(a, b)`, `max(a, b)`, `type(a)` and `str(a)`."""
         self.generic_visit(node)
         match node:
-            case ast.Call(func=ast.Name(id="type"), args=[_], keywords=[]) if "type" not in self.own:
+            case ast.Call(func=ast.Name(id="type" | "str" as name), args=[_], keywords=[]) if name not in self.own:
                 self.count += 1
-                return ast.copy_location(_call("__type", *node.args), node)
+                return ast.copy_location(_call(f"__{name}", *node.args), node)
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_], keywords=[]):
                 if name in self.own:
                     return node

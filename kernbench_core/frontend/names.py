@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -10,7 +10,7 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.frontend.internal_testing import str_to_ty
 from kernbench_core.frontend.language.blocks import TensorDescriptor
-from kernbench_core.frontend.scalars import Constant, TypedNumber, constant
+from kernbench_core.frontend.scalars import Constant, TypedNumber, constant, text_of_dtype
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
@@ -72,12 +72,45 @@ class tensor(metaclass=_Tensors):  # noqa: N801 - Triton's spelling
     """What `isinstance` asks for: a tile, what `arange` led to, a pointer, a scalar that is no constant."""
 
 
-class pointer_type:  # noqa: N801 - Triton's spelling
+class _PointerTypes(type):
+    def __instancecheck__(cls, given: object) -> bool:
+        return isinstance(given, PointerType)
+
+
+class pointer_type(metaclass=_PointerTypes):  # noqa: N801 - Triton's spelling
     """A pointer to elements of a dtype: what an annotation or a cast names."""
 
     def __new__(cls, element_ty: Any, address_space: int = 1, const: bool = False) -> Any:
         """Give the type of a pointer to elements of a dtype."""
         return PointerType(as_dtype(element_ty))
+
+
+class _Tuples(type):
+    def __instancecheck__(cls, given: object) -> bool:
+        return isinstance(given, tuple)
+
+
+class tuple_(metaclass=_Tuples):  # noqa: N801 - Triton's spelling, which Python has too
+    """Make a tuple of a kernel, which is Python's."""
+
+    def __new__(cls, values: Iterable[Any], type: Any = None) -> Any:
+        """Give the values as a tuple."""
+        return tuple(values)
+
+
+class TritonType(ElementType):
+    """A dtype as a file in Triton names it: printed as there, `fp32` and `int1`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return text_of_dtype(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(text_of_dtype(self), spec)
+
+
+_DTYPES = {triton: TritonType(own) for triton, own in TRITON.items()}
 
 
 class LanguageModule(ModuleType):
@@ -101,7 +134,7 @@ def _log2(value: Any) -> Any:
 
 #: What libraries take from the modules below `triton.language` that has no name above.
 INNER: Mapping[str, Mapping[str, object]] = {
-    "core": {"CONSTEXPR_0": constant(0), "get_int_dtype": _int_dtype}, "standard": {"_log2": _log2},
+    "core": {"CONSTEXPR_0": constant(0), "get_int_dtype": _int_dtype}, "standard": {"_log2": _log2}, "random": {},
 }  # fmt: skip
 
 
@@ -109,10 +142,9 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     """Make the module of the language."""
     made = LanguageModule(name)
     made.__path__ = []
-    for triton, own in TRITON.items():
-        setattr(made, triton, as_dtype(own))
+    vars(made).update(_DTYPES)
     made.constexpr = constexpr  # type: ignore[attr-defined]
-    made.tensor, made.pointer_type = tensor, pointer_type  # type: ignore[attr-defined]
+    made.tensor, made.pointer_type, made.tuple = tensor, pointer_type, tuple_  # type: ignore[attr-defined]
     made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]
     made.dtype, made.str_to_ty = ElementType, str_to_ty  # type: ignore[attr-defined]
     vars(made).update(INNER.get(name.rpartition(".")[2], {}))

@@ -315,6 +315,13 @@ def annotated(annotation: Any) -> str | None:
     return _BY_SHORT.get(SHORT_NAMES.get(name, name))
 
 
+def text_of_dtype(dtype: ElementType) -> str:
+    """Return what `str` gives of a dtype in Triton: `fp32`, `int1`, `pointer<fp16>`."""
+    if dtype.is_ptr():
+        return f"pointer<{text_of_dtype(dtype.element_ty)}>"
+    return dtype.name
+
+
 def mapped(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Change each of the values of a tuple, which stays one with names where it has some."""
     changed = [change(each) for each in values]

@@ -39,7 +39,7 @@ class PointerType(ElementType):
     @property
     def element_ty(self) -> ElementType:
         """The dtype of what the pointer points to."""
-        return TYPES[str(self)]
+        return TYPES[self]
 
 
 def _refuse(what: str) -> Callable[..., NoReturn]:
@@ -156,6 +156,9 @@ class Pointer:
     def __getitem__(self, key: Any) -> Pointer:
         """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
         parts = key if isinstance(key, tuple) else (key,)
+        if isinstance(self.offset, int) and None in parts and inserts_only(parts):
+            ones = np.full((1,) * parts.count(None), self.offset, np.int64)  # `:` of a dimension that it lacks is nothing
+            return Pointer(self.tensor, IndexTensor.of(ones), self.element)
         if isinstance(self.offset, int) or not inserts_only(parts):
             raise UnsupportedError(
                 f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by indexing "

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
-from kernbench_core.values.dtypes import DTYPES, dtype_of, info
+import ml_dtypes
+
+from kernbench_core.values.dtypes import DTYPES, dtype_of, info, numpy_dtype
 
 
 class ElementType(str):
@@ -16,13 +19,13 @@ class ElementType(str):
     @property
     def name(self) -> str:
         """Its name in Triton's IR, such as "fp16"."""
-        record = info(str(self))
+        record = info(self)
         return record.aliases[0] if record.kind == "float" and record.aliases else record.triton
 
     @property
     def primitive_bitwidth(self) -> int:
         """Bits of an element; 1 of a bool."""
-        record = info(str(self))
+        record = info(self)
         return 1 if record.kind == "bool" else 8 * record.itemsize
 
     @property
@@ -38,7 +41,7 @@ class ElementType(str):
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
-        return info(str(self)).itemsize
+        return info(self).itemsize
 
     @property
     def scalar(self) -> ElementType:
@@ -52,23 +55,23 @@ class ElementType(str):
 
     def is_floating(self) -> bool:
         """Tell whether it is a float."""
-        return info(str(self)).kind == "float"
+        return info(self).kind == "float"
 
     def is_int(self) -> bool:
         """Tell whether it is an integer, bool among them."""
-        return info(str(self)).kind != "float"
+        return info(self).kind != "float"
 
     def is_int_signed(self) -> bool:
         """Tell whether it is a signed integer."""
-        return self.is_int() and info(str(self)).signed
+        return self.is_int() and info(self).signed
 
     def is_int_unsigned(self) -> bool:
         """Tell whether it is an unsigned integer, bool among them."""
-        return self.is_int() and not info(str(self)).signed
+        return self.is_int() and not info(self).signed
 
     def is_bool(self) -> bool:
         """Tell whether it is a bool."""
-        return str(self) == "bool"
+        return self == "bool"
 
     def is_ptr(self) -> bool:
         """Tell whether it is a pointer: no."""
@@ -78,17 +81,26 @@ class ElementType(str):
         """Tell whether it is a block: no."""
         return False
 
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Bits of the fraction of a float; AttributeError of an integer."""
+        record = info(self)
+        if record.kind != "float":
+            raise AttributeError(f"dtype {record.triton} has no fp_mantissa_width, as it is no float")
+        found: Any = ml_dtypes.finfo(numpy_dtype(self))  # type: ignore[no-untyped-call]
+        return int(found.nmant)
+
     def is_fp8(self) -> bool:
         """Tell whether it is a float of 8 bits."""
         return self.is_floating() and self.itemsize == 1
 
     def __repr__(self) -> str:
-        return info(str(self)).triton
+        return info(self).triton
 
 
 def _is(name: str) -> object:
     def ask(self: ElementType) -> bool:
-        return str(self) == name
+        return self == name
 
     ask.__doc__ = f"Tell whether it is {name}."
     return ask

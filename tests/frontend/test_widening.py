@@ -47,7 +47,7 @@ def seen() -> dict[tuple[str, str], Any]:
                 ("cut", None if is_float(x.dtype) or x.dtype == "bool" else x // 3),
             ):  # fmt: skip
                 if result is not None:
-                    found[given, name] = (str(result.dtype), result.numpy())
+                    found[given, name] = (result.dtype + "", result.numpy())
 
         for given in KEPT:
             kind = numpy_dtype(given)

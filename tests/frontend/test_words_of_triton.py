@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -196,3 +196,105 @@ def test_random_numbers_of_tests_are_the_same_and_never_zero() -> None:
         assert numpy_random(10, "bool").dtype == bool
         with pytest.raises(RuntimeError, match=r"^dtype_str must be the name of a dtype, such as float32, not 'f'\.$"):
             numpy_random(1, "f")
+
+
+class Pair(NamedTuple):
+    """Two arguments in one."""
+
+    x: Any
+    n: Any
+
+
+def test_tuples_with_names_and_tuples_of_tuples_are_arguments() -> None:
+    """Arrays in them are pointers, read and written; numbers are typed as any."""
+    x, out, seen = np.arange(8, dtype=np.float32), np.zeros(4, np.float32), []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(pair: Any, nested: Any, SHAPE: tl.constexpr) -> None:  # noqa: N803
+            ((out_ptr, _), (first, (second, none))) = nested
+            seen.append([type(pair).__name__, pair.n.dtype, pair[1] + 0, len(nested), first.dtype, second.dtype, none])
+            made = tl.tuple((1, 2.5))
+            seen.append([isinstance(made, tl.tuple), isinstance(first, tl.tuple), made[1].dtype])
+            seen.append(tl.zeros(SHAPE, tl.int8).shape)
+            tl.store(out_ptr + tl.arange(0, 4), tl.load(pair.x + pair.n + tl.arange(0, 4)))
+
+        kernel[(1,)](Pair(x, 3), ((out, x), (1, (2.0, None))), (2, 4))
+    assert out.tolist() == [3, 4, 5, 6]
+    assert seen == [["Pair", "int32", 3, 2, "int32", "f32", None], [True, False, "f32"], (2, 4)]
+
+
+def test_dtypes_are_printed_and_asked_as_in_triton() -> None:
+    """In jit functions and outside; kernbench's own language keeps its texts."""
+    x, seen = np.zeros(8, np.float16), []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        assert [str(tl.float32), f"{tl.int1}", str(tl.float8e4nv), tl.bfloat16] == ["fp32", "int1", "fp8e4nv", "bf16"]
+
+        @triton.jit
+        def kernel(x_ptr: Any) -> None:
+            x = tl.load(x_ptr + tl.arange(0, 8))
+            seen.append([str(x.dtype), str((x > 0).dtype), str(x_ptr.dtype), str(tl.int64), str(3)])
+            seen.append([isinstance(x_ptr.dtype, tl.pointer_type), isinstance(x.dtype, tl.pointer_type)])
+            seen.append([isinstance(tl.float32, tl.dtype), [tl.float16.fp_mantissa_width, x.dtype.fp_mantissa_width]])
+            seen.append([each.fp_mantissa_width for each in (tl.bfloat16, tl.float32, tl.float64, tl.float8e5)])
+            seen.append([n + 0 for n in tl.static_range(1, 8, step=3)])
+            seen.append([n.value for n in tl.static_range(2)])
+            seen.append(tl.random.uint_to_uniform_float(tl.randint(0, tl.arange(0, 4))).shape)
+            seen.append([x_ptr[None].shape, x_ptr[None, None, :].shape])
+
+        kernel[(1,)](x)
+    assert seen[0] == ["fp16", "int1", "pointer<fp16>", "int64", "3"]
+    assert seen[1:4] == [[True, False], [True, [10, 10]], [7, 23, 52, 2]]
+    assert seen[4:] == [[1, 4, 7], [0, 1], (4,), [(1,), (1, 1)]]
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype", "wanted"),
+    [
+        ("atomic_add", np.int8, "does not support int8, as atomic_add in Triton; use elements of 32 bits."),
+        ("atomic_max", np.int16, "does not support int16, as atomic_max in Triton; use elements of 32 bits."),
+        ("atomic_xchg", np.float16, "does not support fp16, as atomic_xchg in Triton; use elements of 32 bits."),
+        ("atomic_cas", np.int8, "only supports elements of 16, 32 and 64 bits, not int8; use wider ones."),
+    ],
+)
+def test_atomics_of_elements_that_triton_has_none_of_are_refused(call: str, dtype: Any, wanted: str) -> None:
+    x = np.zeros(4, dtype)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any) -> None:
+            getattr(tl, call)(x_ptr, *([1, 1] if call == "atomic_cas" else [1]))
+
+        with pytest.raises(KernbenchError) as caught:
+            kernel[(1,)](x)
+    line = kernel.fn.__code__.co_firstlineno + 2
+    assert str(caught.value).splitlines()[0] == f"tl.{call} at {__file__}:{line} {wanted}"
+
+
+def test_a_poll_waits_for_another_program_or_looks_once() -> None:
+    flag, payload, out = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32)
+    narrow = np.ones(1, np.int16)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(flag_ptr: Any, payload_ptr: Any, out_ptr: Any, narrow_ptr: Any) -> None:
+            if tl.program_id(0) == 0:
+                found = tl.atomic_poll(flag_ptr, 1)
+                tl.store(out_ptr, tl.load(payload_ptr))
+                tl.store(out_ptr + 1, found + tl.atomic_poll(narrow_ptr, 2, timeout_ns=0) * 4)
+            else:
+                tl.store(payload_ptr, 42)
+                tl.atomic_xchg(flag_ptr, 1, sem="release")
+
+        kernel[(2,)](flag, payload, out, narrow)
+    assert out.tolist() == [42, 1]
+    assert narrow.tolist() == [1]

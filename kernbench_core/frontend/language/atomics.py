@@ -16,7 +16,7 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.frontend.language.numbers import NumberLanguage
-from kernbench_core.frontend.scalars import to_memory
+from kernbench_core.frontend.scalars import scalar, to_memory
 from kernbench_core.kernel.atomic_commands import (
     ORDERS,
     AtomicAnswer,
@@ -32,6 +32,7 @@ from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.memory.atomic_access import Int64s
 from kernbench_core.values.dtypes import is_float, itemsize
+from kernbench_core.values.element_types import ElementType, as_dtype
 from kernbench_core.wording import brief
 
 _Moved = tuple[Transfer, Lanes]
@@ -46,6 +47,15 @@ def _unused(site: CallSite) -> bool:
         if each.offset == at:
             return next(rest).opname == "POP_TOP"
     return False
+
+
+def _check_width(here: str, op: str, element: ElementType) -> None:
+    """Raise ShapeError for what Triton has no such op of."""
+    bits, floats = element.primitive_bitwidth, element.is_floating()
+    if op == "atomic_cas" and bits < 16:
+        raise ShapeError(f"{here} only supports elements of 16, 32 and 64 bits, not {element}; use wider ones.")
+    if op != "atomic_cas" and (bits < 16 or (bits == 16 and not (floats and op == "atomic_add"))):
+        raise ShapeError(f"{here} does not support {element.name}, as {op} in Triton; use elements of 32 bits.")
 
 
 class AtomicLanguage(NumberLanguage):
@@ -83,13 +93,31 @@ class AtomicLanguage(NumberLanguage):
         """Leave `val` in memory where `cmp` is there; give what was there before."""
         return self._atomic("atomic_cas", pointer, (val, cmp), None, sem)
 
-    def _atomic(self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any) -> Any:
+    def atomic_poll(
+        self, pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None
+    ) -> Any:
+        """Look again and again until an element is `expected_value`, and give True; with a timeout of 0 look once."""
+        if timeout_ns is not None and int(timeout_ns) != 0:
+            here = f"tl.atomic_poll at {describe_site(call_site())}"
+            given = brief(timeout_ns)
+            raise KernelError(f"{here} must be given no timeout, or one of 0, not {given}; count the looks.")
+        while True:
+            there = self._atomic("atomic_or", pointer, (0,), None, sem or "acquire", changes=False)
+            found = bool(there == expected_value)
+            if found or timeout_ns is not None:
+                return scalar(found, "bool")
+
+    def _atomic(
+        self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any, *, changes: bool = True
+    ) -> Any:
         here = f"tl.{op} at {describe_site(call_site())}"
         if not isinstance(pointer, Pointer):
             given = type(pointer).__name__
             raise ShapeError(f"{here} must be given pointers, not {given}; pass a tensor to the launch.")
         if is_float(pointer.element) and op in ("atomic_and", "atomic_or", "atomic_xor"):
             raise ShapeError(f"{here} must be given pointers to integers, not {pointer.element}; cast them.")
+        if changes:
+            _check_width(here, op, as_dtype(pointer.element))
         order = getattr(sem, "value", sem) or "acq_rel"
         if order not in ORDERS:
             raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")

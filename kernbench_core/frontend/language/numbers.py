@@ -11,7 +11,7 @@ import numpy as np
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
-from kernbench_core.frontend.scalars import TypedNumber, scalar, typed
+from kernbench_core.frontend.scalars import TypedNumber, constant, scalar, typed
 from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
@@ -55,6 +55,12 @@ class NumberLanguage(TLContext):
         bounds = (0, start, step) if end is None else (start, end, step)
         wide = any(isinstance(each, TypedNumber) and each.dtype == "int64" for each in bounds)
         return _counted(range(*map(index, bounds)), "int64" if wide else "int32")
+
+    @staticmethod
+    def static_range(arg1: Any, arg2: Any = None, step: Any = 1) -> Any:
+        """Give the numbers of a loop that is unrolled: constants."""
+        first, end = (0, arg1) if arg2 is None else (arg1, arg2)
+        return map(constant, range(index(first), index(end), index(step)))
 
     def ignore(self, hints: Iterable[str]) -> None:
         """Have the result tell of hints, each as `num_stages of tl.range`, that they change nothing."""

@@ -47,7 +47,7 @@ class TLContext(
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr
-    static_range = staticmethod(builtins.range)
+    static_range: Any = staticmethod(builtins.range)
 
     def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
         Dispatcher.__init__(self, state, bridge)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,12 @@ from attrs import evolve
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.addresses import addresses_of, reached
 from kernbench_core.frontend.language.blocks import TensorDescriptor
-from kernbench_core.frontend.mirror import Mirror
+from kernbench_core.frontend.mirror import HeldArgument, Mirror
+from kernbench_core.frontend.scalars import mapped
 from kernbench_core.frontend.simulation import facts_of
 from kernbench_core.frontend.storage import StorageView, view_of
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
-from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.runs.bench_run import run
 
@@ -122,7 +122,7 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     """Launch on the device what the host's code asks for, with the host's arrays."""
     rt = mirror.rt
     views: dict[str, StorageView] = {}
-    for name, value in asked.arguments.items():
+    for name, value in (each for given in asked.arguments.items() for each in _parts(*given)):
         array = value.base if isinstance(value, TensorDescriptor) else value
         view = view_of(array, f"argument {name!r} of kernel {asked.name!r}")
         if view is not None:
@@ -131,10 +131,7 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     held = mirror.hold(views, asked.name)
     if asked.reachable:
         asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
-    arguments = {
-        name: _on_device(value, held[name].pointer) if name in held else value
-        for name, value in asked.arguments.items()
-    }
+    arguments = {name: _on_device(name, value, held) for name, value in asked.arguments.items()}
     programs, grid = deal_programs([site.index for site in rt.pes], asked.grid)
     tensors = [each.held.tensor for each in held.values()]
     handle = rt.submit(Launch(asked.kernel, arguments, grid, programs), tensors, asked.name)
@@ -147,6 +144,26 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     return handle.figures
 
 
-def _on_device(value: object, pointer: Pointer) -> object:
-    """Give an argument as the device has it: an array's pointer, or a descriptor of what is there."""
+def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield an argument, or what is in it where it is a tuple, with the name of each."""
+    if not isinstance(value, tuple):
+        yield name, value
+        return
+    for place, each in zip(_places(value), value, strict=True):
+        yield from _parts(f"{name}{place}", each)
+
+
+def _places(value: tuple[object, ...]) -> Iterable[str]:
+    fields = getattr(value, "_fields", None)
+    return (f"[{at}]" for at in range(len(value))) if fields is None else (f".{field}" for field in fields)
+
+
+def _on_device(name: str, value: object, held: Mapping[str, HeldArgument]) -> object:
+    """Give an argument as the device has it: an array's pointer, a descriptor of what is there, a tuple of such."""
+    if isinstance(value, tuple):
+        places = iter(_places(value))
+        return mapped(lambda each: _on_device(f"{name}{next(places)}", each, held), value)
+    if name not in held:
+        return value
+    pointer = held[name].pointer
     return evolve(value, base=pointer) if isinstance(value, TensorDescriptor) else pointer
