@@ -13,13 +13,19 @@ from kernbench_core.frontend.language.blocks import BlockLanguage
 from kernbench_core.frontend.language.combine import CombineLanguage
 from kernbench_core.frontend.language.extremes import WideningLanguage
 from kernbench_core.frontend.language.libdevice import BITCASTS, REFUSED, SPELLINGS
-from kernbench_core.frontend.language.products import ProductLanguage
 from kernbench_core.frontend.language.random import RandomLanguage
+from kernbench_core.frontend.language.scaled import ScaledProductLanguage
 from kernbench_core.frontend.language.sorting import SortLanguage
 
 
 class TritonLanguage(
-    AtomicLanguage, BlockLanguage, WideningLanguage, CombineLanguage, SortLanguage, RandomLanguage, ProductLanguage
+    AtomicLanguage,
+    BlockLanguage,
+    WideningLanguage,
+    CombineLanguage,
+    SortLanguage,
+    RandomLanguage,
+    ScaledProductLanguage,
 ):
     """`triton.language` for one program: numbers are typed scalars, and computed data may be read and branched on."""
 

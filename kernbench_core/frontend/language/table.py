@@ -20,6 +20,14 @@ _DESCRIPTOR = "Any strides, and extents of blocks that are no powers of two. `ga
 _DESCRIPTOR += "indices when they are called, and are DMA commands of those rows; of rows that `scatter` brings to one "
 _DESCRIPTOR += "place the last stays. Atomics of the dtypes that Triton has for capability 8.0."
 
+_DOT = "Operands that are index arithmetic become tiles by a timed command. Of stacks a product each. f64 is "
+_DOT += "multiplied by the vector unit, as matrix units have none: a command of m * n multiply-adds for each k, from "
+_DOT += "scratchpad to scratchpad."
+
+_DOT_SCALED = "The vector unit makes f16 of elements where an operand is fp16, else bf16, and multiplies them by "
+_DOT_SCALED += "their scales, each step a timed command; then the matrix unit multiplies. Scales are uint8, of 32 "
+_DOT_SCALED += "elements along k each; 0 is 0, as in Triton. fp16 and bf16 do not meet."
+
 HERE: Mapping[str, str] = MappingProxyType(
     {
         **{f"atomic_{how}": _ATOMIC for how in HOWS},
@@ -31,7 +39,8 @@ HERE: Mapping[str, str] = MappingProxyType(
         "constexpr": "A class whose objects have `.value` and are numbers, in arithmetic too; not of bools.",
         "cumprod": "",
         "cumsum": "",
-        "dot": "Operands that are index arithmetic become tiles by a timed command. Of stacks a product each.",
+        "dot": _DOT,
+        "dot_scaled": _DOT_SCALED,
         "hypot": "Of `math`: two products, a sum and a root, each a timed command.",
         "load": "As in the table of the kernel language, and by block pointers.",
         "load_tensor_descriptor": "",

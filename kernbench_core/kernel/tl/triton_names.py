@@ -60,7 +60,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "map_elementwise": "a function of elements is not an op of a unit; write it with tl.where and arithmetic",
         **dtypes.REFUSED,
         "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
-        "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",
+        "dot_scaled": "kernels of triton.jit have it; here dequantise first, or use a composite's epilogue",
         "swizzle2d": "compute the program's tile with // and %",
         "pointer_type": "pointers come from the tensors that a launch passes",
         "tensor": "tensors come from tl.load, tl.full and arithmetic",
