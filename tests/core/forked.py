@@ -39,7 +39,7 @@ class Forked(subprocess.Popen[str]):
         super().__init__([sys.executable], text=True, **options)
 
     def _execute_child(self, *given: Any) -> None:
-        """Fork, where Popen would start a program; the arguments are those of Python 3.11 to 3.14."""
+        """Fork, where Popen would start a program; the arguments are those that it has had since Python 3.11."""
         cwd, env, ends, new_session = given[5], given[6], given[10:16], given[21]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads, as those of numpy, from Python 3.12 on
