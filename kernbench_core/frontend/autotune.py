@@ -161,7 +161,9 @@ class Autotuner(Launchable):
         self.keys = list(key)
         self.cache: dict[tuple[object, ...], JitConfig] = {}
         self.best_config: JitConfig | None = None
-        self._settings = _Settings(tuple(self.reset_to_zero), Pruning.of(prune_configs_by), pre_hook, post_hook)
+        pruning = Pruning.of(prune_configs_by)
+        self.perf_model, self.early_config_prune, self.configs_top_k = pruning.model, pruning.early, pruning.top
+        self._settings = _Settings(tuple(self.reset_to_zero), pruning, pre_hook, post_hook)
         if not self.configs:
             raise UsageError(
                 f"triton.autotune of kernel {self.__name__!r} must be given a configuration at least, not none; write "

@@ -12,11 +12,12 @@ from typing import Any
 
 from kernbench_core.errors import KernbenchError, KernelError, TcmOverflowError, UnsupportedError
 from kernbench_core.frontend import autotune, driver, internal_testing, testing
+from kernbench_core.frontend.dtype_names import SHORT_NAMES
 from kernbench_core.frontend.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_core.frontend.language.blocks import TensorDescriptor
 from kernbench_core.frontend.mxfp import MXFP4Tensor, MXScaleTensor
 from kernbench_core.frontend.names import INNER, language_module
-from kernbench_core.frontend.scalars import SHORT_NAMES, constant
+from kernbench_core.frontend.scalars import constant
 from kernbench_core.frontend.storage import ReinterpretedArray, reinterpret
 
 _ERRORS = {
@@ -96,6 +97,7 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
     "runtime.errors": _ERRORS,
     "runtime.cache": {"triton_key": lambda: "kernbench"},
     "compiler": {"CompiledKernel": CompiledKernel},
+    "compiler.compiler": {"CompiledKernel": CompiledKernel, "triton_key": lambda: "kernbench"},
     "compiler.errors": _ERRORS,
     "tools": {},
     "tools.mxfp": {"MXFP4Tensor": MXFP4Tensor, "MXScaleTensor": MXScaleTensor},

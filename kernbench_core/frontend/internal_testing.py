@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.frontend.scalars import annotated
+from kernbench_core.frontend.dtype_names import annotated
 from kernbench_core.frontend.storage import ReinterpretedArray, reinterpret
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.element_types import ElementType, as_dtype

@@ -19,7 +19,8 @@ from functools import reduce
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from kernbench_core.frontend.scalars import BoolScalar, Constant, TypedNumber, constant, mapped, text_of_dtype, typed
+from kernbench_core.frontend.dtype_names import text_of_dtype
+from kernbench_core.frontend.scalars import BoolScalar, Constant, TypedNumber, constant, mapped, typed
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.tl.tensor import Tensor

@@ -8,9 +8,10 @@ from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError
+from kernbench_core.frontend.dtype_names import text_of_dtype
 from kernbench_core.frontend.internal_testing import str_to_ty
 from kernbench_core.frontend.language.blocks import TensorDescriptor
-from kernbench_core.frontend.scalars import Constant, TypedNumber, constant, text_of_dtype
+from kernbench_core.frontend.scalars import Constant, TypedNumber, constant
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType

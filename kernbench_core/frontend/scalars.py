@@ -16,11 +16,12 @@ import numpy as np
 
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
+from kernbench_core.frontend.dtype_names import annotated
 from kernbench_core.frontend.wrapping_index import WrappingIndex
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import number_as
 from kernbench_core.kernel.pointers import PointerType
-from kernbench_core.values.dtypes import TRITON, cast, dtype_of, info, is_float, itemsize, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_of, info, is_float, itemsize, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.wording import brief
 
@@ -292,34 +293,6 @@ def argument(value: Any, annotation: Any = None) -> Any:
     if kind is int:
         return KINDS["int32"](value) if -(2**31) <= value < 2**31 else _wide(value)
     return scalar(value, "bool" if kind is bool else "f32")
-
-
-SHORT_NAMES: Mapping[str, str] = {
-    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    "bool": "i1", "int1": "u1", "uint1": "u1", "float16": "fp16", "bfloat16": "bf16", "float": "fp32",
-    "float32": "fp32", "double": "fp64", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8_e4m3fn": "fp8e4nv",
-    "float8e5": "fp8e5", "float8_e5m2": "fp8e5", "float8e4b15": "fp8e4b15",
-}  # fmt: skip
-"""Triton's short names of dtypes by its long ones, and torch's."""
-
-_BY_SHORT = {SHORT_NAMES[long]: TRITON[long] for long in SHORT_NAMES if long in TRITON} | {"i1": "bool"}
-
-
-def annotated(annotation: Any) -> str | None:
-    """Return the dtype that an annotation of a parameter names, by a long or short name; None where it names none."""
-    if isinstance(annotation, ElementType):
-        return annotation
-    if not isinstance(annotation, str):
-        return None
-    name = annotation.strip("'\"").removeprefix("tl.").removeprefix("triton.language.")
-    return _BY_SHORT.get(SHORT_NAMES.get(name, name))
-
-
-def text_of_dtype(dtype: ElementType) -> str:
-    """Return what `str` gives of a dtype in Triton: `fp32`, `int1`, `pointer<fp16>`."""
-    if dtype.is_ptr():
-        return f"pointer<{text_of_dtype(dtype.element_ty)}>"
-    return dtype.name
 
 
 def mapped(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:

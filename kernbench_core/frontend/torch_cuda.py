@@ -78,9 +78,6 @@ def _on_the_host(torch: Any) -> Iterator[None]:
         stack.enter_context(_with(torch, _functions(torch, moved)))
         if hasattr(torch, "accelerator"):
             stack.enter_context(_with(torch.accelerator, _accelerator()))
-        with contextlib.suppress(ImportError):  # so that torch's own compiler looks for none of Triton's
-            triton = importlib.import_module("torch.utils._triton")
-            stack.enter_context(_with(triton, {"has_triton_package": _number(False)}))
         if hasattr(torch, "_C"):
             stack.enter_context(_with(torch._C, {"_cuda_getCurrentRawStream": _number(0)}))
         mode = _mode(torch, moved)

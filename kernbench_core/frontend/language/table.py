@@ -34,6 +34,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "advance": "",
         "arange": "Extents need not be powers of two, nor constants. Of int32, and so is what follows from it, free.",
         "associative_scan": _TREE,
+        "atomic_poll": "An atomic op for each look, without a timeout or with one of 0.",
         "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",
         "cdiv": "Of tiles two timed commands.",
         "constexpr": "A class whose objects have `.value` and are numbers, in arithmetic too; not of bools.",
@@ -60,6 +61,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "randn4x": "As `randn`.",
         "range": "Gives int32 scalars, int64 ones where a bound is, and so does Python's `range` in a `for`.",
         "reduce": _TREE,
+        "static_range": "",
         "sort": "A bitonic network of timed commands; NaN is not ordered.",
         "store": "As in the table of the kernel language, and by block pointers.",
         "store_tensor_descriptor": "",
@@ -68,6 +70,7 @@ HERE: Mapping[str, str] = MappingProxyType(
         "tensor_descriptor": "",
         "to_tensor": "",
         "topk": "As `sort`, and a gather of the first.",
+        "tuple": "Python's: arguments, and what is given a name, may be tuples, those with names too.",
     }
 )
 """Names that the language of files in Triton has, and how each differs, "" if it does not."""
