@@ -69,23 +69,30 @@ class AtomicUnits:
     def take(self, msg: AtomicTransaction, at: float) -> AtomicWork:
         """Take in a request that is there at `at` ns, in order: it has its turn now."""
         msg.change(self._memory.env.now)
-        bursts, member = np.unique(msg.addresses // self.burst * self.burst, return_inverse=True)
-        longest = np.zeros(bursts.size, np.int64)
-        np.maximum.at(longest, member, msg.turns)
         steps: dict[int, int] = {}
         fetched: dict[int, list[int]] = {}
-        for address, number in zip(bursts.tolist(), longest.tolist(), strict=True):
+        bursts = self._bursts(msg)
+        for address, number in bursts.items():
             channel = self._channel_of(address)
             steps[channel] = steps.get(channel, 0) + number
             holder = self._holders.get(address)
             if holder is None or holder.end <= at:
                 fetched.setdefault(channel, []).append(address)
         work = AtomicWork(msg, steps, {channel: tuple(found) for channel, found in fetched.items()})
-        self._holders.update(dict.fromkeys(bursts.tolist(), work))
+        self._holders.update(dict.fromkeys(bursts, work))
         if len(self._holders) > self._most:
             self._holders = {burst: holder for burst, holder in self._holders.items() if holder.end > at}
             self._most = 2 * len(self._holders) + _FEW
         return work
+
+    def _bursts(self, msg: AtomicTransaction) -> dict[int, int]:
+        """Return the bursts that a request is of, in ascending order, and the most turns of an element of each."""
+        if msg.addresses.size == 1:
+            return {int(msg.addresses[0]) // self.burst * self.burst: int(msg.turns[0])}
+        bursts, member = np.unique(msg.addresses // self.burst * self.burst, return_inverse=True)
+        longest = np.zeros(bursts.size, np.int64)
+        np.maximum.at(longest, member, msg.turns)
+        return dict(zip(bursts.tolist(), longest.tolist(), strict=True))
 
     def serve(self, work: AtomicWork, ready: Mapping[int, float], at: float) -> tuple[int, float]:
         """Have each channel's unit do its steps, from when its bursts are `ready`, or else from `at` on (ns).

@@ -91,6 +91,11 @@ def to_numpy(x: Any) -> Array:
     return np.asarray(x.cpu().numpy())
 
 
+def unwrap_tensor(x: Any) -> Any:
+    """Give the tensor that was reinterpreted, or the tensor itself."""
+    return x.base if isinstance(x, ReinterpretedArray) else x
+
+
 def torch_dtype_name(dtype: Any) -> str:
     """Give a dtype's name in torch: of one of torch's, or of Triton's."""
     return repr(dtype) if isinstance(dtype, ElementType) else str(dtype).removeprefix("torch.")
@@ -104,6 +109,6 @@ def str_to_ty(name: str, c: Any = None) -> ElementType:
 
 NAMES: Mapping[str, object] = {
     **LISTS, **dict.fromkeys(_OTHERS, _no), "is_interpreter": is_interpreter, "supports_tma": _yes, "supports_ws": _yes,
-    "numpy_random": numpy_random, "to_triton": to_triton, "to_numpy": to_numpy, "torch_dtype_name": torch_dtype_name,
-    "str_to_triton_dtype": str_to_ty,
+    "numpy_random": numpy_random, "to_triton": to_triton, "to_numpy": to_numpy, "unwrap_tensor": unwrap_tensor,
+    "torch_dtype_name": torch_dtype_name, "str_to_triton_dtype": str_to_ty,
 }  # fmt: skip

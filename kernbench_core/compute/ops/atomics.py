@@ -41,6 +41,8 @@ def _one_by_one(how: str, old: Array, new: Array, lanes: Array, *compared: Array
 
 def _apart(lanes: Array) -> bool:
     """Whether no lanes meet."""
+    if lanes.size <= 1:
+        return True
     places = lanes[lanes >= 0]
     return bool(np.unique(places).size == places.size)
 

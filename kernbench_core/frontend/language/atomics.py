@@ -136,6 +136,8 @@ class AtomicLanguage(NumberLanguage):
     def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
         """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
         item, state = itemsize(pointer.element), self._state
+        if offsets.size == 1:  # a lock, a flag or a counter
+            return [(self._moved(op, pointer, offsets.reshape(1)), Lanes(offsets.shape, positions, positions))]
         places, met = np.unique(offsets.reshape(-1)[positions], return_inverse=True)
         whole = self._moved(op, pointer, places)
         physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", call_site())
