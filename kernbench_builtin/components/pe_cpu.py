@@ -22,14 +22,16 @@ __tracebackhide__ = True  # what a kernel raises is told with the kernel's own l
 class PeCpu(ComponentBase):
     """Start a launch's programs at the common start stamp, or on arrival when that is later, one after another.
 
-    Models: one kernel at a time; a fixed dispatch time per language call that becomes a command.
+    Models: one kernel at a time; a fixed dispatch time per language call that becomes a command; reads of elements.
     Ignores: The kernel's own scalar instructions take no time. Instruction fetch is not modelled.
-    Timing: start = max(arrival, stamp); each command leaves dispatch_overhead after the call.
-    Source: an estimate of tens of instructions at 1 GHz, unverified.
+    Timing: start = max(arrival, stamp); each command leaves dispatch_overhead after the call, and later by element_read
+        for each element that the kernel read into Python since the command before; what is left, at its end.
+    Source: estimates of tens of instructions at 1 GHz, and of a load of the scratchpad in each cycle; unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("dispatch_overhead", "time", "10 ns", "Time to issue one command."),
+        Param("element_read", "time", "1 ns", "Time in which a kernel's Python gets one element of a tile."),
     )
 
     needs: ClassVar[tuple[type, ...]] = (Kernels,)
@@ -38,6 +40,7 @@ class PeCpu(ComponentBase):
         super().__init__(node, fabric)
         self.kernels = self.part(Kernels)
         self.dispatch_overhead_ns: float = self.params["dispatch_overhead"]
+        self.element_read_ns: float = self.params["element_read"]
         self.prefix = node.id.rpartition(".")[0]
         self._runner: KernelRunner | None = None
         #: By what commands name as their unit.

@@ -44,8 +44,13 @@ def _truths(x: Any) -> Any:
 
 
 def _goes_on(x: Any, by: bool) -> bool:
-    """Tell whether what is behind `and` (`by` True) or `or` is evaluated."""
-    return _is_block(x) or bool(x) is by
+    """Tell whether what is behind `and` (`by` True) or `or` is evaluated.
+
+    An element that decides is the answer: it is read where that is asked for its truth.
+    """
+    if not isinstance(x, Tensor) or _is_block(x):
+        return _is_block(x) or bool(x) is by
+    return bool(x._read("a condition")) is by and bool(x) is by
 
 
 def _and(x: Any, y: Any) -> Any:

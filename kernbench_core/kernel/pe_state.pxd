@@ -8,13 +8,18 @@ cdef class PeState:
     cdef readonly Hazards hazards
     cdef readonly TcmTable tcm
     cdef readonly Kernels kernels
-    cdef public object began, issued, last, launch, runner
+    cdef public object began, issued, last, launch, runner, elements_read, reads_free
+    cdef public long long unpaid
+    cdef public double element_read
+    cpdef note_read(self, elements, site)
+    cpdef double pay(self)
 
 cdef class Kernels:
-    cdef readonly object memory, on_demand, nearest, recorder, ops, meter, outside, ignored, cut
+    cdef readonly object memory, on_demand, nearest, recorder, ops, meter, outside, ignored, cut, read_at
     cdef readonly MemoryStore store
     cdef readonly Hazards hazards
     cdef readonly dict states, flying
     cdef public object turns
+    cdef public long long loaded
     cdef readonly bint materializes, pipelines
     cpdef PeState state(self, site)

@@ -42,11 +42,13 @@ class PeState:
 
     `launch` is the one under way, which `began` with that issue number; `last` are the call, the line and the time (ns)
     of the command that was complete last. `kernels` are those of the run, `runner` runs the launch, while it does.
+    Of the `elements_read` into Python some are `unpaid`: each takes `element_read` ns before the next command. Where
+    that is no time, `reads_free` says why.
     """
 
     __slots__ = (
-        "began", "hazards", "issued", "kernels", "last", "launch", "memory", "on_demand", "pe", "runner", "site",
-        "store", "tcm",
+        "began", "element_read", "elements_read", "hazards", "issued", "kernels", "last", "launch", "memory",
+        "on_demand", "pe", "reads_free", "runner", "site", "store", "tcm", "unpaid",
     )  # fmt: skip
 
     def __init__(self, site: PeSite, kernels: Kernels) -> None:
@@ -64,6 +66,22 @@ class PeState:
         self.launch: Launch | None = None
         self.runner: RunsPrograms | None = None
         self.last: tuple[str, CallSite, float] | None = None
+        self.unpaid = self.elements_read = 0
+        self.element_read = 0.0
+        self.reads_free = ""
+
+    def note_read(self, elements: int, site: CallSite) -> None:
+        """Take note that a kernel line read elements into Python."""
+        if self.element_read:  # what takes no time takes no event either
+            self.unpaid += elements
+        self.elements_read += elements
+        self.kernels.read_at[site] += elements
+
+    def pay(self) -> float:
+        """Return how long what is unpaid takes to read, in ns, and count it as paid."""
+        time = self.unpaid * self.element_read
+        self.unpaid = 0
+        return time
 
 
 class MeasuresLaunches(Protocol):
@@ -88,7 +106,8 @@ class Kernels:
     hold, `ops` are what plug-ins add to the language, `meter` measures launches. Where it `materializes`, kernels may
     read what only phase 2 knows: it is computed then, at no simulated time. With `outside`, accesses to elements that
     are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence on each, what kernels
-    said that changes nothing.
+    said that changes nothing, `read_at` the elements that they read into Python, by line, `loaded` those that they
+    loaded.
     `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
     """
 
@@ -123,6 +142,8 @@ class Kernels:
         #: The commands that are not complete, by op, where kernels may wait for what they make.
         self.flying: dict[OpId, Command] | None = {} if materializes else None
         self.ignored: Counter[str] = Counter()
+        self.read_at: Counter[CallSite] = Counter()
+        self.loaded = 0
         self.cut = cut or _uncut
         #: How many atomic ops had their turns at memories.
         self.turns = 0

@@ -19,6 +19,7 @@ from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.python_reads import reading_of
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.memory.device_memory import TensorAllocation
@@ -34,7 +35,10 @@ _Steps = Generator[Any, Any, None]
 
 
 class KernelHost(Protocol):
-    """What the runner needs of the component that calls it, a pe_cpu."""
+    """What the runner needs of the component that calls it, a pe_cpu.
+
+    It may have an `element_read_ns`, too: what reading an element into Python takes, else no time.
+    """
 
     kernels: Kernels
     node: Node
@@ -167,12 +171,15 @@ class KernelRunner:
         bridge.speak(tl)
         try:
             cpu = self._component
+            state.element_read, state.reads_free = reading_of(cpu)
             self._serving = serving = Serving(
                 cpu.node.id, env, state, bridge, cpu.send_command, cpu.dispatch_overhead_ns
             )
             yield serving.start()
             if serving.raised is not None:
                 raise serving.raised
+            if state.unpaid:
+                yield env.timeout(state.pay())
             yield from self._await(serving, state, tl.in_flight)
         except Exception as raised:
             error = escaped(raised)

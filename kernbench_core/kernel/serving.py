@@ -40,9 +40,9 @@ class Tick(Scheduled):
 class Serving:
     """Answer the requests of a program: a command is issued, a tuple of commands is waited for.
 
-    `send` puts a command on its way, `overhead` ns after it was asked for. `over` fires when the program has returned,
-    or has `raised` what it should not. `waiting_for` are the commands that it waits for, `since` a time in ns;
-    `place` is the name of its processor.
+    `send` puts a command on its way, `overhead` ns after it was asked for, and later by what reading takes that is
+    unpaid. `over` fires when the program has returned, or has `raised` what it should not. `waiting_for` are the
+    commands that it waits for, `since` a time in ns; `place` is the name of its processor.
     """
 
     __slots__ = (
@@ -123,10 +123,10 @@ class Serving:
         if kind is tuple or kind is Results:
             if stage == _TAKE_UP:
                 self.note_wait(tuple(request))
-        elif stage == _TAKE_UP and self._overhead:
+        elif stage == _TAKE_UP and (self._overhead or self._state.unpaid):
             queue = self._queue
             self._tick.callbacks = (self.issue_now,)
-            queue.push(queue.now + self._overhead, NORMAL, next(self._env._eid), self._tick)
+            queue.push(queue.now + self._overhead + self._state.pay(), NORMAL, next(self._env._eid), self._tick)
             return False
         elif stage != _WAIT:
             issued: KernelCommand = request

@@ -103,7 +103,8 @@ class AtomicLanguage(NumberLanguage):
             raise KernelError(f"{here} must be given no timeout, or one of 0, not {given}; count the looks.")
         while True:
             there = self._atomic("atomic_or", pointer, (0,), None, sem or "acquire", changes=False)
-            found = bool(there == expected_value)
+            same = there == expected_value
+            found = bool(same._read("tl.atomic_poll") if isinstance(same, Tensor) else same)
             if found or timeout_ns is not None:
                 return scalar(found, "bool")
 

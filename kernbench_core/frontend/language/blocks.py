@@ -17,6 +17,7 @@ from kernbench_core.frontend.scalars import to_memory
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
+from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import is_float, itemsize
 
 _PADDINGS = {"": None, "zero": 0, "nan": float("nan")}
@@ -32,7 +33,7 @@ _ATOMIC = {
 
 def _whole(numbers: Any, rank: int, what: str, call: str) -> tuple[int, ...]:
     """Give integers, one for each dimension; those of loaded data are read."""
-    found = tuple(int(number) for number in numbers)
+    found = tuple(int(each.as_offsets() if isinstance(each, Tensor) else each) for each in numbers)
     if len(found) != rank:
         raise ShapeError(
             f"{call} at {describe_site(call_site())} must be given {what} for each of {rank} dimensions, not "

@@ -116,7 +116,10 @@ class NumberLanguage(TLContext):
             raise ShapeError(
                 f"a cast to pointers at {describe_site(call_site())} must be of integers, not {kind_of(x)}; cast first."
             )
-        numbers = x.numpy() if isinstance(x, Tensor | IndexTensor) else np.asarray(int(x), object)
+        if isinstance(x, Tensor):
+            numbers = x._read("an address")
+        else:
+            numbers = x.numpy() if isinstance(x, IndexTensor) else np.asarray(int(x), object)
         addresses = getattr(self._launch.kernel, "addresses", None) or HostAddresses()
         return addresses.pointer(numbers, dtype)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -115,6 +116,7 @@ class PipelineLanguage(NumberLanguage):
         """Give int32 scalars, or int64 where a bound is; `num_stages` is that of the launch where it is not given."""
         if not self._state.kernels.pipelines:
             return super().range(start, end, step, **hints)
+        start, end, step = (index(each) if isinstance(each, Tensor) else each for each in (start, end, step))
         stages = hints.pop("num_stages", None)
         numbers = super().range(start, end, step, **hints)
         depth = self.stages if stages is None else int(stages)

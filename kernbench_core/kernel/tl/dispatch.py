@@ -16,6 +16,7 @@ from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
 from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.kernel.python_reads import in_debugger
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -176,6 +177,11 @@ class Dispatcher:
         except ExecutionError as error:
             here = f"{why} at {describe_site(call_site())}"
             raise KernelError(f"{here} must have data that can be computed: {error}") from error
+
+    def note_read(self, elements: int) -> None:
+        """Take note that the kernel's Python read elements of a tile; what a debugger shows is free."""
+        if elements and not in_debugger():
+            self._state.note_read(elements, call_site())
 
     def _await_results(self, value: Value, on_demand: OnDemand) -> None:
         """Come back, in simulated time, when all the ops are over that make a value."""

@@ -37,6 +37,9 @@ class Issuer(Protocol):
     def data_of(self, value: Value, why: str) -> Array:
         """Give the data of a known value."""
 
+    def note_read(self, elements: int) -> None:
+        """Take note that the kernel's Python read elements of a tile."""
+
     def operand(self, thing: object, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number."""
 

@@ -153,4 +153,4 @@ def _shown(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     value.settle()
-    return value.numpy("tl.device_print") if value.known else repr(value)
+    return value._read("tl.device_print") if value.known else repr(value)

@@ -119,7 +119,7 @@ class MemoryLanguage(Family):
                     f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile "
                     "and choose with tl.where."
                 )
-            return mask.numpy(f"the mask of {op}").astype(bool)
+            return mask._read(f"the mask of {op}").astype(bool)
         return np.asarray(mask.numpy() if isinstance(mask, IndexTensor) else mask, bool)
 
     # Store --------------------------------------------------------------------------------------------
@@ -262,6 +262,7 @@ def _brought(
     state = tl._state
     shape, dtype = transfer.shape, transfer.dtype
     count = itemsize(dtype)
+    state.kernels.loaded += transfer.nbytes // count
     for extent in shape:
         count *= extent
     block = state.tcm.allocate("tl.load", shape, dtype, count, site)

@@ -196,8 +196,9 @@ class Tensor(Tile):
     """A tile in the PE's scratchpad.
 
     Loaded data, and integers computed from it, are *ready*: elements (`x[i, j]`), `float()`, `int()`, `bool()`,
-    `item()` and `numpy()` give them, so a kernel may branch on them. Every other result is *pending*: reading it is
-    a PendingDataError. The space is given back when the last handle is gone and the last reader is complete.
+    `item()` and `numpy()` give them, so a kernel may branch on them; what they give is counted, and takes time of the
+    PE's CPU. Every other result is *pending*: reading it is a PendingDataError. The space is given back when the last
+    handle is gone and the last reader is complete.
     """
 
     __slots__ = ()
@@ -221,8 +222,17 @@ class Tensor(Tile):
 
     # Reading ----------------------------------------------------------------------------------------
 
-    def numpy(self, why: str = "numpy()") -> NDArray[Any]:
+    def numpy(self) -> NDArray[Any]:
         """Give the data as a read-only array; PendingDataError when it is known only after phase 2."""
+        return self._counted("numpy()")
+
+    def _counted(self, why: str) -> NDArray[Any]:
+        found = self._read(why)
+        self._tl.note_read(found.size)
+        return found
+
+    def _read(self, why: str) -> NDArray[Any]:
+        """Give the data to what is not the kernel's Python, at no time: an address, a mask, a print, `why`."""
         self.check_live(why)
         self.settle()
         if not self.known:
@@ -238,7 +248,10 @@ class Tensor(Tile):
     @property
     def data(self) -> NDArray[Any]:
         """The data, as `numpy()` gives it."""
-        return self.numpy("data")
+        return self._counted("data")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._counted("an array"), dtype, copy=copy)
 
     def item(self, why: str = "item()") -> Any:
         """Give the one element as a Python number; ShapeError when there are more."""
@@ -247,7 +260,7 @@ class Tensor(Tile):
                 f"{why} at {describe_site(call_site())} must have a tensor of one element, not of shape {self.shape}; "
                 "index the element."
             )
-        return self.numpy(why).item()
+        return self._counted(why).item()
 
     def __float__(self) -> float:
         return float(self.item("float()"))
@@ -274,7 +287,7 @@ class Tensor(Tile):
             raise ShapeError(
                 f"pointer arithmetic at {describe_site(call_site())} must use integers, not {self.dtype}; cast first."
             )
-        found = self.numpy("an address").astype(np.int64)
+        found = self._read("an address").astype(np.int64)
         return int(found) if not found.ndim else IndexTensor.of(found)
 
     # Shape ------------------------------------------------------------------------------------------
@@ -291,7 +304,9 @@ class Tensor(Tile):
                 f"an index at {describe_site(call_site())} must name one element of shape {self.shape} or insert "
                 "dimensions with None, not cut a tile; load the part that you need."
             )
-        return self.numpy("an element")[tuple(int(part) for part in parts)].item()
+        found = self._read("an element")[tuple(int(part) for part in parts)].item()
+        self._tl.note_read(1)
+        return found
 
     def view(self, *shape: int | Sequence[int]) -> Tensor:
         """Give the same bytes under another shape of the same size: free, sharing the space."""
