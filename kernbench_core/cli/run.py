@@ -103,7 +103,7 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
     """Run a bench and print the result; return the exit code."""
     with doing("loading kernbench"):
         from kernbench_core.host.bench import parse_assignments
-        from kernbench_core.runs.bench_run import RaceError, RunInterrupted
+        from kernbench_core.runs.bench_run import RunInterrupted, StrictError
         from kernbench_core.runs.bench_run import run as run_bench
 
     def carry_out(on_progress: _Tell | None) -> RunResult:
@@ -117,10 +117,10 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         if not interruption.result.interrupted:
             shell.error(str(interruption))
         return _INTERRUPTED
-    except RaceError as races:
-        _print(races.result, look)
-        shell.error(str(races))
-        return races.exit_code
+    except StrictError as refusal:
+        _print(refusal.result, look)
+        shell.error(str(refusal))
+        return refusal.exit_code
     _print(result, look)
     if asked["cached"] and not look.quiet:
         from kernbench_core.runs.cached import sentence_of

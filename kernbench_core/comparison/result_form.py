@@ -63,6 +63,8 @@ FORM: Final[Mapping[str, Any]] = {
                  "count": int}],
     "outside": Maybe([{"call": str, "line": str, "pe": str, "name": str, "shape": [int], "index": [int],
                        "writes": bool, "elements": int, "count": int}]),
+    "python_reads": Maybe({"elements": int, "loaded": int, "cost_ns": NUMBER, "free": [str],
+                           "lines": [{"line": str, "elements": int}]}),
     "rows": [dict], "warnings": [str],
     "statistics": [{"name": str, "value": NUMBER, "unit": str, "combined": str, "of": int, "component": str,
                     "sentence": str}],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernbench_core import records
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
+from kernbench_core.kernel.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
@@ -23,7 +24,7 @@ from kernbench_core.runs.manifest import (
     describe_params,
     kept_options,
 )
-from kernbench_core.runs.options import RunCall, called_with
+from kernbench_core.runs.options import RunCall, RunOptions, called_with
 from kernbench_core.runs.request import Request, request_of
 from kernbench_core.runs.result import RunResult, count_hazards
 from kernbench_core.runs.run_folder import write_out
@@ -62,18 +63,43 @@ class RunInterrupted(KeyboardInterrupt):
         self.result = result
 
 
-class RaceError(KernbenchError):
-    """A run that must have no hazard has some; `result` is what it gave."""
+class StrictError(KernbenchError):
+    """A run that was asked to be strict has what it must not have; `result` is what it gave."""
 
     exit_code = 7
 
+    def __init__(self, told: str, result: RunResult) -> None:
+        super().__init__(told)
+        self.result = result
+
+
+class RaceError(StrictError):
+    """A run that must have no hazard has some; `result` is what it gave."""
+
     def __init__(self, result: RunResult) -> None:
         what = count_hazards(result.hazards)
-        super().__init__(
-            f"bench {result.bench!r} must have no hazards with --strict-races, and has {what}; the first is\n"
-            + "\n".join(result.hazards[0].lines())
-        )
-        self.result = result
+        told = f"bench {result.bench!r} must have no hazards with --strict-races, and has {what}; the first is\n"
+        super().__init__(told + "\n".join(result.hazards[0].lines()), result)
+
+
+class PythonReadsError(StrictError):
+    """A run whose kernels must not compute in Python may have them do so; `result` is what it gave."""
+
+    def __init__(self, result: RunResult) -> None:
+        found = result.python_reads
+        assert found is not None
+        told = f"bench {result.bench!r} must leave arithmetic to units with --strict-python, and has {found.sentence}:"
+        super().__init__("\n".join([told, *found.list_lines()]), result)
+
+
+def _refuse(result: RunResult, options: RunOptions) -> None:
+    """Raise the StrictError of what a run must not have and has."""
+    if options.strict_races and result.hazards:
+        run_is_complete()
+        raise RaceError(result)
+    if options.strict_python and result.python_reads is not None and result.python_reads.many:
+        run_is_complete()
+        raise PythonReadsError(result)
 
 
 @called_with(RunCall)
@@ -92,7 +118,8 @@ def run(call: RunCall) -> RunResult:
     `level` says how far down it goes. With `cached` the result is taken from the user's cache where all that it depends
     on is the same, else it is kept there: it is equal, its `from_cache` says so. `explain` has the result say why the
     run took as long as it did, `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a
-    hazard. With `race_by` "program" the programs of one launch are unordered on one PE too, not in order as by default
+    hazard, `strict_python` a PythonReadsError when kernels read so many elements into Python that they may compute
+    there. With `race_by` "program" the programs of one launch are unordered on one PE too, not in order as by default
     ("pe"). With `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
     ("determined") that is a PendingDataError. With `oob` "poison" loads of elements outside of their tensor give NaN,
     or integers of bytes 0xa5, and stores to them are dropped; the result counts both, which by default ("error") are
@@ -136,8 +163,7 @@ def _from_cache(call: RunCall, config: Config, plugins: Plugins, here: Path, wal
     with surprises.watched():
         request = request_of(call, config, plugins, here, wall)
     result = cached_run(request, here, manifest_of, lambda: carry_out(request, call.on_progress, wall), surprises)
-    if request.options.strict_races and result.hazards:
-        raise RaceError(result)
+    _refuse(result, request.options)
     return result
 
 
@@ -208,9 +234,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             result = records.evolve(result, timeline=seen)
             for note in seen.notes:
                 warnings.warn(note, KernbenchWarning, stacklevel=3)
-    if request.options.strict_races and result.hazards:
-        run_is_complete()
-        raise RaceError(result)
+    _refuse(result, request.options)
     if request.files:
         progress.begin("writing")
     machine = _write_files(request, result, engine, wall.timeout_s)
@@ -350,6 +374,7 @@ def _result(
         outside=() if engine.device.kernels.outside is None else engine.device.kernels.outside.found(),
         branch_values=engine.device.on_demand.branch_values,
         host_reads=engine.device.on_demand.host_reads,
+        python_reads=python_reads(engine.device.kernels),
         launches=engine.figures(),
         kernels=engine.kernels(),
         links=engine.links(),

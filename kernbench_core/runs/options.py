@@ -127,6 +127,9 @@ class RunOptions:
     ] = None
     tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
     strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
+    strict_python: Annotated[
+        bool, Option("Exit with 7 when kernels read more than 1 % of what they load, and 256 elements, into Python.")
+    ] = False
     race_by: Annotated[
         str,
         Option(

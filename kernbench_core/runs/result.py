@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
+    from kernbench_core.kernel.python_reads import PythonReads
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.memory.scratchpad_map import TcmMap
@@ -61,7 +62,8 @@ class RunResult:
     it by; None where it is not kept, for the reason in `cache_note`, or the cache was not asked.
 
     `branch_values` says how many values kernels branched on that only phase 2 knows, and how many it confirmed,
-    `host_reads` the same of what the host read before the end.
+    `host_reads` the same of what the host read before the end. `python_reads` says what of loaded data kernels read
+    into Python, whose arithmetic is not timed; None where they read nothing.
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
     did together; `links` are all wires and channels, `components` all components, `lines` the lines of kernels with the
@@ -99,6 +101,7 @@ class RunResult:
     outside: tuple[OutsideAccess, ...] = records.field(default=(), converter=_listed)
     branch_values: BranchValues = records.field(factory=BranchValues)
     host_reads: HostReads = records.field(factory=HostReads)
+    python_reads: PythonReads | None = None
     rows: tuple[Row, ...] = records.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     computed_by: ComputedBy | None = None
@@ -240,6 +243,7 @@ class RunResult:
             "outputs": self.outputs.to_json(),
             "branch_values": records.asdict(self.branch_values),
             "host_reads": records.asdict(self.host_reads),
+            **({} if self.python_reads is None else {"python_reads": self.python_reads.to_json()}),
             "hazards": [records.asdict(hazard) for hazard in self.hazards],
             "outside": [records.asdict(each) for each in self.outside],
             "rows": [
@@ -346,6 +350,9 @@ def verdict(result: RunResult) -> Iterator[Styled]:
     if result.outside:
         yield ", ", ""
         yield count_outside(result.outside), _BAD
+    if result.python_reads is not None and result.python_reads.many:
+        yield ", ", ""
+        yield result.python_reads.words, _BAD
 
 
 def _of_data(result: RunResult) -> Iterator[Styled]:

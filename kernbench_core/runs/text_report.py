@@ -257,6 +257,11 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
         )
     lines.extend(_listed(result.hazards, verbose, lambda hazard: hazard.lines(folders=verbose)))
     lines.extend(_listed(result.outside, verbose, lambda access: [str(access)]))
+    reads = result.python_reads
+    if reads is not None:
+        listed = reads.list_lines(len(reads.lines)) if verbose else reads.list_lines() if reads.many else ()
+        told = [reads.sentence, *listed]
+        lines.extend(Text(shown(line), "yellow" if reads.many else "") for line in told)
     if result.branch_values.read:
         lines.append(Text(result.branch_values.words))
     lines.append(_counts(result))

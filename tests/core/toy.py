@@ -99,7 +99,7 @@ class FakeEngine:
         self.device = SimpleNamespace(
             recorder=None,
             hazards=SimpleNamespace(found=tuple),
-            kernels=SimpleNamespace(outside=None),
+            kernels=SimpleNamespace(outside=None, read_at={}),
             on_demand=SimpleNamespace(confirm=lambda *_: None, branch_values=BranchValues(), host_reads=HostReads()),
         )
         engines.append(self)

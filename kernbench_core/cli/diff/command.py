@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 #: Options of a run that write files of it, or say what of it is told.
 _NOT_HERE: Final = (
-    "explain", "trace", "level", "window", "tcm_map", "strict_races", "out", "report", "links", "outputs", "bundle",
+    "explain", "trace", "level", "window", "tcm_map", "strict_races", "strict_python", "out", "report", "links",
+    "outputs", "bundle",
 )  # fmt: skip
 
 

@@ -67,6 +67,8 @@ FIGURES: Final[tuple[NamedFigure, ...]] = (
     NamedFigure("hops", "Deliveries over wires and channels.", lambda r: r.timing.hops),
     NamedFigure("hazards", "Uses of memory that nothing orders.", lambda r: len(r.hazards)),
     NamedFigure("outside", "Accesses outside of their tensors, where these are no errors.", lambda r: len(r.outside)),
+    NamedFigure("elements_read", "Elements of tiles that kernels read into Python, whose arithmetic is not timed.",
+                lambda r: 0 if r.python_reads is None else r.python_reads.elements),
     NamedFigure("verified", "Whether all checked data are right; none without --verify-data.", lambda r: r.verified),
     NamedFigure("max_abs_error", "The largest difference from what was expected; none without --verify-data.",
                 lambda r: r.max_abs_error),

@@ -86,8 +86,8 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 #: Those that it does not depend on.
 OTHERS: dict[str, Any] = {
-    "cached": True, "links": "all", "strict_races": True, "level": "unit", "window": "1 ns..2 ns", "trace": "t.json",
-    "out": "saved", "report": "page.html",
+    "cached": True, "links": "all", "strict_races": True, "strict_python": True, "level": "unit",
+    "window": "1 ns..2 ns", "trace": "t.json", "out": "saved", "report": "page.html",
 }  # fmt: skip
 
 

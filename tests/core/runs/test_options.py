@@ -37,6 +37,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "window": (("--window", "1 us..2 us"), "1 us..2 us"),
     "tcm_map": (("--tcm-map",), True),
     "strict_races": (("--strict-races",), True),
+    "strict_python": (("--strict-python",), True),
     "race_by": (("--race-by", "program"), "program"),
     "materialize": (("--materialize", "on_demand"), "on_demand"),
     "oob": (("--oob", "poison"), "poison"),
