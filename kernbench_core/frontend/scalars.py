@@ -78,7 +78,9 @@ def _kind_of(number: Any) -> Any:
 
 
 def _floordiv(a: Any, b: Any) -> Any:
-    """Divide as C does, towards zero; integers by zero give 0."""
+    """Divide integers as C does, towards zero; by zero gives 0. Triton has no such division of floats."""
+    if isinstance(a, float):
+        raise ShapeError("`//` must have integer operands, not floats; use tl.floor(a / b), or cast them first.")
     if b == 0:
         return 0
     found = abs(a) // abs(b)

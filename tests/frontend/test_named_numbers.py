@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.errors import ShapeError
 
 # mypy: disable-error-code="import-not-found"
 
@@ -194,3 +195,23 @@ def test_annotations_of_arguments_are_kept() -> None:
     assert seen[0] == ["int64", "f64", "f64", "int64", "bool", "uint8", "bool"]
     assert seen[1] == [3, 0.1, 0.1, 4, 1, 44]
     assert out.tolist() == [200] * 4
+
+
+@pytest.mark.parametrize("divide", [lambda a: a // 2, lambda a: 2.5 // a, lambda a: a // a])
+def test_floats_are_not_divided_by_the_operator_of_integers(divide: Any) -> None:
+    """Triton has no `//` of floats, of scalars as little as of tiles; their remainder it has."""
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+
+        @triton.jit
+        def kernel(share: Any) -> None:
+            half = 0.75
+            seen.append([half % 0.5, -7.5 // 2])
+            with pytest.raises(ShapeError) as told:
+                divide(share)
+            seen.append(str(told.value))
+
+        kernel[(1,)](0.75)
+    assert seen[0] == [0.25, -4.0]
+    assert seen[1] == "`//` must have integer operands, not floats; use tl.floor(a / b), or cast them first."
