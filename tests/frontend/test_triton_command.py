@@ -132,6 +132,7 @@ def test_bad_command_lines(call: Call) -> None:
         assert (code, out, errors) == (2, "", f"error: {sentence}\n"), args
     (Path("empty.py")).write_text("print(__name__)")
     assert call("empty.py") == (0, "__main__\nno kernel was launched: there is nothing to time\n", "")
+    assert json.loads(call("--json", "empty.py")[1])["notes"] == ["no kernel was launched: there is nothing to time"]
 
 
 def test_a_module_is_run_with_all_that_is_behind_it(call: Call) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "kernbench.triton/1"
 _LAUNCHES = 20
+#: What is said of a script that a library may have led past the machine.
+NOTHING = "no kernel was launched: there is nothing to time"
 
 
 def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
         "exit_code": exit_code,
         "result": None if session.result is None else session.result.to_json(),
         "tunings": [tuning.to_json() for tuning in session.tunings],
-        "notes": list(session.notes),
+        "notes": [*([NOTHING] if session.result is None and exit_code == 0 else []), *session.notes],
     }
 
 
@@ -38,7 +40,7 @@ def print_script(
     """Print what a script's launches took; `autotune` "all" lists every configuration."""
     result = session.result
     if result is None:
-        show(Text("no kernel was launched: there is nothing to time", "yellow"), console)
+        show(Text(NOTHING, "yellow"), console)
     elif quiet:
         print_summary(result, console.file)
     else:
