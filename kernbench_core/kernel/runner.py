@@ -19,9 +19,9 @@ from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
-from kernbench_core.kernel.python_reads import reading_of
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
+from kernbench_core.kernel.tl.python_reads import reading_of
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.reporting import Waiting

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core import records
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
-from kernbench_core.kernel.python_reads import python_reads
+from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
@@ -68,38 +68,30 @@ class StrictError(KernbenchError):
 
     exit_code = 7
 
-    def __init__(self, told: str, result: RunResult) -> None:
-        super().__init__(told)
+    def __init__(self, result: RunResult, must: str, lines: Iterable[str]) -> None:
+        super().__init__("\n".join([f"bench {result.bench!r} must {must}", *lines]))
         self.result = result
 
 
 class RaceError(StrictError):
     """A run that must have no hazard has some; `result` is what it gave."""
 
-    def __init__(self, result: RunResult) -> None:
-        what = count_hazards(result.hazards)
-        told = f"bench {result.bench!r} must have no hazards with --strict-races, and has {what}; the first is\n"
-        super().__init__(told + "\n".join(result.hazards[0].lines()), result)
-
 
 class PythonReadsError(StrictError):
     """A run whose kernels must not compute in Python may have them do so; `result` is what it gave."""
 
-    def __init__(self, result: RunResult) -> None:
-        found = result.python_reads
-        assert found is not None
-        told = f"bench {result.bench!r} must leave arithmetic to units with --strict-python, and has {found.sentence}:"
-        super().__init__("\n".join([told, *found.list_lines()]), result)
-
 
 def _refuse(result: RunResult, options: RunOptions) -> None:
     """Raise the StrictError of what a run must not have and has."""
+    reads = result.python_reads
     if options.strict_races and result.hazards:
         run_is_complete()
-        raise RaceError(result)
-    if options.strict_python and result.python_reads is not None and result.python_reads.many:
+        must = f"have no hazards with --strict-races, and has {count_hazards(result.hazards)}; the first is"
+        raise RaceError(result, must, result.hazards[0].lines())
+    if options.strict_python and reads is not None and reads.many:
         run_is_complete()
-        raise PythonReadsError(result)
+        must = f"leave arithmetic to units with --strict-python, and has {reads.sentence}:"
+        raise PythonReadsError(result, must, reads.list_lines())
 
 
 @called_with(RunCall)

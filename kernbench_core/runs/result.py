@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
-    from kernbench_core.kernel.python_reads import PythonReads
+    from kernbench_core.kernel.tl.python_reads import PythonReads
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.memory.scratchpad_map import TcmMap

@@ -16,8 +16,8 @@ from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.python_reads import in_debugger
 from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.python_reads import in_debugger
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command

@@ -27,7 +27,7 @@ _RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "kernbench_core.host.figures.roofline": ("Achieved", "RooflinePoint"),
     "kernbench_core.host.statistics": ("Statistic",),
     "kernbench_core.host.timing": ("LateStart", "NotModelled", "ResourceUse", "TimingResult"),
-    "kernbench_core.kernel.python_reads": ("PythonReads", "ReadLine"),
+    "kernbench_core.kernel.tl.python_reads": ("PythonReads", "ReadLine"),
     "kernbench_core.memory.hazard": ("Hazard", "HazardUse"),
     "kernbench_core.memory.outside": ("OutsideAccess",),
     "kernbench_core.memory.scratchpad_map": ("Held", "TcmMap", "TcmUse"),
