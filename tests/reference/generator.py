@@ -12,8 +12,9 @@ from tests.reference import numerics as num
 from tests.reference.further import Further, spoilt
 from tests.reference.in_triton import InTriton
 from tests.reference.kernels import Kernel
+from tests.reference.named import Named
 from tests.reference.posts import Runtime
-from tests.reference.programs import NUMBERS, Launch, Program, Tensor
+from tests.reference.programs import NAMED, NUMBERS, Launch, Program, Tensor
 from tests.reference.streamed import Streamed
 from tests.reference.tiles import Pointer
 from tests.reference.trials import DTYPES, MESHES
@@ -132,7 +133,8 @@ class Maker:
         return Program(self.seed, self.topology, tuple(self.tensors), tuple(launches), self.triton)
 
     def _kernel(self, grid: tuple[int, ...] | None) -> Kernel:
-        later = InTriton if self.triton else Streamed if self.seed >= STREAMED else Further
+        in_triton = Named if self.seed >= NAMED else InTriton
+        later = in_triton if self.triton else Streamed if self.seed >= STREAMED else Further
         kinds = later if self.seed >= FURTHER else Kernel
         kernel = kinds(self, self.runtime, grid)
         if self.rng.random() < 0.6:

@@ -93,7 +93,7 @@ def _run_triton(program: Program) -> tuple[dict[str, Any], list[str]]:
     source, file = _shown(program)
     names: dict[str, Any] = {"__name__": "made_up", "__file__": file}
     with kb.triton(program.topology) as sim:
-        exec(compile(source, file, "exec"), names)
+        exec(compile(source, file, "exec", dont_inherit=True), names)
     assert sim.result is not None
     assert sim.verified
     outputs = {tensor.name for tensor in program.tensors if tensor.output}

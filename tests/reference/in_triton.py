@@ -86,7 +86,11 @@ class InTriton(Kernel):
             return self.tile(f'tl.full({self.shape(16)}, {number}, "{dtype}")')
         name, buffer = self.source()
         n = self.rng.choice((2, 4, 8))
-        if buffer.dtype in num.F8 or (number.startswith("share") and not num.is_float(buffer.dtype)):
+        if (
+            n > len(buffer.data)
+            or buffer.dtype in num.F8
+            or (number.startswith("share") and not num.is_float(buffer.dtype))
+        ):
             return None
         places = f"{self.start(len(buffer.data) - n)} + tl.arange(0, {n})"
         return self.tile(f"tl.load({name} + {places}, mask=tl.arange(0, {n}) != 1, other={number})")

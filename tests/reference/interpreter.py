@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +209,7 @@ class Tl(Messages):
         x = as_operand(x)
         if not num.is_float(x.data.dtype):
             return Tile(np.abs(x.data) if name == "abs" else x.data, x.slack)
-        result = Tile(*num.unary(name, x.data.astype(F32), x.slack))
+        result = Tile(*num.unary(name, x.data.astype(num.wide(x.data.dtype)), x.slack))
         return result.to(x.data.dtype)
 
     def softmax(self, x: Tile) -> Tile:
@@ -238,9 +239,9 @@ class Tl(Messages):
             return total if x.slack is None else Tile(total.data, np.asarray(np.sum(x.slack, **how)))
         with np.errstate(all="ignore"):
             terms = x.data.astype(np.float64)
-            total = np.asarray(np.sum(terms, **how)).astype(F32)
+            total = np.asarray(np.sum(terms, **how)).astype(num.wide(kind))
             magnitudes = np.asarray(np.sum(np.abs(terms), **how))
-        slack = num.round_off(magnitudes, terms.size // max(total.size, 1), terms)
+        slack = num.round_off(magnitudes, terms.size // max(total.size, 1), x.data)
         given = None if x.slack is None else np.asarray(np.sum(x.slack, **how))
         return Tile(total, num.both(slack, given)).to(kind)
 
@@ -251,12 +252,23 @@ class Tl(Messages):
         return self._reduced(x, axis, keep_dims, np.fmin.reduce, None)
 
     def argmax(self, x: Tile, axis: int | None = None, keep_dims: bool = False) -> Tile:
-        x.exact()
-        return self._reduced(x, axis, keep_dims, np.argmax, I32)
+        return self._place(x, axis, keep_dims, operator.gt)
 
     def argmin(self, x: Tile, axis: int | None = None, keep_dims: bool = False) -> Tile:
-        x.exact()
-        return self._reduced(x, axis, keep_dims, np.argmin, I32)
+        return self._place(x, axis, keep_dims, operator.lt)
+
+    @staticmethod
+    def _place(x: Tile, axis: int | None, keep_dims: bool, better: Callable[[Any, Any], Any]) -> Tile:
+        """Go along the axis for the first of the best, which NaN is never; 0 where all are NaN."""
+        lines = x.exact().astype(num.wide(x.data.dtype))
+        lines = lines.reshape(1, -1) if axis is None else np.moveaxis(lines, axis, -1)
+        held, at = lines[..., 0], np.zeros(lines.shape[:-1], I32)
+        for i in range(1, lines.shape[-1]):
+            taken = better(lines[..., i], held) | (np.isnan(held) & ~np.isnan(lines[..., i]))
+            held, at = np.where(taken, lines[..., i], held), np.where(taken, I32.type(i), at)
+        if axis is None:
+            return Tile(at.reshape((1,) * x.data.ndim if keep_dims else ()))
+        return Tile(np.expand_dims(at, axis) if keep_dims else at)
 
     def xor_sum(self, x: Tile, axis: int | None = None, keep_dims: bool = False) -> Tile:
         x.exact()
@@ -273,7 +285,7 @@ class Tl(Messages):
         if num.is_float(kind):
             with np.errstate(all="ignore"):
                 exact = function(terms.astype(np.float64), axis=axis)
-                total = exact.astype(F32)
+                total = exact.astype(num.wide(kind))
                 if function is np.cumsum:
                     size = np.cumsum(np.abs(terms.astype(np.float64)), axis=axis)
                     off = num.both(
@@ -309,11 +321,11 @@ class Tl(Messages):
             left, right = a.data.astype(np.float64), b.data.astype(np.float64)
             size = np.abs(left) @ np.abs(right)
             fine = all(np.all(x * 32 == np.rint(x * 32)) for x in (left, right))
-            off = num.round_off(size, left.shape[1], np.zeros(1) if fine else np.full(1, 2.0**-20))
+            off = num.round_off(size, left.shape[1], np.full(1, 0.0 if fine else 2.0**-20, num.wide(a.data.dtype)))
             if a.slack is not None or b.slack is not None:
                 s, t = (np.zeros(x.shape) if x.slack is None else x.slack for x in (a, b))
                 off = num.both(off, s @ np.abs(right) + np.abs(left) @ t + s @ t)
-            return Tile((left @ right).astype(F32), off)
+            return Tile((left @ right).astype(num.wide(a.data.dtype)), off)
 
     # composites
 

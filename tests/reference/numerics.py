@@ -15,16 +15,18 @@ import ml_dtypes
 import numpy as np
 
 BOOL, I8, I16, I32, I64 = (np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8"))
-U8, U16, U32 = (np.dtype(name) for name in ("u1", "u2", "u4"))
+U8, U16, U32, U64 = (np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
 F16, BF16, F32 = np.dtype("f2"), np.dtype(ml_dtypes.bfloat16), np.dtype("f4")
+F64 = np.dtype("f8")
 E4M3, E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
 NAMES = {
     **dict.fromkeys(("bool", "int1", "i1"), BOOL),
     **{f"{prefix}{n}": np.dtype(f"i{n // 8}") for n in (8, 16, 32, 64) for prefix in ("int", "i")},
-    **{f"{prefix}{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32) for prefix in ("uint", "u")},
+    **{f"{prefix}{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64) for prefix in ("uint", "u")},
     **dict.fromkeys(("float16", "f16"), F16),
     **dict.fromkeys(("bfloat16", "bf16"), BF16),
     **dict.fromkeys(("float32", "f32"), F32),
+    **dict.fromkeys(("float64", "f64"), F64),
     **dict.fromkeys(("float8e4nv", "f8e4m3"), E4M3),
     **dict.fromkeys(("float8e5", "f8e5m2"), E5M2),
 }
@@ -40,7 +42,12 @@ def dtype_of(name: Any) -> np.dtype[Any]:
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Say whether `dtype` is one of floats, the narrow ones of ml_dtypes included."""
-    return dtype in (F16, BF16, F32, *F8)
+    return dtype in (F16, BF16, F32, F64, *F8)
+
+
+def is_normal(number: float) -> bool:
+    """Say whether f32 has a float of Python's as a normal number, zero, infinity or NaN."""
+    return number == 0 or not math.isfinite(number) or 2.0**-126 <= abs(number) <= float(np.finfo(F32).max)
 
 
 def is_signed(dtype: np.dtype[Any]) -> bool:
@@ -50,6 +57,8 @@ def is_signed(dtype: np.dtype[Any]) -> bool:
 
 def meet(a: np.dtype[Any], b: np.dtype[Any], division: bool = False) -> np.dtype[Any]:
     """Give the dtype that two tensors are computed in, by Triton's `computation_type_impl`."""
+    if F64 in (a, b):
+        return F64
     if F32 in (a, b):
         return F32
     if F16 in (a, b):
@@ -90,14 +99,14 @@ def cast(array: Array, dtype: np.dtype[Any]) -> Array:
     if dtype in F8:
         top = float(ml_dtypes.finfo(dtype).max)
         return np.clip(array.astype(F32), -top, top).astype(dtype)
-    if is_float(array.dtype) or dtype in (BF16,):
+    if (is_float(array.dtype) or dtype == BF16) and F64 not in (array.dtype, dtype):
         array = array.astype(F32)
     return array.astype(dtype)
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give the dtype that ops on `dtype` are computed in: f32 for every float."""
-    return F32 if is_float(dtype) else dtype
+    """Give the dtype that ops on `dtype` are computed in: f32 for every float but f64."""
+    return F32 if is_float(dtype) and dtype != F64 else dtype
 
 
 def moved(array: Array, slack: Slack, sign: int) -> Array:
@@ -107,7 +116,7 @@ def moved(array: Array, slack: Slack, sign: int) -> Array:
     if array.dtype == BOOL:
         return array ^ (slack > 0) if sign > 0 else array
     if is_float(array.dtype):
-        return (array.astype(np.float64) + sign * slack).astype(np.float32).astype(array.dtype)
+        return (array.astype(np.float64) + sign * slack).astype(wide(array.dtype)).astype(array.dtype)
     return array + (sign * np.minimum(slack, 1 << 30)).astype(array.dtype)
 
 
@@ -146,7 +155,8 @@ def exact_sum(magnitudes: Array, terms: Array) -> Array:
 
 def round_off(magnitudes: Array, n: int, terms: Array) -> Slack:
     """Bound the difference between two orders of a sum of `n` terms whose absolute values sum to `magnitudes`."""
-    bound = np.where(exact_sum(magnitudes, terms), 0.0, 2.0**-23 * max(n, 1) * magnitudes)
+    unit = 2.0**-52 if terms.dtype == F64 else 2.0**-23
+    bound = np.where(exact_sum(magnitudes, terms), 0.0, unit * max(n, 1) * magnitudes)
     return np.nan_to_num(bound, nan=0.0, posinf=0.0) if bound.any() else None
 
 
@@ -184,10 +194,10 @@ EXACT_UNARY = ("abs", "floor", "ceil", "relu", "sqrt")
 
 
 def unary(name: str, array: Array, slack: Slack) -> tuple[Array, Slack]:
-    """Compute a function of floats in f64 and round it to f32, in doubt where libraries differ."""
+    """Compute a function of floats in f64 and round it to their dtype, in doubt where libraries differ."""
 
     def function(x: Array) -> Array:
-        return UNARY[name](x.astype(np.float64)).astype(F32)
+        return UNARY[name](x.astype(np.float64)).astype(x.dtype)
 
     cancels = 2.0**-20 if name in ("gelu", "gelu_erf", "sin", "cos") else 0.0
     doubt = None if name in EXACT_UNARY else lambda result: few_ulps(result) + cancels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -85,7 +86,18 @@ class Program:
         """Give the names of the tensors that a kernel mentions."""
         text = " ".join(line for node in launch.nodes for line in node.lines())
         mentioned = set(re.findall(r"\b[xy]\d+\b", text))
+        if re.search(r"\bheld\b", text):  # an argument that has a tensor in it
+            mentioned.add("x0")
         return [tensor.name for tensor in self.tensors if tensor.name in mentioned]
+
+    def given(self, launch: Launch) -> dict[str, Argument]:
+        """Give the arguments of a kernel beside its tensors: of later programs those that it mentions."""
+        text = "\n".join(line for node in launch.nodes for line in node.lines())
+        return {
+            name: argument
+            for name, argument in arguments(self.seed).items()
+            if self.seed < NAMED or re.search(rf"\b{name}\b", text)
+        }
 
     def source(self) -> str:
         """Give the program as a file that `kernbench run` takes, or `kernbench triton`."""
@@ -118,11 +130,16 @@ class Program:
 
     def _script(self, needed: set[str]) -> str:
         parts = [f'"""Made up from seed {self.seed}, for the machine {self.topology!r}."""', IMPORTS, NUMBERS, ARRAY]
+        parts += [BOTH] if any("both" in self.given(launch) for launch in self.launches) else []
         parts += [f"@triton.jit\ndef {name}(a, b):\n    {body}" for name, body in COMBINING.items()]
         for launch in self.launches:
             body = [line for node in launch.nodes for line in node.lines()] or ["pass"]
             text = re.sub(r'"(\w+)"', lambda found: TYPES.get(found[1], found[0]), "\n".join(body))
-            names = ", ".join([*self.uses(launch), *numbers(self.seed)])
+            typed = [
+                f"{name}{argument.annotation and ': '}{argument.annotation}"
+                for name, argument in self.given(launch).items()
+            ]
+            names = ", ".join([*self.uses(launch), *typed])
             parts.append(f"@triton.jit\ndef {launch.kernel}({names}):\n" + textwrap.indent(text, "    "))
         host = []
         for tensor in self.tensors:
@@ -131,7 +148,7 @@ class Program:
                 call = call.replace("), ", ")), ", 1) if "np.zeros" in call else call
                 host.append(f"{tensor.name} = {call}")
         for launch in self.launches:
-            given = [*self.uses(launch), *map(repr, numbers(self.seed).values())]
+            given = [*self.uses(launch), *(argument.text for argument in self.given(launch).values())]
             host.append(f"{launch.kernel}[{launch.grid or (4,)}]({', '.join(given)})")
         return "\n\n".join([*parts, "\n".join(host)]) + "\n"
 
@@ -148,6 +165,51 @@ def numbers(seed: int) -> dict[str, float]:
     return {"small": seed % 23 - 7, "large": large, "share": seed % 11 / 10}
 
 
+#: From this seed on kernels in Triton have named numbers, and arguments of every kind.
+NAMED = 40_000
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel in Triton: what the host passes, in its words, and what its parameter says."""
+
+    text: str
+    annotation: str = ""
+
+
+def arguments(seed: int) -> dict[str, Argument]:
+    """Give the arguments that kernels in Triton may have beside tensors; none is 1, which Triton makes a constant."""
+    found = {name: Argument(repr(number)) for name, number in numbers(seed).items()}
+    if seed < NAMED:
+        return found
+    rng = random.Random(seed)
+    half, low = rng.choice((0.3, -1.7, 2049.0)), rng.choice((-7, 5, 2**31 - 1))
+    return {
+        **found,
+        "small": Argument(str(rng.choice((-7, -2, 0, 3, 5, 11)))),
+        "flag": Argument(str(seed % 2 == 0)),
+        "bit": Argument(str(rng.randrange(2)), rng.choice(("tl.int1", '"u1"'))),
+        "wide": Argument(str(rng.choice((3, -5, 2**31 - 1))), rng.choice(("tl.int64", '"i64"'))),
+        "exact": Argument(str(rng.choice((0.1, -2.7, 1e300))), rng.choice(("tl.float64", '"fp64"'))),
+        "half": Argument(str(half), rng.choice(("tl.float16", '"fp16"', "tl.bfloat16", '"bf16"'))),
+        "byte": Argument(str(rng.choice((3, 100, 127))), rng.choice(("tl.uint8", '"u8"', "tl.int8", '"i8"'))),
+        "huge": Argument(str(2**63 + seed)),
+        "fixed": Argument(rng.choice(("-7", "2", "3", "0.5", "True")), "tl.constexpr"),
+        "pair": Argument(f"({rng.choice((-7, 2, 300))}, {rng.choice((0.1, 4.0))})"),
+        "held": Argument(f"(x0, {rng.randrange(2, 9)}, ({seed % 3 == 0}, -2.5))"),
+        "both": Argument(f"Both(low={low}, high={rng.choice((2, 0.5, True))})"),
+    }
+
+
+#: A tuple with names, as an argument.
+BOTH = """\
+from typing import Any, NamedTuple
+
+
+class Both(NamedTuple):
+    low: Any
+    high: Any"""
+
 #: Functions that kernels in Triton reduce and scan by.
 COMBINING = {
     "adding": "return a + b",
@@ -157,7 +219,7 @@ COMBINING = {
 }
 TYPES = {
     "f8e4m3": "tl.float8e4nv", "f8e5m2": "tl.float8e5", "f16": "tl.float16", "bf16": "tl.bfloat16",
-    "f32": "tl.float32", "bool": "tl.int1",
+    "f32": "tl.float32", "float64": "tl.float64", "bool": "tl.int1",
     **{f"{sign}int{bits}": f"tl.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 IMPORTS = "import ml_dtypes\nimport numpy as np\nimport triton\nimport triton.language as tl"

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from kernbench_core.compiled import is_compiled
 from kernbench_core.compute.ops import OPS
+from kernbench_core.frontend import logic, scalars
 from kernbench_core.kernel.tl import language
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values import value as values
@@ -104,6 +105,21 @@ def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _names_give_numbers_no_type(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(logic, "_CALLS", {**logic._CALLS, "__named": lambda value: value})
+
+
+def _annotations_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scalars, "annotated", lambda annotation: None)
+
+
+def _places_of_nan(patch: pytest.MonkeyPatch) -> None:
+    def mutant(params: Any, x: Any) -> Any:
+        return np.asarray(np.argmax(x, axis=params.get("axis"), keepdims=bool(params.get("keepdims"))))
+
+    patch.setitem(OPS, "argmax", evolve(OPS["argmax"], function=mutant))
+
+
 #: Each fault with a seed that finds it.
 FAULTS: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     _fill_lost_in_parts: 1,
@@ -114,6 +130,9 @@ FAULTS: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     _view_a_row_off: 2,
     _load_sees_a_later_store: 0,
     _branch_on_stale_data: 26,
+    _names_give_numbers_no_type: 40007,
+    _annotations_ignored: 40100,
+    _places_of_nan: 40154,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference import numerics as num
-from tests.reference.numerics import BOOL, F32, I32, I64, Array, Slack
+from tests.reference.numerics import BOOL, F32, F64, I32, I64, Array, Slack
 
 
 class UndeterminedError(Exception):
@@ -130,7 +130,9 @@ def as_tile(value: Operand, like: np.dtype[Any]) -> Tile:
     if isinstance(value, Tile):
         return as_operand(value)
     kind = dtype_beside(value, like)
-    return Tile(num.cast(np.asarray(value, F32 if num.is_float(kind) else None), kind))
+    if kind.kind in "iu" and not np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+        raise TypeError(f"{value} is not of {kind}")
+    return Tile(num.cast(np.asarray(value, num.wide(kind) if num.is_float(kind) else None), kind))
 
 
 def dtype_beside(value: Operand, like: np.dtype[Any]) -> np.dtype[Any]:
@@ -138,7 +140,7 @@ def dtype_beside(value: Operand, like: np.dtype[Any]) -> np.dtype[Any]:
     if isinstance(value, Tile):
         return as_operand(value).data.dtype
     if isinstance(value, float) and not num.is_float(like):
-        return F32
+        return F32 if num.is_normal(value) else F64
     return I32 if like == BOOL and not isinstance(value, bool | np.bool_) else like
 
 
@@ -156,6 +158,8 @@ def _binary(name: str, x: Operand, y: Operand) -> Tile:
         return Tile(num.BINARY[name](a, b), None, True)
     a_type, b_type = dtype_beside(x, as_operand(known).data.dtype), dtype_beside(y, as_operand(known).data.dtype)
     common = num.meet(a_type, b_type, name in num.DIVISIONS)
+    if name == "floordiv" and num.is_float(common):
+        raise TypeError(f"unexpected type {common}")
     if name == "truediv" and not num.is_float(common):
         common = F32
     a, b = (as_tile(value, kind).to(common) for value, kind in ((x, a_type), (y, b_type)))

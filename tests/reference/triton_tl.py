@@ -5,8 +5,10 @@ Positions are int32 scalars, everything computed may be read, and kernels find `
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import inspect
 import operator
 import sys
 import threading
@@ -18,9 +20,10 @@ from unittest import mock
 
 import numpy as np
 
+from tests.reference import numerics as num
 from tests.reference.interpreter import Tl
-from tests.reference.numerics import F32, I32, I64, Array
-from tests.reference.posts import Runtime
+from tests.reference.numerics import BOOL, F32, F64, I32, I64, U32, U64, Array
+from tests.reference.posts import Post, Runtime
 from tests.reference.tiles import Buffer, Pointer, Tile
 
 
@@ -52,9 +55,12 @@ class TritonTl(Tl):
     def num_programs(self, axis: int) -> Any:
         return Tile(np.asarray(self._grid[axis], I32))
 
+    constexpr = "constexpr"
+
     @staticmethod
     def range(*bounds: Any, **hints: Any) -> Iterator[Tile]:  # type: ignore[override]
-        return (Tile(np.asarray(i, I32)) for i in range(*(int(bound) for bound in bounds)))
+        kind = functools.reduce(num.meet, (named(bound).data.dtype for bound in bounds))
+        return (Tile(np.asarray(i, kind)) for i in range(*(int(bound) for bound in bounds)))
 
     @staticmethod
     def cdiv(a: Any, b: Any) -> Any:
@@ -79,6 +85,30 @@ class TritonTl(Tl):
         if isinstance(pointer, BlockPointer):
             pointer, mask = pointer.elements(boundary_check)
         super().store(pointer, value, mask)
+
+    def max(self, x: Tile, axis: int | None = None, return_indices: bool = False, keep_dims: bool = False) -> Any:  # type: ignore[override]
+        """Give f32 or int32 of less than 32 bits; beside places of bf16 only."""
+        found = super().max(x, axis, keep_dims)
+        return self._beside(found, self.argmax(x, axis, keep_dims)) if return_indices else self._of_32_bits(found)
+
+    def min(self, x: Tile, axis: int | None = None, return_indices: bool = False, keep_dims: bool = False) -> Any:  # type: ignore[override]
+        """Give what `max` gives, of the least."""
+        found = super().min(x, axis, keep_dims)
+        return self._beside(found, self.argmin(x, axis, keep_dims)) if return_indices else self._of_32_bits(found)
+
+    @staticmethod
+    def _beside(found: Tile, places: Tile) -> tuple[Tile, Tile]:
+        return (found.to(F32) if found.dtype == num.BF16 else found), places
+
+    @staticmethod
+    def _of_32_bits(x: Tile) -> Tile:
+        return x if x.dtype.itemsize >= 4 else x.to(F32 if num.is_float(x.dtype) else I32)
+
+    def cumsum(self, x: Tile, axis: int = 0, reverse: bool = False) -> Tile:
+        return super().cumsum(x.to(F32) if x.dtype == num.BF16 else x, axis, reverse)
+
+    def cumprod(self, x: Tile, axis: int = 0, reverse: bool = False) -> Tile:
+        return super().cumprod(x.to(F32) if x.dtype == num.BF16 else x, axis, reverse)
 
     def reduce(self, given: Any, axis: int, combine: Callable[..., Any]) -> Any:
         """Combine one after the other."""
@@ -109,12 +139,64 @@ class TritonTl(Tl):
         return Tile(np.flip(found, -1) if descending else found)
 
 
-def typed(number: float) -> Tile:
-    """Give a number as a kernel is given it: of int32, or of int64 where that does not hold it, or f32."""
-    if isinstance(number, float):
-        return Tile(np.asarray(number, F32))
-    kinds = [kind for kind in (I32, I64) if np.iinfo(kind).min <= number <= np.iinfo(kind).max]
-    return Tile(np.asarray(number, kinds[0]))
+def named(value: Any) -> Any:
+    """Give what an assignment makes of a number, or of each in a tuple: a scalar."""
+    if isinstance(value, tuple):
+        return _each(named, value)
+    if isinstance(value, float):
+        return Tile(np.asarray(value, F32 if num.is_normal(value) else F64))
+    return _whole(value, (I32, U32, I64, U64)) if isinstance(value, int) else value
+
+
+def typed(value: Any, annotation: Any = "") -> Any:
+    """Give what a kernel is given for a number, or each in a tuple, by what the parameter says or by the number."""
+    if isinstance(value, tuple):
+        return _each(typed, value)
+    if not isinstance(value, int | float) or annotation == "constexpr":
+        return value
+    if annotation:
+        kind = SHORT.get(annotation, annotation) if isinstance(annotation, str) else annotation
+        return Tile(num.cast(np.asarray(value), num.dtype_of(kind)))
+    return Tile(np.asarray(value, F32)) if isinstance(value, float) else _whole(value, (I32, I64, U64))
+
+
+def _whole(number: int, kinds: Sequence[np.dtype[Any]]) -> Tile:
+    """Give an integer as the first dtype that holds it; a bool is of one bit."""
+    if isinstance(number, bool):
+        return Tile(np.asarray(number, BOOL))
+    fitting = [kind for kind in kinds if np.iinfo(kind).min <= number <= np.iinfo(kind).max]
+    return Tile(np.asarray(number, fitting[0]))
+
+
+def _each(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    made = map(change, values)
+    return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+
+
+#: Texts that annotations have for dtypes, where others do not.
+SHORT = {"u1": "bool", "bf16": "bf16", "fp16": "f16", "fp32": "f32", "fp64": "f64"}
+
+
+def typing_names(source: str, file: str = "<made up>", whole: bool = False) -> Any:
+    """Compile statements in which each assigned name becomes what `named` makes of it: of jit functions, or of all."""
+    tree = ast.parse(source)
+    for block in [tree] if whole else [each for each in tree.body if isinstance(each, ast.FunctionDef)]:
+        if whole or block.decorator_list:  # type: ignore[union-attr]
+            block.body = list(_typing(block.body))
+    return compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
+
+
+def _typing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, and behind each assignment one more for each of its names."""
+    for each in body:
+        for field in ("body", "orelse"):
+            if hasattr(each, field):
+                setattr(each, field, list(_typing(getattr(each, field))))
+        yield each
+        targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+        for target in targets if isinstance(each, ast.Assign | ast.AugAssign) else ():
+            for name in (node.id for node in ast.walk(target) if isinstance(node, ast.Name)):  # type: ignore[arg-type]
+                yield ast.copy_location(ast.parse(f"{name} = NAMED({name})").body[0], each)
 
 
 @contextlib.contextmanager
@@ -145,11 +227,11 @@ class TritonRuntime(Runtime):
     def run_file(self, source: str, file: str) -> dict[str, Any]:
         """Run a file that imports `triton`; give its names."""
         triton, language = ModuleType("triton"), ModuleType("triton.language")
-        language.__getattr__ = lambda name: getattr(self._running.tl, name)  # type: ignore[method-assign]
+        language.__getattr__ = lambda name: getattr(getattr(self._running, "tl", OUTSIDE), name)  # type: ignore[method-assign]
         triton.jit, triton.language = functools.partial(_Jit, self), language  # type: ignore[attr-defined]
-        names: dict[str, Any] = {"__name__": "made_up", "__file__": file}
+        names: dict[str, Any] = {"__name__": "made_up", "__file__": file, **BUILTINS}
         with readable(), mock.patch.dict(sys.modules, {"triton": triton, "triton.language": language}):
-            exec(compile(source, file, "exec"), names)
+            exec(typing_names(source, file), names)
         return names
 
     def within(self, tl: Any, kernel: Callable[..., None], args: Sequence[Any]) -> None:
@@ -164,12 +246,27 @@ class _Jit:
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*given: Any) -> None:
-            args = [self.runtime.buffer(each) if isinstance(each, np.ndarray) else typed(each) for each in given]
+            said = [self.fn.__annotations__.get(name, "") for name in inspect.signature(self.fn).parameters]
+            args = [self._argument(*each) for each in zip(given, said, strict=True)]
             self.runtime.launch(lambda *args, tl: self.runtime.within(tl, self.fn, args), *args, grid=grid)
 
         return launch
+
+    def _argument(self, value: Any, said: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self.runtime.buffer(value)
+        return typed(self._inside(value), said)
+
+    def _inside(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return _each(self._inside, value)
+        return Pointer(self.runtime.buffer(value), np.asarray(0)) if isinstance(value, np.ndarray) else value
 
     def __call__(self, *args: Any) -> Any:
         return self.fn(*args)
 
 
+#: `tl` where no program runs, which has the dtypes of annotations.
+OUTSIDE = TritonTl((0, 0, 0), (1, 1, 1), Post())
+#: What Triton makes of names that Python has, and what statements behind assignments call.
+BUILTINS: dict[str, Any] = {"range": TritonTl.range, "NAMED": named}
