@@ -3,6 +3,7 @@
     python tools/try_triton.py FOLDER                                 # every .py file that has a kernel, on `tiny`
     python tools/try_triton.py FOLDER --timeout 120 --memory 8GiB --topology default -j 2 --json > outcomes.json
     python tools/try_triton.py tests --pytest "-x -k small"           # files of tests, by pytest
+    python tools/try_triton.py --triton-suite FOLDER --sample 1000    # Triton's own tests, of a copy in a folder
 
 torch, and what else a file imports, must be installed where this runs. Two tables come out: files by what came of them,
 and kernels (jit functions that were launched) by the same, each by the first folder below FOLDER; then every sentence
@@ -37,6 +38,7 @@ from kernbench_core.errors import KernbenchError
 from kernbench_core.runs.triton_run.script import Script
 from kernbench_core.runs.triton_run.session import TritonRun
 from kernbench_core.units import parse_quantity
+from tools import triton_suite
 
 if TYPE_CHECKING:
     from kernbench_core.frontend.simulation import JitLaunch
@@ -250,11 +252,27 @@ def _alike(sentence: str) -> str:
     return re.sub(r"-?\d[\d.,]*", "N", re.sub(r"[\w./-]+\.py:\d+", "FILE", re.sub(r"'[^']*'", "'…'", first)))[:220]
 
 
+def _add_suite(parser: argparse.ArgumentParser) -> None:
+    """Add the options of Triton's own tests."""
+    suite = parser.add_argument_group("Triton's own tests")
+    suite.add_argument(
+        "--triton-suite", type=Path, metavar="FOLDER", help="a checkout, or its folder of language tests"
+    )
+    suite.add_argument("--sample", type=int, metavar="N", help="random cases; without it all")
+    suite.add_argument("--seed", type=int, default=0, metavar="S", help="which random cases")
+    suite.add_argument("--cases", type=Path, metavar="FILE", help="choose among the cases of a list, one a line")
+    suite.add_argument("--only", default="", metavar="TEXT", help="cases whose name has this; the page stays as it is")
+    suite.add_argument("--results", type=Path, metavar="FILE", help="write a line of JSON for each case")
+    suite.add_argument("--page", type=Path, default=triton_suite.PAGE, help="the page that gets the table")
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Try the files of a folder and print what came of them; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="a folder, or one file")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="processor time of a file, in s")
+    parser.add_argument("folder", type=Path, nargs="?", help="a folder, or one file")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="processor time of a file or case, in s"
+    )
     parser.add_argument("--memory", default="12GiB", help="address space of a file")
     parser.add_argument("--topology", default="tiny")
     parser.add_argument(
@@ -264,7 +282,12 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1, help="files at a time")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
+    _add_suite(parser)
     options = parser.parse_args(given)
+    if options.triton_suite is not None:
+        return triton_suite.main(options)
+    if options.folder is None:
+        parser.error("name a folder, or one file")
     if options.alone is not None:
         return run_alone(str(options.folder), options.alone, options)
     root = options.folder.parent if options.folder.is_file() else options.folder
