@@ -41,7 +41,7 @@ def test_sums_are_of_the_type_that_the_first_number_has() -> None:
 
 def test_each_element_of_f16_is_added_in_f32() -> None:
     """Scalars, as tiles, where f16 would stop at 2048."""
-    ones, out = np.ones(3000, np.float16), np.zeros(1, np.float32)
+    ones, out = np.ones(2300, np.float16), np.zeros(1, np.float32)
     with kb.triton("tiny"):
         import triton
         import triton.language as tl
@@ -49,12 +49,12 @@ def test_each_element_of_f16_is_added_in_f32() -> None:
         @triton.jit
         def kernel(ones_ptr: Any, out_ptr: Any) -> None:
             total = 0.0
-            for i in range(3000):
+            for i in range(2300):
                 total += tl.load(ones_ptr + i)
             tl.store(out_ptr, total)
 
         kernel[(1,)](ones, out)
-    assert out.tolist() == [3000.0]
+    assert out.tolist() == [2300.0]
 
 
 def test_named_numbers_count_as_c_does() -> None:
@@ -215,3 +215,49 @@ def test_floats_are_not_divided_by_the_operator_of_integers(divide: Any) -> None
         kernel[(1,)](0.75)
     assert seen[0] == [0.25, -4.0]
     assert seen[1] == "`//` must have integer operands, not floats; use tl.floor(a / b), or cast them first."
+
+
+def test_functions_of_several_operands_make_scalars_of_numbers_first() -> None:
+    """So `maximum` and its like widen narrow tiles beside a number, where an operator would not; bf16 is f32."""
+    halves, bytes_ = np.full(4, 60000, np.float16), np.full(4, 100, np.int8)
+    out, whole, seen = np.zeros((6, 4), np.float32), np.zeros(4, np.int32), []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(h_ptr: Any, b_ptr: Any, out_ptr: Any, whole_ptr: Any) -> None:
+            at = tl.arange(0, 4)
+            a, c = tl.load(h_ptr + at), tl.load(b_ptr + at)
+            first = tl.maximum(a, 0.0), tl.minimum(65000.0, a), tl.clamp(a, 0.0, 65000.0)
+            wide = (*first, max(a, 1.0), tl.fma(a, 1.0, 0.0))
+            for row in tl.static_range(5):
+                tl.store(out_ptr + row * 4 + at, wide[row] * 2)
+            tl.store(out_ptr + 20 + at, tl.fdiv(a, 0.5))
+            tl.store(whole_ptr + at, tl.maximum(c, 3) * 3)
+            narrow = a.to(tl.bfloat16)
+            seen.append([tl.maximum(narrow, narrow).dtype, tl.minimum(a, a).dtype, tl.maximum(a, -2).dtype])
+            seen.append([tl.maximum(1, 2).dtype, tl.minimum(1, 2.5).dtype, (a + 1.0).dtype])
+
+        kernel[(1,)](halves, bytes_, out, whole)
+    assert out.tolist() == [[120000.0] * 4] * 6
+    assert whole.tolist() == [300] * 4
+    assert seen == [["f32", "f16", "f16"], ["int32", "f32", "f16"]]
+
+
+@pytest.mark.parametrize("name", ["sqrt", "exp", "log", "sin", "abs", "floor", "rsqrt"])
+def test_functions_of_wide_scalars_are_wide(name: str) -> None:
+    """As numpy computes them in f64, not in f32."""
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x: tl.float64) -> None:
+            seen.append(getattr(tl, name)(x))
+
+        kernel[(1,)](8.1)
+    wanted = 1 / np.sqrt(8.1) if name == "rsqrt" else getattr(np, name)(np.float64(8.1))
+    assert seen[0].dtype == "f64"
+    assert abs(seen[0] - wanted) <= 1e-14 * abs(wanted)

@@ -96,6 +96,13 @@ class TritonTl(Tl):
         found = super().min(x, axis, keep_dims)
         return self._beside(found, self.argmin(x, axis, keep_dims)) if return_indices else self._of_32_bits(found)
 
+    def maximum(self, x: Any, y: Any) -> Tile:
+        """Make a number a scalar first, which bf16 is not left in."""
+        return super().maximum(_operand(x), _operand(y))
+
+    def minimum(self, x: Any, y: Any) -> Tile:
+        return super().minimum(_operand(x), _operand(y))
+
     @staticmethod
     def _beside(found: Tile, places: Tile) -> tuple[Tile, Tile]:
         return (found.to(F32) if found.dtype == num.BF16 else found), places
@@ -158,6 +165,12 @@ def typed(value: Any, annotation: Any = "") -> Any:
         kind = SHORT.get(annotation, annotation) if isinstance(annotation, str) else annotation
         return Tile(num.cast(np.asarray(value), num.dtype_of(kind)))
     return Tile(np.asarray(value, F32)) if isinstance(value, float) else _whole(value, (I32, I64, U64))
+
+
+def _operand(value: Any) -> Any:
+    """Give what `maximum`, `minimum` and `clamp` make of an operand."""
+    tile = named(value)
+    return tile.to(F32) if tile.dtype == num.BF16 else tile
 
 
 def _whole(number: int, kinds: Sequence[np.dtype[Any]]) -> Tile:

@@ -1,6 +1,7 @@
-"""Reductions and scans whose result is of another dtype than in kernbench's own kernels, as Triton widens narrow ones.
+"""Functions whose result is of another dtype than in kernbench's own kernels, as Triton widens narrow ones.
 
-Source: triton/language/standard.py (`max`, `min`, `cumsum`, `cumprod`, `_pick_sum_dtype`).
+Source: triton/language/standard.py (`max`, `min`, `cumsum`, `cumprod`, `_pick_sum_dtype`), core.py (`maximum`,
+`minimum`, `clamp`) and math.py (`fma`, `fdiv`, `div_rn`), which make scalars of their numbers first.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_core.frontend.language.numbers import NumberLanguage
+from kernbench_core.frontend.scalars import typed
+from kernbench_core.kernel.tl.math import NanRule
 from kernbench_core.kernel.tl.shapes import kind_of
 from kernbench_core.values.dtypes import info
 
@@ -19,7 +22,30 @@ def _of_32_bits(dtype: str) -> str:
 
 
 class WideningLanguage(NumberLanguage):
-    """`max`, `min`, `cumsum` and `cumprod` of Triton."""
+    """`max`, `min`, `cumsum`, `cumprod`, `maximum`, `minimum`, `fma`, `fdiv` and `div_rn` of Triton."""
+
+    def maximum(self, x: Any, y: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
+        """Give the greater, elementwise: a number is a scalar of its own, and bf16 becomes f32."""
+        return super().maximum(self._compared(x), self._compared(y), propagate_nan)
+
+    def minimum(self, x: Any, y: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
+        """Give the less, elementwise: a number is a scalar of its own, and bf16 becomes f32."""
+        return super().minimum(self._compared(x), self._compared(y), propagate_nan)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        """Compute x * y + z: a number is a scalar of its own; two commands."""
+        return super().fma(*map(typed, (x, y, z)))
+
+    def fdiv(self, x: Any, y: Any, ieee_rounding: bool = False) -> Any:
+        """Divide floats, elementwise, rounding to nearest: a number is a scalar of its own."""
+        return super().fdiv(typed(x), typed(y), ieee_rounding)
+
+    def div_rn(self, x: Any, y: Any) -> Any:
+        """Divide floats, elementwise, rounding to nearest: a number is a scalar of its own."""
+        return super().div_rn(typed(x), typed(y))
+
+    def _compared(self, x: Any) -> Any:
+        return self.cast(x, "f32") if kind_of(x) == "bf16" else typed(x)
 
     def _extreme(self, op: str, x: Any, axis: int | None, with_index: bool, keep_dims: bool) -> Any:
         """Widen what is less than 32 bits, which no number loses by; beside indices bf16 alone."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.functions import evaluate
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
 from kernbench_core.frontend.scalars import TypedNumber, constant, scalar, typed
@@ -69,6 +70,9 @@ class NumberLanguage(TLContext):
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand; of a number it gives a scalar."""
+        if is_number(x) and kind_of(x) == "f64":  # what is computed at once is of f32 else
+            dtype = type_of_result(op, ("f64",))
+            return scalar(evaluate(op, {"dtype": dtype}, (np.asarray(x.item(), np.float64),)).item(), dtype)
         found = super().unary(op, x)
         return as_scalar(found, type_of_result(op, (kind_of(x),))) if is_number(found) else found
 
