@@ -157,7 +157,8 @@ class Pointer:
         """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
         parts = key if isinstance(key, tuple) else (key,)
         if isinstance(self.offset, int) and None in parts and inserts_only(parts):
-            ones = np.full((1,) * parts.count(None), self.offset, np.int64)  # `:` of a dimension that it lacks is nothing
+            # `:` of a dimension that it lacks is nothing
+            ones = np.full((1,) * parts.count(None), self.offset, np.int64)
             return Pointer(self.tensor, IndexTensor.of(ones), self.element)
         if isinstance(self.offset, int) or not inserts_only(parts):
             raise UnsupportedError(

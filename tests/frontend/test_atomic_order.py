@@ -58,7 +58,8 @@ def replayed(log: Any, how: str, dtype: Any, memory: dict[int, Any], first: int)
 @example(how="max", dtype=np.uint32, width=32, programs=6, elements=3, seed=3)
 def test_all_data_follows_the_turns(how: str, dtype: Any, width: int, programs: int, elements: int, seed: int) -> None:
     """What every lane found, and what is left, are those of a loop over the turns of the log."""
-    if how != "cas" and np.dtype(dtype).itemsize == 2 or (how in BITS and not np.issubdtype(dtype, np.integer)):
+    narrow, floats = np.dtype(dtype).itemsize == 2, not np.issubdtype(dtype, np.integer)
+    if (how != "cas" and narrow) or (how in BITS and floats):
         how = "add"
     rng = np.random.default_rng(seed)
     lanes = width * programs
