@@ -215,7 +215,7 @@ def test_reductions_and_scans_go_through_the_tree_of_the_lanes(acme: Run, tmp_pa
         ("tl.hypot(x, x_ptr)", "tl.hypot at LINE must be given tensors and numbers, not a pointer; load it first."),
         (
             "tl.logsumexp(x, axis=1)",
-            "tl.logsumexp at LINE must have an axis of shape (4,), not 1; use one from -1 to 0.",
+            "tl.logsumexp at LINE must have an axis of shape (4,), not the invalid axis 1; use one from -1 to 0.",
         ),
         (
             "tl.other_name(x)",

@@ -91,6 +91,11 @@ def to_numpy(x: Any) -> Array:
     return np.asarray(x.cpu().numpy())
 
 
+def default_alloc_fn(size: int, align: int, stream: Any) -> Any:
+    """Give a torch tensor of bytes, for `triton.set_allocator`."""
+    return importlib.import_module("torch").empty(size, dtype=importlib.import_module("torch").int8)
+
+
 def unwrap_tensor(x: Any) -> Any:
     """Give the tensor that was reinterpreted, or the tensor itself."""
     return x.base if isinstance(x, ReinterpretedArray) else x
@@ -110,5 +115,6 @@ def str_to_ty(name: str, c: Any = None) -> ElementType:
 NAMES: Mapping[str, object] = {
     **LISTS, **dict.fromkeys(_OTHERS, _no), "is_interpreter": is_interpreter, "supports_tma": _yes, "supports_ws": _yes,
     "numpy_random": numpy_random, "to_triton": to_triton, "to_numpy": to_numpy, "unwrap_tensor": unwrap_tensor,
+    "default_alloc_fn": default_alloc_fn,
     "torch_dtype_name": torch_dtype_name, "str_to_triton_dtype": str_to_ty,
 }  # fmt: skip

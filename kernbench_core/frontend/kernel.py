@@ -18,7 +18,7 @@ from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.language.pipeline import DEFAULT_STAGES
-from kernbench_core.frontend.logic import with_logic_of_blocks
+from kernbench_core.frontend.logic import is_read_as_triton_does, with_logic_of_blocks
 from kernbench_core.frontend.names import constexpr
 from kernbench_core.frontend.scalars import argument, constant
 from kernbench_core.frontend.simulation import JitLaunch, current
@@ -101,6 +101,7 @@ class JitFunction(Launchable):
     """A kernel or a helper of one. `fn` is the Python function."""
 
     def __init__(self, fn: Callable[..., Any], do_not_specialize: Sequence[int | str] = ()) -> None:
+        self._is_read = is_read_as_triton_does(fn)
         fn = with_logic_of_blocks(fn)
         super().__init__(fn)
         self.signature = inspect.signature(fn)
@@ -143,7 +144,16 @@ class JitFunction(Launchable):
         for name, value in named.items():
             if name in self.constexprs:
                 named[name] = constant(value)
+        self._note_source()
         return self.fn(*args, **named)
+
+    def _note_source(self) -> None:
+        """Have the result say it where the function was not read as Triton reads it."""
+        if not self._is_read:
+            current(f"kernel {self.__name__!r}").note(
+                f"the source of {self.__name__!r} is not to be had, as of a function that was made of a text: numbers "
+                "that it names stay Python's, and are not typed; put it into a file."
+            )
 
     def run(self, *args: Any, grid: Grid, warmup: bool = False, **named: Any) -> Any:
         """Launch the kernel; `grid` is one to three extents, or a function of the arguments that gives them."""
@@ -156,6 +166,7 @@ class JitFunction(Launchable):
         site = site_of_frame(sys._getframe())
         hints = {name: value for name, value in named.items() if name in HINTS and name not in self.arg_names}
         simulation = current(f"kernel {self.__name__!r}")
+        self._note_source()
         kernel = JitKernel(self, hints)
         stages = kernel.stages if simulation.pipelines else None
         asked = JitLaunch(kernel, self.__name__, arguments, shape, site, stages=stages)

@@ -294,16 +294,8 @@ def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     So it is, too, where the source is not to be had, or is not what `fn` was compiled from.
     """
-    if not isinstance(fn, FunctionType):
-        return fn
-    try:
-        lines, first = inspect.getsourcelines(fn)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return fn
-    ast.increment_lineno(tree, max(first, 1) - 1)
-    plain = _compiled(tree, fn)
-    if plain is None or _looks(plain) != _looks(fn.__code__):
+    tree = _source_tree(fn)
+    if tree is None:
         return fn
     code = fn.__code__
     rewriting = _Rewriting({*fn.__globals__, *code.co_varnames, *code.co_freevars})
@@ -323,6 +315,23 @@ def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def is_read_as_triton_does(fn: Callable[..., Any]) -> bool:
+    """Whether the source of a function is to be had, without which it is Python."""
+    return not isinstance(fn, FunctionType) or _source_tree(fn) is not None
+
+
+def _source_tree(fn: Any) -> ast.Module | None:
+    """Return the parsed source of a function, None where that is not to be had, or is not what it was compiled from."""
+    try:
+        lines, first = inspect.getsourcelines(fn)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    plain = _compiled(tree, fn)
+    return None if plain is None or _looks(plain) != _looks(fn.__code__) else tree
+
+
 def _looks(code: CodeType) -> object:
     """Return what two code objects of one source have in common, wherever that stands."""
     plain = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
@@ -332,7 +341,7 @@ def _looks(code: CodeType) -> object:
     return code.co_varnames, code.co_freevars, code.co_names, plain, lines, done
 
 
-def _compiled(tree: ast.Module, fn: FunctionType) -> CodeType | None:
+def _compiled(tree: ast.Module, fn: Any) -> CodeType | None:
     """Return the code of the one function of a tree, in a function that has its closure's names and those of calls."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         return None

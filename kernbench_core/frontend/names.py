@@ -143,7 +143,7 @@ def language_module(name: str = "triton.language") -> LanguageModule:
     """Make the module of the language."""
     made = LanguageModule(name)
     made.__path__ = []
-    vars(made).update(_DTYPES)
+    vars(made).update(_DTYPES, pi32_t=PointerType(as_dtype("int32")))
     made.constexpr = constexpr  # type: ignore[attr-defined]
     made.tensor, made.pointer_type, made.tuple = tensor, pointer_type, tuple_  # type: ignore[attr-defined]
     made.tensor_descriptor = TensorDescriptor  # type: ignore[attr-defined]

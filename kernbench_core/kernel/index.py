@@ -57,7 +57,7 @@ def number_as(number: Any, dtype: str) -> NDArray[Any]:
         if not limits.min <= (int(number) if math.isfinite(number) else math.inf) <= limits.max:
             raise ShapeError(
                 f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
-                f"to {limits.max}, not {number}; cast the tensor first."
+                f"to {limits.max}, and {number} is out of range; cast the tensor first."
             )
     return cast(np.asarray(number), dtype)
 
@@ -164,8 +164,9 @@ class IndexTensor:
             return self.of(np.broadcast_to(self.numpy(), wanted), self.kind)
         return type(self)(wanted, self._base, _spread(self.shape, self._strides, len(wanted)), kind=self.kind)
 
-    def permute(self, order: Sequence[int]) -> IndexTensor:
+    def permute(self, *dims: int | Sequence[int]) -> IndexTensor:
         """Reorder the dimensions."""
+        order: Any = dims if len(dims) != 1 or isinstance(dims[0], int) else tuple(dims[0])
         if self._strides is None:
             return self.of(self.numpy().transpose(order), self.kind)
         shape, strides = self.shape, self._strides

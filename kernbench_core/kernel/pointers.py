@@ -162,8 +162,8 @@ class Pointer:
             return Pointer(self.tensor, IndexTensor.of(ones), self.element)
         if isinstance(self.offset, int) or not inserts_only(parts):
             raise UnsupportedError(
-                f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by indexing "
-                "it; an index may only insert dimensions, as in ptrs[:, None]."
+                f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by an "
+                "unsupported tensor index; an index may only insert dimensions, as in ptrs[:, None]."
             )
         return Pointer(self.tensor, self.offset[key], self.element)
 

@@ -96,6 +96,14 @@ class ElementType(str):
         found: Any = ml_dtypes.finfo(numpy_dtype(self))  # type: ignore[no-untyped-call]
         return int(found.nmant)
 
+    @property
+    def exponent_bias(self) -> int:
+        """What the exponent of a float is stored with, added; AttributeError of an integer."""
+        record = info(self)
+        if record.kind != "float":
+            raise AttributeError(f"dtype {record.triton} has no exponent_bias, as it is no float")
+        return (1 << (self.primitive_bitwidth - self.fp_mantissa_width - 2)) - 1
+
     def is_fp8(self) -> bool:
         """Tell whether it is a float of 8 bits."""
         return self.is_floating() and self.itemsize == 1

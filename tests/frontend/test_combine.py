@@ -167,7 +167,7 @@ def test_tensors_have_these_functions_as_methods() -> None:
     [
         (
             lambda triton, tl, x: tl.reduce(x.reshape(2, 16), 3, functions(triton, tl)["chosen"]),
-            "tl.reduce at HERE must have an axis of shape (2, 16), not 3; use one from -2 to 1.",
+            "tl.reduce at HERE must have an axis of shape (2, 16), not the invalid axis 3; use one from -2 to 1.",
         ),
         (
             lambda triton, tl, x: tl.associative_scan(tl.zeros((3,), tl.float32), 0, functions(triton, tl)["last"]),

@@ -261,3 +261,18 @@ def test_functions_of_wide_scalars_are_wide(name: str) -> None:
     wanted = 1 / np.sqrt(8.1) if name == "rsqrt" else getattr(np, name)(np.float64(8.1))
     assert seen[0].dtype == "f64"
     assert abs(seen[0] - wanted) <= 1e-14 * abs(wanted)
+
+
+def test_a_function_without_a_file_is_told_of() -> None:
+    """It is Python's, as in Triton's interpreter: nobody can read what it names."""
+    made: dict[str, Any] = {}
+    with kb.triton("tiny") as sim:
+        import triton
+
+        exec("def kernel(x_ptr):\n    n = 1\n    seen.append(type(n))", made | {"seen": (seen := [])}, made)
+        triton.jit(made["kernel"])[(1,)](np.zeros(1, np.float32))
+    assert seen == [int]
+    assert sim.notes == [
+        "the source of 'kernel' is not to be had, as of a function that was made of a text: numbers that it names stay "
+        "Python's, and are not typed; put it into a file."
+    ]

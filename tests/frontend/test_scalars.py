@@ -126,9 +126,9 @@ def test_numbers_that_a_dtype_lacks_are_refused(body: Any) -> None:
     """As beside tiles: Triton does not compile it."""
     with pytest.raises(kb.KernbenchError) as error:
         inside(body, 3)
-    holds = "int32 holds, from -2147483648 to 2147483647, not 1099511627776"
+    holds = "int32 holds, from -2147483648 to 2147483647, and 1099511627776 is out of range"
     if "uint8" in str(error.value):
-        holds = "uint8 holds, from 0 to 255, not -1"
+        holds = "uint8 holds, from 0 to 255, and -1 is out of range"
     here = f"{__file__}:{body.__code__.co_firstlineno}"
     assert str(error.value).startswith(f"a number at {here} must be one that {holds}; cast the tensor first.")
 

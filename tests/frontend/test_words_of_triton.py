@@ -288,9 +288,9 @@ def test_a_poll_waits_for_another_program_or_looks_once() -> None:
         @triton.jit
         def kernel(flag_ptr: Any, payload_ptr: Any, out_ptr: Any, narrow_ptr: Any) -> None:
             if tl.program_id(0) == 0:
-                found = tl.atomic_poll(flag_ptr, 1)
+                tl.atomic_poll(flag_ptr, 1)
                 tl.store(out_ptr, tl.load(payload_ptr))
-                tl.store(out_ptr + 1, found + tl.atomic_poll(narrow_ptr, 2, timeout_ns=0) * 4)
+                tl.store(out_ptr + 1, tl.atomic_poll(flag_ptr, 1) + tl.atomic_poll(narrow_ptr, 2, timeout_ns=0) * 4)
             else:
                 tl.store(payload_ptr, 42)
                 tl.atomic_xchg(flag_ptr, 1, sem="release")
@@ -298,3 +298,53 @@ def test_a_poll_waits_for_another_program_or_looks_once() -> None:
         kernel[(2,)](flag, payload, out, narrow)
     assert out.tolist() == [42, 1]
     assert narrow.tolist() == [1]
+
+
+def test_pointers_and_numbers_get_dimensions() -> None:
+    x, out, seen = np.arange(8, dtype=np.float32), np.zeros(8, np.float32), []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any) -> None:
+            at = tl.arange(0, 8)
+            turned = tl.expand_dims(x_ptr + at, 0)
+            seen.append([turned.shape, tl.expand_dims(x_ptr, (0, 1)).shape, tl.expand_dims(3, axis=-1).shape])
+            seen.append([at.reshape(2, 4).permute(1, 0).shape, tl.float16.exponent_bias, tl.float8e4nv.exponent_bias])
+            words = tl.full((8,), 2**63 + 5, tl.uint64)
+            tl.store(out_ptr, tl.max(tl.random.uint_to_uniform_float(words), axis=0))
+            seen.append(0.99 < float(tl.load(out_ptr)) < 1)
+            tl.store(out_ptr + tl.expand_dims(at, 0), tl.load(turned))
+
+        kernel[(1,)](x, out)
+    assert seen == [[(1, 8), (1, 1), (1,)], [(4, 2), 15, 7], True]
+    assert out.tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (
+            lambda tl, at: tl.program_id(20),
+            "tl.program_id at HERE: program_id axis must be 0, 1, or 2 but got 20; a grid has three.",
+        ),
+        (
+            lambda tl, at: tl.expand_dims(at, (0, -3)),
+            "tl.expand_dims at HERE must be given each axis once, not duplicate axes, normalized axes = [0, 0].",
+        ),
+    ],
+)
+def test_wrong_axes_are_told_in_words_of_triton_too(call: Callable[..., Any], wanted: str) -> None:
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel() -> None:
+            call(tl, tl.arange(0, 4))
+
+        with pytest.raises(KernbenchError) as caught:
+            kernel[(1,)]()
+    here = f"{__file__}:{call.__code__.co_firstlineno}"
+    assert str(caught.value).splitlines()[0] == wanted.replace("HERE", here)

@@ -102,14 +102,14 @@ class AtomicLanguage(NumberLanguage):
             given = brief(timeout_ns)
             raise KernelError(f"{here} must be given no timeout, or one of 0, not {given}; count the looks.")
         while True:
-            there = self._atomic("atomic_or", pointer, (0,), None, sem or "acquire", changes=False)
+            there = self._atomic("atomic_or", pointer, (0,), None, sem or "acquire", polls=True)
             same = there == expected_value
             found = bool(same._read("tl.atomic_poll") if isinstance(same, Tensor) else same)
             if found or timeout_ns is not None:
                 return scalar(found, "bool")
 
     def _atomic(
-        self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any, *, changes: bool = True
+        self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any, *, polls: bool = False
     ) -> Any:
         here = f"tl.{op} at {describe_site(call_site())}"
         if not isinstance(pointer, Pointer):
@@ -117,7 +117,7 @@ class AtomicLanguage(NumberLanguage):
             raise ShapeError(f"{here} must be given pointers, not {given}; pass a tensor to the launch.")
         if is_float(pointer.element) and op in ("atomic_and", "atomic_or", "atomic_xor"):
             raise ShapeError(f"{here} must be given pointers to integers, not {pointer.element}; cast them.")
-        if changes:
+        if not polls:
             _check_width(here, op, as_dtype(pointer.element))
         order = getattr(sem, "value", sem) or "acq_rel"
         if order not in ORDERS:
@@ -132,7 +132,7 @@ class AtomicLanguage(NumberLanguage):
         if not kept.any():
             return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
         parts = self._parts(op, pointer, offsets, np.flatnonzero(kept))
-        return self._changed(op, pointer, tiles, parts, shape, order)
+        return self._changed(op, pointer, tiles, parts, shape, order, used=polls or not _unused(call_site()))
 
     def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
         """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
@@ -161,11 +161,11 @@ class AtomicLanguage(NumberLanguage):
         return pointer_transfer(Pointer(pointer.tensor, IndexTensor.of(places), pointer.element), None, f"tl.{op}")
 
     def _changed(
-        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str
-    ) -> Tensor | None:
+        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str,
+        *, used: bool,
+    ) -> Tensor | None:  # fmt: skip
         """Issue a command for each memory; give what was there before where the kernel's line uses it."""
         memory, tensor, site = self._state.memory, pointer.tensor, call_site()
-        used = not _unused(site)
         operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
         if used:
             nbytes = prod(shape) * itemsize(pointer.element)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
 
@@ -39,11 +39,28 @@ class NumberLanguage(TLContext):
 
     def program_id(self, axis: int = 0) -> Any:
         """Give this program's position along `axis` of the grid, an int32 scalar."""
-        return scalar(self._program[axis], "int32")
+        return scalar(self._program[self._grid_axis(axis, "program_id")], "int32")
 
     def num_programs(self, axis: int = 0) -> Any:
         """Give the number of programs along `axis` of the grid, an int32 scalar."""
-        return scalar(self._grid[axis], "int32")
+        return scalar(self._grid[self._grid_axis(axis, "num_programs")], "int32")
+
+    @staticmethod
+    def _grid_axis(axis: Any, name: str) -> int:
+        if axis not in (0, 1, 2):
+            here = f"tl.{name} at {describe_site(call_site())}"
+            raise ShapeError(f"{here}: {name} axis must be 0, 1, or 2 but got {axis}; a grid has three.")
+        return int(axis)
+
+    def expand_dims(self, x: Any, axis: int | Sequence[int]) -> Any:
+        """Insert dimensions of extent 1; of pointers, too, and of a number, which makes a block of it."""
+        if not isinstance(x, Pointer) and not is_number(x):
+            return super().expand_dims(x, axis)
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        shape = x.shape if isinstance(x, Pointer) else ()
+        room = (1,) * (len(shape) + len(axes))
+        inserted = {self._axis(each, room, "expand_dims") for each in axes}
+        return typed(x)[tuple(None if at in inserted else slice(None) for at in range(len(room)))]
 
     def arange(self, start: int, end: int) -> IndexTensor:
         """Give the int32 integers from `start` to `end`, `end` not included; free. ShapeError when there are none."""

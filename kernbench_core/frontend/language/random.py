@@ -10,11 +10,11 @@ from typing import Any
 from kernbench_core.compute.ops.random_bits import ROUNDS
 from kernbench_core.frontend.language.numbers import NumberLanguage, is_number
 from kernbench_core.kernel.index import broadcast_shapes
-from kernbench_core.kernel.tl.shapes import shape_of
+from kernbench_core.kernel.tl.shapes import kind_of, shape_of
 from kernbench_core.values.dtypes import itemsize
 
-_SCALE = 4.6566127342e-10
-"""The greatest float of which 2**31 - 1 times is below 1."""
+_SCALES = {32: 4.6566127342e-10, 64: 1.0842020432385337e-19}
+"""By bits the greatest float of which the greatest signed integer times is below 1."""
 
 
 class RandomLanguage(NumberLanguage):
@@ -52,9 +52,10 @@ class RandomLanguage(NumberLanguage):
         return (*self.pair_uniform_to_normal(u1, u2), *self.pair_uniform_to_normal(u3, u4))
 
     def uint_to_uniform_float(self, x: Any) -> Any:
-        """Make a float of [0, 1) of 32 random bits: the sign folded, and scaled."""
-        signed = self.cast(x, "int32", bitcast=True)
-        return self.where(signed < 0, -signed - 1, signed) * _SCALE
+        """Make a float of [0, 1) of 32 or 64 random bits: the sign folded, and scaled."""
+        bits = 8 * itemsize(kind_of(x))
+        signed = self.cast(x, f"int{bits}", bitcast=True)
+        return self.where(signed < 0, -signed - 1, signed) * _SCALES[bits]
 
     def pair_uniform_to_normal(self, u1: Any, u2: Any) -> tuple[Any, Any]:
         """Make two normal floats of two uniform ones, by Box and Muller."""

@@ -84,6 +84,7 @@ class ShapeLanguage(Family):
         place = _whole(axis)
         if place is None or not -len(shape) <= place < len(shape):
             given = f"a tensor of shape {of}" if (of := getattr(axis, "shape", ())) else brief(axis)
+            given = given if place is None else f"the invalid axis {place}"
             other = f", or tl.{op}imum of two operands" if op in ("max", "min") and place is None else ""
             raise ShapeError(
                 f"tl.{op} at {describe_site(call_site())} must have an axis of shape {shape}, not {given}; "
@@ -163,7 +164,11 @@ class ShapeLanguage(Family):
         axes = [axis] if isinstance(axis, int) else list(axis)
         shape = list(shape_of(x))
         room = (1,) * (len(shape) + len(axes))
-        for at in sorted(self._axis(each, room, "expand_dims") for each in axes):
+        places = sorted(self._axis(each, room, "expand_dims") for each in axes)
+        if len(set(places)) < len(places):
+            here = f"tl.expand_dims at {describe_site(call_site())}"
+            raise ShapeError(f"{here} must be given each axis once, not duplicate axes, normalized axes = {places}.")
+        for at in places:
             shape.insert(at, 1)
         return self.reshape(x, tuple(shape))
 

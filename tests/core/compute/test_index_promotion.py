@@ -154,7 +154,8 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     ),
     "too large": (
         lambda i, tl: i.to(tl.int8) + 300,
-        "a number at LINE must be one that int8 holds, from -128 to 127, not 300; cast the tensor first.",
+        "a number at LINE must be one that int8 holds, from -128 to 127, and 300 is out of range; cast the tensor "
+        "first.",
     ),
 }
 

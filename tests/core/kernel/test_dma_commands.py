@@ -66,8 +66,8 @@ def test_an_other_that_the_dtype_does_not_hold_is_refused() -> None:
         rig.run(kernel, x)
     line = kernel.__code__.co_firstlineno + 1
     assert str(caught.value).splitlines()[0] == (
-        f"a number at {__file__}:{line} must be one that int8 holds, from -128 to 127, not 300; cast the "
-        "tensor first."
+        f"a number at {__file__}:{line} must be one that int8 holds, from -128 to 127, and 300 is out of range; cast "
+        "the tensor first."
     )
 
 

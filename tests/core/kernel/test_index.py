@@ -122,7 +122,8 @@ def test_floats_that_an_integer_dtype_does_not_hold_are_sentences(number: Any, d
         number_as(number, dtype)
     limits = np.iinfo(dtype)
     assert str(caught.value).endswith(
-        f" must be one that {dtype} holds, from {limits.min} to {limits.max}, not {number}; cast the tensor first."
+        f" must be one that {dtype} holds, from {limits.min} to {limits.max}, and {number} is out of range; "
+        "cast the tensor first."
     )
 
 

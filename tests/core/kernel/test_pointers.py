@@ -266,8 +266,8 @@ def test_pointers_are_not_indexed_and_shapes_are_sound() -> None:
     with pytest.raises(UnsupportedError) as caught:
         X[3]
     assert str(caught.value) == (
-        f"a pointer at {__file__}:{here + 4} must be read with tl.load(ptr + index), not by indexing it; an index may "
-        "only insert dimensions, as in ptrs[:, None]."
+        f"a pointer at {__file__}:{here + 4} must be read with tl.load(ptr + index), not by an "
+        "unsupported tensor index; an index may only insert dimensions, as in ptrs[:, None]."
     )
     with pytest.raises(ShapeError) as caught:
         make_ref(X + arange(4), (2, 2), None, None, "tl.load")

@@ -172,7 +172,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "axis": (
         lambda f, tl: tl.sum(f, 2),
         ShapeError,
-        "tl.sum at LINE must have an axis of shape (6, 8), not 2; use one from -2 to 1.",
+        "tl.sum at LINE must have an axis of shape (6, 8), not the invalid axis 2; use one from -2 to 1.",
     ),
     "axis of a fraction": (
         lambda f, tl: tl.max(f, 1.0),

@@ -14,7 +14,8 @@ from tests.core.kernel.tl.bodies import G, I, run
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] = {
     "number": (
         lambda tl, y: y < 300, (np.int8(1),), ShapeError,
-        "a number at LINE must be one that int8 holds, from -128 to 127, not 300; cast the tensor first.",
+        "a number at LINE must be one that int8 holds, from -128 to 127, and 300 is out of range; cast the "
+        "tensor first.",
     ),
     "signs divided": (
         lambda tl, i, u: i // u, (np.int32(1), np.uint32(1)), ShapeError,
@@ -65,7 +66,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], s
     ),
     "new dimension": (
         lambda tl, g: tl.expand_dims(g, 5), (G,), ShapeError,
-        "tl.expand_dims at LINE must have an axis of shape (1, 1, 1), not 5; use one from -3 to 2.",
+        "tl.expand_dims at LINE must have an axis of shape (1, 1, 1), not the invalid axis 5; use one from "
+        "-3 to 2.",
     ),
     "two unknown extents": (
         lambda tl, g: tl.reshape(g, -1, -1), (G,), ShapeError,
