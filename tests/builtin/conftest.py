@@ -251,7 +251,7 @@ def simulate(plugins: Plugins, _graphs: dict[Any, Graph]) -> Callable[..., Sim]:
     def build(preset: str = "tiny", *sets: str, cpu: type[ComponentBase] | None = None, **replaced: Any) -> Sim:
         classes = {"builtin.pe_cpu": cpu or answering(), **{f"builtin.{kind}": cls for kind, cls in replaced.items()}}
         models = _Models(plugins, classes)
-        key = (preset, sets)
+        key = (preset, sets, cpu)  # whose parameters are in the graph
         if key not in _graphs or replaced:
             _graphs[key] = compile_topology(configure(plugins, preset, sets=sets), models)
         return Sim(_graphs[key], models)
