@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import ml_dtypes
-
 from kernbench_core.values.dtypes import DTYPES, dtype_of, info, numpy_dtype
 
 
@@ -93,6 +91,8 @@ class ElementType(str):
         record = info(self)
         if record.kind != "float":
             raise AttributeError(f"dtype {record.triton} has no fp_mantissa_width, as it is no float")
+        import ml_dtypes  # only where it is asked for: who has no narrow floats does without
+
         found: Any = ml_dtypes.finfo(numpy_dtype(self))  # type: ignore[no-untyped-call]
         return int(found.nmant)
 
