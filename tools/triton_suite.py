@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "triton.md"
 BEGIN, END = "<!-- suite begin -->", "<!-- suite end -->"
 _PART = 250
 """Cases that one process runs at most."""
-_BESIDE = 200.0
-"""Seconds that importing and collecting the files may take."""
 
 
 @frozen
@@ -115,22 +113,19 @@ class Suite:
             raise SystemExit(f"pytest found no cases in {self._folder} (exit code {code}):\n{told}")
         return found
 
-    def outcomes(self, cases: Sequence[str]) -> list[CaseOutcome]:
-        """Run cases, some hundred a process; return what came of each."""
-        missing = [case for case in cases if _file(case) in self.unreadable]
-        found = [CaseOutcome(case, NOT_IMPORTED, self.unreadable[_file(case)]) for case in missing]
+    def outcomes(self, cases: Sequence[str]) -> Iterator[CaseOutcome]:
+        """Run cases, some hundred a process; give what came of each as it is known."""
         by_file: dict[str, list[str]] = defaultdict(list)
         for case in cases:
-            if _file(case) not in self.unreadable:
+            if _file(case) in self.unreadable:
+                yield CaseOutcome(case, NOT_IMPORTED, self.unreadable[_file(case)])
+            else:
                 by_file[_file(case)].append(case)
         parts = [each[at : at + _PART] for each in by_file.values() for at in range(0, len(each), _PART)]
-        ran = len(missing)
         with ThreadPoolExecutor(self._options.jobs) as pool:
-            for each in pool.map(self._part, parts):
-                found += each
-                ran += len(each)
-                print(f"{ran} of {len(cases)} cases ran", file=sys.stderr, flush=True)
-        return found
+            for ran, each in enumerate(pool.map(self._part, parts), 1):
+                print(f"{ran} of {len(parts)} parts ran", file=sys.stderr, flush=True)
+                yield from each
 
     def _part(self, cases: Sequence[str]) -> list[CaseOutcome]:
         """Run cases of a file, in a new process after each case that ended the one before."""
@@ -236,10 +231,11 @@ def main(options: argparse.Namespace) -> int:
     of = len(cases)
     if options.sample is not None:
         cases = sampled(cases, options.sample, options.seed)
-    outcomes = suite.outcomes(cases)
-    if options.results is not None:
-        lines = [json.dumps(asdict(each), ensure_ascii=False) for each in outcomes]
-        options.results.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    outcomes = []
+    with (options.results or Path(os.devnull)).open("w", encoding="utf-8", buffering=1) as results:
+        for each in suite.outcomes(cases):
+            outcomes.append(each)
+            results.write(f"{json.dumps(asdict(each), ensure_ascii=False)}\n")
     sample = f"{len(cases)} of {of} cases, by seed {options.seed}" if options.sample is not None else f"All {of} cases"
     skipped = sum(each.outcome == SKIPPED for each in outcomes)
     within = f"each within {options.timeout:g} s of processor time"
