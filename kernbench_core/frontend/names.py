@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import KernelError, UnsupportedError
 from kernbench_core.frontend.dtype_names import text_of_dtype
 from kernbench_core.frontend.internal_testing import str_to_ty
 from kernbench_core.frontend.language.blocks import TensorDescriptor
@@ -111,6 +111,17 @@ class TritonType(ElementType):
         return format(text_of_dtype(self), spec)
 
 
+class RefusedType(str):
+    """A dtype of Triton's that no unit has: a text, which says so when it is asked anything."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UnsupportedError(f"tl.{self} is a dtype of Triton's that kernbench refuses: {REFUSED[self]}.")
+
+
 _DTYPES = {triton: TritonType(own) for triton, own in TRITON.items()}
 
 
@@ -120,7 +131,7 @@ class LanguageModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = name if name in REFUSED else LanguageFunction(name)
+        found = RefusedType(name) if name in REFUSED else LanguageFunction(name)
         setattr(self, name, found)
         return found
 

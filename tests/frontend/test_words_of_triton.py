@@ -348,3 +348,15 @@ def test_wrong_axes_are_told_in_words_of_triton_too(call: Callable[..., Any], wa
             kernel[(1,)]()
     here = f"{__file__}:{call.__code__.co_firstlineno}"
     assert str(caught.value).splitlines()[0] == wanted.replace("HERE", here)
+
+
+def test_a_dtype_that_no_unit_has_says_so_when_it_is_asked() -> None:
+    with kb.triton("tiny"):
+        import triton.language as tl
+
+        with pytest.raises(UnsupportedError) as caught:
+            print(tl.float8e4b15.fp_mantissa_width)
+    assert str(caught.value) == (
+        "tl.float8e4b15 is a dtype of Triton's that kernbench refuses: the units have float8e4nv and float8e5 only; "
+        "use one of these."
+    )
