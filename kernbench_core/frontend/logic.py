@@ -118,14 +118,19 @@ def _listed(value: Any) -> Any:
 
 def _type(value: Any) -> Any:
     """Give what `type(value)` is in Python, of a scalar too."""
-    if not isinstance(value, TypedNumber):
-        return type(value)
-    return type(value.item())
+    if isinstance(value, Constant):
+        return type(value.value)
+    return type(value.item()) if isinstance(value, TypedNumber) else type(value)
 
 
 def _str(value: Any) -> str:
     """Give what `str(value)` is: of a dtype Triton's text."""
     return text_of_dtype(value) if isinstance(value, ElementType) else str(value)
+
+
+def _shown(value: Any) -> Any:
+    """Give what a text shows of a value: of a dtype Triton's."""
+    return text_of_dtype(value) if isinstance(value, ElementType) else value
 
 
 def _is(value: Any, truth: bool) -> bool:
@@ -134,9 +139,9 @@ def _is(value: Any, truth: bool) -> bool:
 
 
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    "__goes_on": _goes_on, "__and": _and, "__or": _or, "__not": _not,
-    "__asserted": _asserted, "__range": _counted, "__constant": constant, "__min": _least, "__max": _greatest,
-    "__named": _named, "__listed": _listed, "__type": _type, "__str": _str, "__is": _is,
+    "__goes_on__": _goes_on, "__and__": _and, "__or__": _or, "__not__": _not,
+    "__asserted__": _asserted, "__range__": _counted, "__constant__": constant, "__min__": _least, "__max__": _greatest,
+    "__named__": _named, "__listed__": _listed, "__type__": _type, "__str__": _str, "__shown__": _shown, "__is__": _is,
 }  # fmt: skip
 
 
@@ -153,7 +158,7 @@ class _Rewriting(ast.NodeTransformer):
         match node.iter:
             case ast.Call(func=ast.Name(id="range"), args=bounds) if "range" not in self.own:
                 self.count += 1
-                node.iter = ast.copy_location(_call("__range", *bounds), node.iter)
+                node.iter = ast.copy_location(_call("__range__", *bounds), node.iter)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -162,7 +167,7 @@ class _Rewriting(ast.NodeTransformer):
         self.count += 1
         none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         told = [] if node.msg is None else [ast.Lambda(none, node.msg)]
-        node.test = ast.copy_location(_call("__asserted", node.test, *told), node.test)
+        node.test = ast.copy_location(_call("__asserted__", node.test, *told), node.test)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -181,7 +186,7 @@ class _Rewriting(ast.NodeTransformer):
             node.value = self._named(node.value)
             return node
         self.count += 1
-        node.value = ast.copy_location(_call("__constant", node.value), node.value)
+        node.value = ast.copy_location(_call("__constant__", node.value), node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
@@ -195,7 +200,7 @@ class _Rewriting(ast.NodeTransformer):
 
     def _named(self, value: ast.expr) -> ast.expr:
         self.count += 1
-        return ast.copy_location(_call("__named", value), value)
+        return ast.copy_location(_call("__named__", value), value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite `min(a, b)`, `max(a, b)`, `type(a)` and `str(a)`."""
@@ -203,12 +208,19 @@ class _Rewriting(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Name(id="type" | "str" as name), args=[_], keywords=[]) if name not in self.own:
                 self.count += 1
-                return ast.copy_location(_call(f"__{name}", *node.args), node)
+                return ast.copy_location(_call(f"__{name}__", *node.args), node)
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_], keywords=[]):
                 if name in self.own:
                     return node
                 self.count += 1
-                return ast.copy_location(_call(f"__{name}", *node.args), node)
+                return ast.copy_location(_call(f"__{name}__", *node.args), node)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        """Rewrite `a` of `f"{a}"`."""
+        self.generic_visit(node)
+        self.count += 1
+        node.value = ast.copy_location(_call("__shown__", node.value), node.value)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -223,7 +235,7 @@ class _Rewriting(ast.NodeTransformer):
         if not isinstance(number, ast.Constant) or not isinstance(number.value, float):
             return left
         self.count += 1
-        return ast.copy_location(_call("__constant", left), left)
+        return ast.copy_location(_call("__constant__", left), left)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Rewrite `a and b and c` from the left."""
@@ -238,7 +250,7 @@ class _Rewriting(ast.NodeTransformer):
         if not isinstance(node.op, ast.Not):
             return node
         self.count += 1
-        return ast.copy_location(_call("__not", node.operand), node)
+        return ast.copy_location(_call("__not__", node.operand), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Rewrite `a < b < c` as `a < b and b < c`, with `b` evaluated once."""
@@ -247,12 +259,16 @@ class _Rewriting(ast.NodeTransformer):
         match node.ops, node.comparators:
             case [ast.Is() | ast.IsNot() as how], [ast.Constant(value=True | False) as truth]:
                 self.count += 1
-                same = ast.copy_location(_call("__is", node.left, truth), node)
+                same = ast.copy_location(_call("__is__", node.left, truth), node)
                 return same if isinstance(how, ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
         if len(node.ops) == 1:
-            if isinstance(node.ops[0], ast.Eq | ast.NotEq) and isinstance(node.comparators[0], ast.List):
+            right = node.comparators[0]
+            if isinstance(node.ops[0], ast.Eq | ast.NotEq) and isinstance(right, ast.List):
                 self.count += 1
-                node.left = ast.copy_location(_call("__listed", node.left), node.left)
+                node.left = ast.copy_location(_call("__listed__", node.left), node.left)
+            elif isinstance(node.ops[0], ast.Eq | ast.NotEq) and isinstance(node.left, ast.List):
+                self.count += 1
+                node.comparators[0] = ast.copy_location(_call("__listed__", right), right)
             return node
         found: Any = None
         left = node.left
@@ -278,9 +294,9 @@ class _Rewriting(ast.NodeTransformer):
         """Return `join(held, right) if goes_on(held := left, by) else held`."""
         name = self._name()
         held = ast.NamedExpr(ast.Name(name, ast.Store()), left)
-        test = _call("__goes_on", held, ast.Constant(by))
+        test = _call("__goes_on__", held, ast.Constant(by))
         made = ast.IfExp(
-            test, _call("__and" if by else "__or", ast.Name(name, ast.Load()), right), ast.Name(name, ast.Load())
+            test, _call("__and__" if by else "__or__", ast.Name(name, ast.Load()), right), ast.Name(name, ast.Load())
         )
         return ast.copy_location(made, node)
 

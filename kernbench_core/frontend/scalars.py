@@ -90,7 +90,7 @@ def _floordiv(a: Any, b: Any) -> Any:
 def _mod(a: Any, b: Any) -> Any:
     """Give the remainder with the sign of the dividend; of integers by zero the dividend."""
     if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b) if b else math.nan
+        return math.fmod(a, b) if b and math.isfinite(a) else math.nan
     return a if b == 0 else a - b * _floordiv(a, b)
 
 
@@ -240,6 +240,8 @@ def scalar(number: Any, dtype: str) -> Any:
         if dtype == "f32" and -1e38 < value < 1e38:
             return KINDS[dtype](np.float32(value))
         return KINDS[dtype](cast(np.asarray(value), dtype))
+    if isinstance(number, float) and not math.isfinite(number):
+        number = cast(np.asarray(float(number)), dtype).item()  # as of a tile's element
     whole, bits = int(number), _WIDTHS[dtype]
     if info(dtype).signed:
         half = 1 << (bits - 1)
@@ -291,6 +293,9 @@ def argument(value: Any, annotation: Any = None) -> Any:
         return value
     dtype = annotated(annotation)
     if dtype is not None:
+        least, most = _RANGES.get(dtype, (-math.inf, math.inf))
+        if dtype in _RANGES and (kind is float or not least <= value <= most):
+            raise ShapeError(f"an argument annotated as {dtype} must be one that it holds, not {value}; cast it.")
         return scalar(value, dtype)
     if kind is int:
         return KINDS["int32"](value) if -(2**31) <= value < 2**31 else _wide(value)
@@ -304,10 +309,8 @@ def mapped(change: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, 
 
 
 def to_memory(value: Any) -> Any:
-    """Give an integer of Python's that goes to memory as a scalar, which is cast to the pointer's dtype."""
-    if isinstance(value, int) and not isinstance(value, bool | TypedNumber):
-        return typed(int(value))
-    return value
+    """Give a number of Python's that goes to memory as a scalar, which is cast to the pointer's dtype."""
+    return value if isinstance(value, bool) else typed(value)
 
 
 class Constant:

@@ -191,9 +191,9 @@ def test_annotations_of_arguments_are_kept() -> None:
             tl.store(out_ptr + at, tl.load(x_ptr + at) * (u + 1))
 
         kernel.__annotations__ |= {"c": "fp64", "d": "i64", "e": "u1", "f": "'tl.uint8'"}
-        triton.jit(kernel)[(1,)](x, out, 3, 0.1, 0.1, 4, 1, 300, True)
+        triton.jit(kernel)[(1,)](x, out, 3, 0.1, 0.1, 4, 1, 200, True)
     assert seen[0] == ["int64", "f64", "f64", "int64", "bool", "uint8", "bool"]
-    assert seen[1] == [3, 0.1, 0.1, 4, 1, 44]
+    assert seen[1] == [3, 0.1, 0.1, 4, 1, 200]
     assert out.tolist() == [200] * 4
 
 
@@ -276,3 +276,100 @@ def test_a_function_without_a_file_is_told_of() -> None:
         "the source of 'kernel' is not to be had, as of a function that was made of a text: numbers that it names stay "
         "Python's, and are not typed; put it into a file."
     ]
+
+
+def test_numbers_of_loops_have_the_dtype_that_their_bounds_meet_in() -> None:
+    out, seen = np.zeros(6, np.int64), []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any, N: tl.constexpr) -> None:  # noqa: N803
+            for i in range(3000000000, 3000000001):
+                tl.store(out_ptr, i)
+                seen.append(i.dtype)
+            for i in range(N, N + 1):
+                tl.store(out_ptr + 1, i)
+                seen.append(i.dtype)
+            for i in tl.range(0, 2**40, 2**39):
+                tl.store(out_ptr + 2, i)
+            m = 2**31
+            for i in range(m, m + 1):
+                tl.store(out_ptr + 3, i)
+
+        kernel[(1,)](out, 2**35)
+    assert out.tolist() == [3000000000, 2**35, 2**39, 2**31, 0, 0]
+    assert seen == ["uint32", "int64"]
+
+
+def test_scalars_that_are_no_numbers_are_passed_over_and_cast() -> None:
+    """As of tiles: NaN of either place, infinities in integers and remainders."""
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(n: Any, m: Any) -> None:
+            large = float("inf")
+            seen.append([tl.minimum(n, m), tl.minimum(m, n), tl.maximum(n, -1.0), tl.clamp(n, 0.0, 1.0)])
+            seen.append([large.to(tl.int32).dtype, n.to(tl.int32).dtype, large % 2.0 != large % 2.0])
+
+        kernel[(1,)](float("nan"), 1.0)
+    assert seen[0] == [1.0, 1.0, -1.0, 0.0]
+    assert seen[1] == ["int32", "int32", True]
+
+
+def test_a_float_that_goes_to_memory_is_f32_first() -> None:
+    """In f64 it has what f32 has of it; what a tile is made of is as wide as the tile."""
+    out = np.zeros(5, np.float64)
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(out_ptr: Any) -> None:
+            tl.store(out_ptr, 0.1)
+            tl.store(out_ptr + 1, tl.load(out_ptr + 4, mask=tl.program_id(0) > 0, other=0.1))
+            tl.store(out_ptr + 2, tl.cast(0.1, tl.float64))
+            tl.store(out_ptr + 3 + tl.arange(0, 2), tl.full((2,), 0.1, tl.float64))
+
+        kernel[(1,)](out)
+    assert out.tolist() == [float(np.float32(0.1))] * 3 + [0.1] * 2
+
+
+@pytest.mark.parametrize(("annotation", "given"), [("i32", 3.7), ("i32", 2**40), ("u8", 300), ("u8", -1)])
+def test_an_argument_that_its_annotation_does_not_hold_is_refused(annotation: str, given: Any) -> None:
+    with kb.triton("tiny"):
+        import triton
+
+        def kernel(n: Any) -> None:
+            pass
+
+        kernel.__annotations__["n"] = annotation
+        with pytest.raises(kb.KernbenchError) as caught:
+            triton.jit(kernel)[(1,)](given)
+    dtype = {"i32": "int32", "u8": "uint8"}[annotation]
+    wanted = f"an argument annotated as {dtype} must be one that it holds, not {given}; cast it."
+    assert wanted in str(caught.value)
+
+
+def test_classes_texts_and_lists_in_a_jit_function() -> None:
+    seen: list[Any] = []
+    with kb.triton("tiny"):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(N: tl.constexpr, M: tl.constexpr) -> None:  # noqa: N803
+            class Held:
+                value = -7
+                more = value < 0 and N > 0
+
+            v = tl.zeros((4, 2), tl.float16)
+            seen.append([Held.value, Held.more, [4, 2] == v.shape, [4, 2] != v.shape])  # noqa: SIM300
+            seen.append([f"{v.dtype} {tl.int1} {N:03d}", type(N) is int, type(M) is str])
+
+        kernel[(1,)](5, "text")
+    assert seen == [[-7, True, True, False], ["fp16 int1 005", True, True]]

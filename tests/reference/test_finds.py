@@ -106,7 +106,7 @@ def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def _names_give_numbers_no_type(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(logic, "_CALLS", {**logic._CALLS, "__named": lambda value: value})
+    patch.setattr(logic, "_CALLS", {**logic._CALLS, "__named__": lambda value: value})
 
 
 def _annotations_ignored(patch: pytest.MonkeyPatch) -> None:

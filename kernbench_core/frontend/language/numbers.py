@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from operator import index
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import evaluate
+from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
 from kernbench_core.frontend.scalars import TypedNumber, constant, scalar, typed
@@ -71,8 +73,9 @@ class NumberLanguage(TLContext):
         """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing."""
         self.ignore(f"{name} of tl.range" for name in hints)
         bounds = (0, start, step) if end is None else (start, end, step)
-        wide = any(isinstance(each, TypedNumber) and each.dtype == "int64" for each in bounds)
-        return _counted(range(*map(index, bounds)), "int64" if wide else "int32")
+        numbers = [index(each) for each in bounds]
+        dtypes = [getattr(each, "dtype", None) or typed(n).dtype for each, n in zip(bounds, numbers, strict=True)]
+        return _counted(range(*numbers), reduce(meet, dtypes, "int32"))
 
     @staticmethod
     def static_range(arg1: Any, arg2: Any = None, step: Any = 1) -> Any:
@@ -95,6 +98,10 @@ class NumberLanguage(TLContext):
 
     def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
         """Run an op of two operands; of numbers it gives a scalar."""
+        if op in ("maximum", "minimum") and is_number(left) and is_number(right):  # Python's do not pass NaN over
+            dtype = type_of_result(op, (kind_of(left), kind_of(right)))
+            both = (np.asarray(scalar(each, dtype).item(), numpy_dtype(dtype)) for each in (left, right))
+            return scalar(evaluate(op, {**extra, "dtype": dtype}, tuple(both)).item(), dtype)
         found = super().binary(op, left, right, **extra)
         if not is_number(found):
             return found
@@ -123,7 +130,7 @@ class NumberLanguage(TLContext):
             return super().cast(x, dtype, fp_downcast_rounding, bitcast)
         name = dtype_of(dtype)
         if not bitcast:
-            return scalar(x, name)
+            return scalar(typed(x), name)
         own = numpy_dtype(_type_of(x))
         if own.itemsize != numpy_dtype(name).itemsize:
             here = f"tl.cast at {describe_site(call_site())}"
