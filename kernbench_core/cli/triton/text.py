@@ -23,6 +23,13 @@ _LAUNCHES = 20
 NOTHING = "no kernel was launched: there is nothing to time"
 
 
+def _without_result(session: TritonRun) -> str:
+    """Say why there is no result."""
+    if not session.launches:
+        return NOTHING
+    return f"a launch failed and the script went on: there is no result of the {len(session.launches)} before it"
+
+
 def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
     """Return the object that `--json` prints."""
     return {
@@ -30,7 +37,7 @@ def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
         "exit_code": exit_code,
         "result": None if session.result is None else session.result.to_json(),
         "tunings": [tuning.to_json() for tuning in session.tunings],
-        "notes": [*([NOTHING] if session.result is None and exit_code == 0 else []), *session.notes],
+        "notes": [*([_without_result(session)] if session.result is None and exit_code == 0 else []), *session.notes],
     }
 
 
@@ -40,7 +47,7 @@ def print_script(
     """Print what a script's launches took; `autotune` "all" lists every configuration."""
     result = session.result
     if result is None:
-        show(Text(NOTHING, "yellow"), console)
+        show(Text(_without_result(session), "yellow"), console)
     elif quiet:
         print_summary(result, console.file)
     else:
