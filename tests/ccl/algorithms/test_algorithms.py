@@ -154,3 +154,15 @@ def test_closed_forms(name: str, network: Network, right: float) -> None:
     formula = algorithm_named(name).formula
     assert formula is not None
     assert formula(Cost(network.world, 1e6, 100.0, 500.0, network, message=2e4)) == pytest.approx(right, rel=1e-12)
+
+
+def test_grids_are_as_quick_as_their_better_order_of_dimensions() -> None:
+    """Of the numbers above the first torus and the mesh, in one test, as a landing has three of those cases."""
+    for name, network, right in (
+        ("torus_all_reduce", Network("torus_2d", 16, 4, 4), 12 * 500 + 1.5 * 2.5e3 + 6 * 2.5e3 / 16),
+        ("mesh_all_reduce", Network("mesh_2d", 4, 2, 2), 4 * 500 + 5e3 + 2.5e3),
+    ):
+        formula = algorithm_named(name).formula
+        assert formula is not None
+        cost = Cost(network.world, 1e6, 100.0, 500.0, network, message=2e4)
+        assert formula(cost) == pytest.approx(right, rel=1e-12)
