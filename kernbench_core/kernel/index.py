@@ -7,7 +7,7 @@ others are numpy arrays. They meet other operands as loaded tensors do (`promoti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -45,6 +45,12 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> 
 def inserts_only(parts: tuple[Any, ...]) -> bool:
     """Tell whether the parts of an index insert dimensions (None) and keep the others whole (`:`), no more."""
     return all(part is None or (isinstance(part, slice) and part == slice(None)) for part in parts)
+
+
+def extents(shape: Sequence[Any]) -> tuple[int, ...]:
+    """Read a shape, or an order of dimensions, given as one sequence or as several numbers."""
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
+    return tuple(int(extent) for extent in given)
 
 
 def number_as(number: Any, dtype: str) -> NDArray[Any]:
@@ -158,7 +164,7 @@ class IndexTensor:
 
     def broadcast_to(self, *shape: int | Sequence[int]) -> IndexTensor:
         """Repeat along dimensions of extent 1, or new leading ones."""
-        wanted: Any = shape if len(shape) != 1 or isinstance(shape[0], int) else tuple(shape[0])
+        wanted = extents(shape)
         broadcast_shapes(self.shape, wanted, "broadcast_to")
         if self._strides is None:
             return self.of(np.broadcast_to(self.numpy(), wanted), self.kind)
@@ -166,7 +172,7 @@ class IndexTensor:
 
     def permute(self, *dims: int | Sequence[int]) -> IndexTensor:
         """Reorder the dimensions."""
-        order: Any = dims if len(dims) != 1 or isinstance(dims[0], int) else tuple(dims[0])
+        order = extents(dims)
         if self._strides is None:
             return self.of(self.numpy().transpose(order), self.kind)
         shape, strides = self.shape, self._strides

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.promotion import meet
 from kernbench_core.errors import ShapeError
 from kernbench_core.frontend.addresses import HostAddresses
@@ -58,11 +57,9 @@ class NumberLanguage(TLContext):
         """Insert dimensions of extent 1; of pointers, too, and of a number, which makes a block of it."""
         if not isinstance(x, Pointer) and not is_number(x):
             return super().expand_dims(x, axis)
-        axes = [axis] if isinstance(axis, int) else list(axis)
         shape = x.shape if isinstance(x, Pointer) else ()
-        room = (1,) * (len(shape) + len(axes))
-        inserted = {self._axis(each, room, "expand_dims") for each in axes}
-        return typed(x)[tuple(None if at in inserted else slice(None) for at in range(len(room)))]
+        inserted = self._inserted(axis, len(shape))
+        return typed(x)[tuple(None if at in inserted else slice(None) for at in range(len(shape) + len(inserted)))]
 
     def arange(self, start: int, end: int) -> IndexTensor:
         """Give the int32 integers from `start` to `end`, `end` not included; free. ShapeError when there are none."""
@@ -90,18 +87,11 @@ class NumberLanguage(TLContext):
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand; of a number it gives a scalar."""
-        if is_number(x) and kind_of(x) == "f64":  # what is computed at once is of f32 else
-            dtype = type_of_result(op, ("f64",))
-            return scalar(evaluate(op, {"dtype": dtype}, (np.asarray(x.item(), np.float64),)).item(), dtype)
         found = super().unary(op, x)
         return as_scalar(found, type_of_result(op, (kind_of(x),))) if is_number(found) else found
 
     def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
         """Run an op of two operands; of numbers it gives a scalar."""
-        if op in ("maximum", "minimum") and is_number(left) and is_number(right):  # Python's do not pass NaN over
-            dtype = type_of_result(op, (kind_of(left), kind_of(right)))
-            both = (np.asarray(scalar(each, dtype).item(), numpy_dtype(dtype)) for each in (left, right))
-            return scalar(evaluate(op, {**extra, "dtype": dtype}, tuple(both)).item(), dtype)
         found = super().binary(op, left, right, **extra)
         if not is_number(found):
             return found

@@ -40,8 +40,18 @@ class NanRule(StrEnum):
     """Give NaN where any operand is."""
 
 
+def _greater(x: Any, y: Any) -> Any:
+    """Give the greater of two numbers, and of a number and NaN the number."""
+    return y if x != x else x if y != y else max(x, y)
+
+
+def _less(x: Any, y: Any) -> Any:
+    """Give the less of two numbers, and of a number and NaN the number."""
+    return y if x != x else x if y != y else min(x, y)
+
+
 _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": max, "minimum": min,
+    "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": _greater, "minimum": _less,
 }  # fmt: skip
 
 class MathLanguage(Family):
@@ -55,7 +65,7 @@ class MathLanguage(Family):
         """Run an op of one operand."""
         self.check_operand(x, op)
         if free_of_memory(x):
-            whole = not isinstance(x, IndexTensor) and OPS[op].types is type_rules.floats
+            whole = not isinstance(x, IndexTensor | float) and OPS[op].types is type_rules.floats
             return compute_now(op, (float(x) if whole else x,))
         return self.math(op, (x,), x.shape, type_of_result(op, (x.dtype,)))
 
@@ -68,8 +78,8 @@ class MathLanguage(Family):
             if free_of_memory(left, right):
                 if isinstance(left, IndexTensor) or isinstance(right, IndexTensor):
                     return compute_now(op, (left, right), **extra)
-                on_numbers = _ON_NUMBERS.get(op)
-                return compute_now(op, (left, right)) if on_numbers is None else on_numbers(left, right)
+                on_numbers = None if extra else _ON_NUMBERS.get(op)
+                return compute_now(op, (left, right), **extra) if on_numbers is None else on_numbers(left, right)
             a, b = (shape_of(left), kind_of(left)), (shape_of(right), kind_of(right))
         shape, dtype, numbers = _meet(op, a, b)
         return self.math(op, (left, right), shape, dtype, operand_dtype=numbers, extra=extra)

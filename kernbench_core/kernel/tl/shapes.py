@@ -6,7 +6,7 @@ is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from operator import index
@@ -16,7 +16,7 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, extents, kind_of_number
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
@@ -147,7 +147,7 @@ class ShapeLanguage(Family):
     def reshape(self, x: Any, *shape: Any, can_reorder: bool = False) -> Any:
         """Give the elements in row-major order under another shape; free. The order is always kept."""
         self._tensor(x, "reshape")
-        wanted = _extents(shape)
+        wanted = extents(shape)
         size = prod(shape_of(x))
         if wanted.count(-1) == 1:
             known = -prod(wanted)
@@ -161,20 +161,24 @@ class ShapeLanguage(Family):
 
     def expand_dims(self, x: Any, axis: int | Sequence[int]) -> Any:
         """Insert a dimension of extent 1 at `axis`, or at each of several of the result; free."""
-        axes = [axis] if isinstance(axis, int) else list(axis)
         shape = list(shape_of(x))
-        room = (1,) * (len(shape) + len(axes))
+        for at in self._inserted(axis, len(shape)):
+            shape.insert(at, 1)
+        return self.reshape(x, tuple(shape))
+
+    def _inserted(self, axis: int | Sequence[int], rank: int) -> list[int]:
+        """Return the places of new dimensions among those of the result, ascending; ShapeError for two at one."""
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        room = (1,) * (rank + len(axes))
         places = sorted(self._axis(each, room, "expand_dims") for each in axes)
         if len(set(places)) < len(places):
             here = f"tl.expand_dims at {describe_site(call_site())}"
             raise ShapeError(f"{here} must be given each axis once, not duplicate axes, normalized axes = {places}.")
-        for at in places:
-            shape.insert(at, 1)
-        return self.reshape(x, tuple(shape))
+        return places
 
     def broadcast_to(self, x: Any, *shape: Any) -> Any:
         """Repeat along dimensions of extent 1 up to `shape`; a timed math command (arithmetic broadcasts by itself)."""
-        wanted = _extents(shape)
+        wanted = extents(shape)
         if isinstance(x, IndexTensor):
             return x.broadcast_to(wanted)
         if broadcast_shapes(shape_of(x), wanted, "tl.broadcast_to") != wanted:
@@ -198,7 +202,7 @@ class ShapeLanguage(Family):
                 f"tl.trans at {describe_site(call_site())} must be given an order of the dimensions of shape "
                 f"{x.shape}, as there are no two to swap; use tl.reshape for a column."
             )
-        wanted = _extents(order) if order else (*range(rank - 2), rank - 1, rank - 2)
+        wanted = extents(order) if order else (*range(rank - 2), rank - 1, rank - 2)
         if sorted(wanted) != list(range(rank)):
             raise ShapeError(
                 f"tl.trans at {describe_site(call_site())} must be given an order of the {rank} dimensions of shape "
@@ -300,9 +304,3 @@ class ShapeLanguage(Family):
     def unsqueeze(self, x: Any, dim: int) -> Any:
         """Insert a dimension of extent 1 at `dim`; free."""
         return self.expand_dims(x, dim)
-
-
-def _extents(shape: Sequence[Any]) -> tuple[int, ...]:
-    """Read a shape given as one sequence or as several numbers."""
-    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
-    return tuple(int(extent) for extent in given)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
-from kernbench_core.kernel.index import IndexTensor, inserts_only
+from kernbench_core.kernel.index import IndexTensor, extents, inserts_only
 from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.element_types import TYPES, ElementType
@@ -311,8 +311,7 @@ class Tensor(Tile):
     def view(self, *shape: int | Sequence[int]) -> Tensor:
         """Give the same bytes under another shape of the same size: free, sharing the space."""
         self.check_live("a view")
-        wanted: Any = shape if len(shape) != 1 or isinstance(shape[0], int) else shape[0]
-        return Tensor(self._tl, self.value.reshape(tuple(wanted)), self.block, self.op, self.site, self.command)
+        return Tensor(self._tl, self.value.reshape(extents(shape)), self.block, self.op, self.site, self.command)
 
     def reshape(self, *shape: int | Sequence[int], can_reorder: bool = False) -> Any:
         """Give the elements in row-major order under another shape; free. ShapeError when sizes differ."""

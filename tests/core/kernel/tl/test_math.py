@@ -277,3 +277,19 @@ def test_minus_zero_is_kept_apart_from_zero() -> None:
     """Numbers that are equal and not the same are different operands."""
     found, _ = compute(lambda f, tl: tl.cat(1.0 / (f * 0.0), 1.0 / (f * -0.0)), np.ones((2, 2), np.float32))
     np.testing.assert_array_equal(found, np.repeat(np.array([np.inf, -np.inf], np.float32), 2)[:, None].repeat(2, 1))
+
+
+def test_numbers_that_are_nan_are_passed_over_as_in_tiles() -> None:
+    """In either place, unless NaN is to be propagated."""
+    seen: list[Any] = []
+
+    def kernel(tl: Any) -> None:
+        nan = float("nan")
+        seen.extend((tl.maximum(nan, -1.0), tl.maximum(-1.0, nan), tl.minimum(nan, 2), tl.minimum(3, 2)))
+        seen.append(tl.clamp(nan, 0.0, 1.0))
+        every = tl.PropagateNan.ALL
+        seen.extend((tl.maximum(nan, 1.0, every), tl.minimum(1.0, nan, every)))
+
+    Rig().run(kernel)
+    assert seen[:5] == [-1.0, -1.0, 2, 2, 0.0]
+    assert np.isnan(seen[5:]).all()
