@@ -132,9 +132,9 @@ def _module(name: str, names: Mapping[str, object]) -> ModuleType:
     return made
 
 
-def _asks_anew(name: str) -> None:
-    """Have a library that has looked for Triton look again: it may have done so outside of the `with`, or inside."""
-    asked = getattr(sys.modules.get("torch.utils._triton"), name, None)
+def _look_again() -> None:
+    """Have torch look for Triton again: it may have done so outside of the `with`, or inside, and keeps the answer."""
+    asked = getattr(sys.modules.get("torch.utils._triton"), "has_triton_package", None)
     if asked is not None:
         asked.cache_clear()
 
@@ -146,11 +146,11 @@ def replaced() -> Iterator[None]:
     for name in before:
         del sys.modules[name]
     sys.modules.update(modules())
-    _asks_anew("has_triton_package")
+    _look_again()
     try:
         yield
     finally:
-        _asks_anew("has_triton_package")
+        _look_again()
         for name in [name for name in sys.modules if _is_triton(name)]:
             del sys.modules[name]
         sys.modules.update(before)

@@ -93,7 +93,8 @@ def to_numpy(x: Any) -> Array:
 
 def default_alloc_fn(size: int, align: int, stream: Any) -> Any:
     """Give a torch tensor of bytes, for `triton.set_allocator`."""
-    return importlib.import_module("torch").empty(size, dtype=importlib.import_module("torch").int8)
+    torch = importlib.import_module("torch")
+    return torch.empty(size, dtype=torch.int8)
 
 
 def unwrap_tensor(x: Any) -> Any:

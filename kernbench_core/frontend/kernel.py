@@ -18,7 +18,7 @@ from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.language.pipeline import DEFAULT_STAGES
-from kernbench_core.frontend.logic import is_read_as_triton_does, with_logic_of_blocks
+from kernbench_core.frontend.logic import read_as_triton_does
 from kernbench_core.frontend.names import constexpr
 from kernbench_core.frontend.scalars import argument, constant
 from kernbench_core.frontend.simulation import JitLaunch, current
@@ -101,8 +101,9 @@ class JitFunction(Launchable):
     """A kernel or a helper of one. `fn` is the Python function."""
 
     def __init__(self, fn: Callable[..., Any], do_not_specialize: Sequence[int | str] = ()) -> None:
-        self._is_read = is_read_as_triton_does(fn)
-        fn = with_logic_of_blocks(fn)
+        read = read_as_triton_does(fn)
+        self._is_read = read is not None
+        fn = read or fn
         super().__init__(fn)
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)

@@ -123,14 +123,14 @@ def _type(value: Any) -> Any:
     return type(value.item()) if isinstance(value, TypedNumber) else type(value)
 
 
-def _str(value: Any) -> str:
-    """Give what `str(value)` is: of a dtype Triton's text."""
-    return text_of_dtype(value) if isinstance(value, ElementType) else str(value)
-
-
 def _shown(value: Any) -> Any:
     """Give what a text shows of a value: of a dtype Triton's."""
     return text_of_dtype(value) if isinstance(value, ElementType) else value
+
+
+def _str(value: Any) -> str:
+    """Give what `str(value)` is: of a dtype Triton's text."""
+    return str(_shown(value))
 
 
 def _is(value: Any, truth: bool) -> bool:
@@ -305,14 +305,16 @@ def _call(name: str, *args: Any) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
-def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that does what `fn` does, of blocks element by element; `fn` itself where nothing differs.
+def read_as_triton_does(fn: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return a function that does what Triton reads in `fn`; `fn` itself where that is what Python reads.
 
-    So it is, too, where the source is not to be had, or is not what `fn` was compiled from.
+    None where the source is not to be had, or is not what `fn` was compiled from.
     """
+    if not isinstance(fn, FunctionType):
+        return fn
     tree = _source_tree(fn)
     if tree is None:
-        return fn
+        return None
     code = fn.__code__
     rewriting = _Rewriting({*fn.__globals__, *code.co_varnames, *code.co_freevars})
     definition = tree.body[0]
@@ -331,12 +333,7 @@ def with_logic_of_blocks(fn: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def is_read_as_triton_does(fn: Callable[..., Any]) -> bool:
-    """Whether the source of a function is to be had, without which it is Python."""
-    return not isinstance(fn, FunctionType) or _source_tree(fn) is not None
-
-
-def _source_tree(fn: Any) -> ast.Module | None:
+def _source_tree(fn: FunctionType) -> ast.Module | None:
     """Return the parsed source of a function, None where that is not to be had, or is not what it was compiled from."""
     try:
         lines, first = inspect.getsourcelines(fn)
@@ -357,7 +354,7 @@ def _looks(code: CodeType) -> object:
     return code.co_varnames, code.co_freevars, code.co_names, plain, lines, done
 
 
-def _compiled(tree: ast.Module, fn: Any) -> CodeType | None:
+def _compiled(tree: ast.Module, fn: FunctionType) -> CodeType | None:
     """Return the code of the one function of a tree, in a function that has its closure's names and those of calls."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         return None

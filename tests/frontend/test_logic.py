@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.frontend.logic import with_logic_of_blocks
+from kernbench_core.frontend.logic import read_as_triton_does
 
 
 def test_blocks_are_combined_element_by_element() -> None:
@@ -54,7 +54,7 @@ def test_single_values_decide_as_in_python() -> None:
         second = not a, a < told(b) < c, [each for each in (a, b) if each and c], (lambda v: v or c)(a)
         return first, second, a is not None and b
 
-    made = with_logic_of_blocks(plain)
+    made = read_as_triton_does(plain)
     assert made is not plain
     assert made.__code__.co_firstlineno == plain.__code__.co_firstlineno
     for given in ((0, 1, 2), (1, 0, 3), (1, 2, 3), (3, 1, 2), (0.5, 7, 9)):
@@ -82,15 +82,15 @@ def test_errors_have_the_line_of_the_source() -> None:
 
 
 def test_a_function_without_its_source_stays() -> None:
-    """Where there is none, where it is another than what was compiled, and where there is nothing to change."""
+    """It is none where the source is not there, or another than what was compiled; itself with nothing to change."""
     names: dict[str, Any] = {}
     exec("def unknown(a, b): return a and b", names)
-    assert with_logic_of_blocks(names["unknown"]) is names["unknown"]
+    assert read_as_triton_does(names["unknown"]) is None
     name = "<changed>"
     exec(compile("def other(a, b):\n    return a and b\n", name, "exec"), names)
     linecache.cache[name] = (1, None, ["def other(a, b):\n", "    return b or a\n"], name)
-    assert with_logic_of_blocks(names["other"])(0, 3) == 0
-    assert with_logic_of_blocks(told_nothing) is told_nothing
+    assert read_as_triton_does(names["other"]) is None
+    assert read_as_triton_does(told_nothing) is told_nothing
 
 
 def told_nothing(a: int, b: int) -> int:
@@ -126,7 +126,7 @@ def test_loops_of_any_length_that_call_imported_modules(tmp_path: Path) -> None:
         path.write_text(f"{head}{steps}\n    return at and n\n")
         names: dict[str, Any] = {}
         exec(compile(path.read_text(), str(path), "exec"), names)
-        assert with_logic_of_blocks(names["given"]) is not names["given"], count
+        assert read_as_triton_does(names["given"]) is not names["given"], count
 
 
 ASSERTING = """

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "kernbench.triton/1"
 _LAUNCHES = 20
-#: What is said of a script that a library may have led past the machine.
-NOTHING = "no kernel was launched: there is nothing to time"
 
 
 def _without_result(session: TritonRun) -> str:
     """Say why there is no result."""
     if not session.launches:
-        return NOTHING
+        return "no kernel was launched: there is nothing to time"
     return f"a launch failed and the script went on: there is no result of the {len(session.launches)} before it"
 
 

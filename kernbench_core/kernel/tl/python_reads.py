@@ -62,8 +62,9 @@ class PythonReads:
         """Yield a text for each of the lines that read most, and say how many more there are."""
         for each in self.lines[:most]:
             yield f"  {each.elements:,} at {each.line}"
-        if len(self.lines) > most:
-            yield f"  and at {len(self.lines) - most} more lines; --json lists them"
+        left = len(self.lines) - most
+        if left > 0:
+            yield f"  and at {left} more line{'' if left == 1 else 's'}; --json lists them"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -99,7 +100,7 @@ def reading_of(cpu: Any) -> tuple[float, str]:
 
 def in_debugger() -> bool:
     """Tell whether it is a debugger that asks, at a breakpoint of the kernel."""
-    if "bdb" not in sys.modules:
+    if sys.gettrace() is None:
         return False
     frame = sys._getframe()
     while frame is not None:

@@ -261,3 +261,4 @@ def test_a_few_lines_are_told() -> None:
         "  5,000 at k.py:0", "  4,999 at k.py:1", "  4,998 at k.py:2", "  and at 2 more lines; --json lists them",
     ]  # fmt: skip
     assert len([*found.list_lines(5)]) == 5
+    assert [*found.list_lines(4)][-1] == "  and at 1 more line; --json lists them"
