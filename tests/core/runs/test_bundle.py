@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import re
 import tarfile
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +19,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.bundle import opened
 from kernbench_core.runs.reruns import rerun
+from kernbench_core.units import format_bytes
 
 MINE = """
 import numpy as np
@@ -111,6 +115,7 @@ def archive(path: Path, *entries: tuple[str, dict[str, Any]]) -> Path:
         ("hard", {"type": tarfile.LNKTYPE, "linkname": "manifest.json", "size": 0}, "no plain file"),
         ("null", {"type": tarfile.CHRTYPE, "size": 0}, "no plain file"),
         ("folder", {"type": tarfile.DIRTYPE, "size": 0}, "no plain file"),
+        ("sparse", {"pax_headers": {"GNU.sparse.size": "9", "GNU.sparse.map": "0,3"}}, "no plain file"),
     ],
 )
 def test_a_bundle_writes_nowhere_but_into_its_own_folder(
@@ -126,10 +131,13 @@ def test_a_bundle_writes_nowhere_but_into_its_own_folder(
 
 
 def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In files, and in bytes before any is written."""
+    """In files and in bytes, before any is unpacked."""
     monkeypatch.setattr("kernbench_core.runs.bundle._MOST_FILES", 2)
     monkeypatch.setattr("kernbench_core.runs.bundle._MOST_BYTES", 8)
-    sentence = "bundle {!r} must hold at most 2 files of 0 GiB together; do not use it."
+    sentence = (
+        "bundle {!r} must unpack to at most 2 files and 8 B (1 GiB, or 100 times its own size up to 8 B); do not use "
+        "it."
+    )
     for entries in ([("manifest.json", {}), ("a", {}), ("b", {"size": 0})], [("a", {}), ("b", {}), ("c", {})]):
         path = archive(tmp_path / "b.tgz", *entries)
         with pytest.raises(UsageError) as caught, opened(path):
@@ -139,6 +147,58 @@ def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with opened(path) as manifest:
         assert sorted(found.name for found in manifest.parent.iterdir()) == ["a", "manifest.json"]
     assert not manifest.parent.exists()
+
+
+@pytest.mark.parametrize("where", ["a file", "a header", "behind the end"])
+def test_a_bundle_is_not_unpacked_where_it_holds_much_more_than_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Zeros beyond the size that any bundle may have are not even read, wherever they stand."""
+    monkeypatch.setattr("kernbench_core.runs.bundle._FREE_BYTES", 64 << 10)
+    zeros = 16 << 20
+    path = tmp_path / "b.tgz"
+    comment = {"comment": "0" * zeros} if where == "a header" else {}
+    with gzip.open(path, "wb") as out:
+        with tarfile.open(fileobj=out, mode="w", pax_headers=comment) as made_of:
+            entry = tarfile.TarInfo("manifest.json")
+            entry.size = zeros if where == "a file" else 0
+            made_of.addfile(entry, io.BytesIO(bytes(entry.size)))
+        out.write(bytes(zeros if where == "behind the end" else 0))
+    monkeypatch.setattr("tempfile.TemporaryDirectory", lambda prefix: nullcontext(str(tmp_path / "unpacked")))
+    read = []
+    whole = gzip.GzipFile.read
+    monkeypatch.setattr(gzip.GzipFile, "read", lambda *given: read.append(whole(*given)) or read[-1])
+    with pytest.raises(UsageError) as caught, opened(path):
+        pass
+    limit = format_bytes(100 * path.stat().st_size)
+    assert str(caught.value) == f"bundle {str(path)!r} must " + (
+        f"unpack to at most 10,000 files and {limit} (64 KiB, or 100 times its own size up to 16 GiB); do not use it."
+        if where == "a file"
+        else "hold files alone, not more than 64 KiB between two or behind the last; do not use it."
+    )
+    assert not (tmp_path / "unpacked").exists()
+    assert sum(map(len, read)) < 2 << 20
+
+
+def test_a_bundle_of_zeros_runs_again(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too large to be compressed as well as it could be is not compressed; too many bytes are refused."""
+    for name, file in (("mine.py", MINE), ("helper.py", "twice = int\n"), ("m.yaml", "system:\n  sips: 1\n")):
+        (tmp_path / name).write_text(file)
+    arguments = {"a": np.zeros(1 << 16)}
+    monkeypatch.setattr("kernbench_core.runs.bundle._FREE_BYTES", 64 << 10)
+    out = tmp_path / "b.tgz"
+    run(tmp_path / "mine.py", tmp_path / "m.yaml", arguments, bundle=out, plugins=toy.plugins)
+    assert rerun(out, plugins=toy.plugins).same
+    monkeypatch.setattr("kernbench_core.runs.bundle._MOST_BYTES", 64 << 10)
+    out.unlink()
+    with pytest.raises(UsageError) as caught:
+        run(tmp_path / "mine.py", tmp_path / "m.yaml", arguments, bundle=out, plugins=toy.plugins)
+    assert re.fullmatch(
+        r"a bundle must hold at most 10,000 files and 64 KiB, not 5 files of 51\d\.\d KiB; leave --bundle out, and "
+        "keep an --out folder.",
+        str(caught.value),
+    )
+    assert not out.exists()
 
 
 def test_a_bundle_that_is_damaged_is_a_sentence(toy: ModuleType, tmp_path: Path) -> None:
@@ -155,6 +215,8 @@ def test_a_bundle_that_is_damaged_is_a_sentence(toy: ModuleType, tmp_path: Path)
     for entries, told in (
         ([("a", {})], "hold manifest.json; make it with kernbench run --bundle."),
         ([("a", {}), ("a", {})], "hold each file once, not 'a'; do not use it."),
+        ([("a", {}), ("./a", {})], "hold each file once, not 'a'; do not use it."),
+        ([("a", {}), ("a/b/c", {})], "hold each file once, not 'b'; do not use it."),
     ):
         archive(whole, *entries)
         with pytest.raises(UsageError) as caught:
