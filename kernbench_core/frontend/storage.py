@@ -17,6 +17,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
 from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.values.masks import NO_MASK, has_mask
 from kernbench_core.wording import brief
 
 _TORCH = {
@@ -69,6 +70,8 @@ def view_of(value: Any, call: str) -> StorageView | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(torch, value, call)
+    if has_mask(value):
+        raise UsageError(f"{call} must be {NO_MASK}.")
     if isinstance(value, np.ndarray):
         return _of_numpy(value, call)
     if hasattr(value, "__array_interface__"):
@@ -114,6 +117,10 @@ def _of_numpy(array: Array, call: str) -> StorageView:
 
 
 def _of_torch(torch: Any, tensor: Any, call: str) -> StorageView:
+    if hasattr(tensor, "get_mask"):
+        raise UsageError(
+            f"{call} must be a tensor without a mask; give its .to_tensor(value), and the mask as a tensor of its own."
+        )
     own = str(tensor.dtype).removeprefix("torch.")
     dtype = _TORCH.get(own, own)
     if dtype not in NAMES:

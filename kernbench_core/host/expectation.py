@@ -11,6 +11,7 @@ from kernbench_core import records
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.masks import NO_MASK, has_mask
 from kernbench_core.values.value import Value
 
 
@@ -49,8 +50,12 @@ class Expectation:
         if not callable(self.expected):
             return self.expected
         at = "" if self.site is None else f", checked at {describe_site(self.site)},"
-        made = np.asarray(self.expected())
-        require_like(f"the reference of tensor {self.name!r}{at}", made, self.value.shape)
+        which = f"the reference of tensor {self.name!r}{at}"
+        given = self.expected()
+        if has_mask(given):
+            raise ShapeError(f"{which} must be {NO_MASK}.")
+        made = np.asarray(given)
+        require_like(which, made, self.value.shape)
         return made
 
 

@@ -22,6 +22,7 @@ from kernbench_core.memory.placement import Placements
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, dtype_name, is_known, itemsize, numpy_dtype
+from kernbench_core.values.masks import NO_MASK, has_mask
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, Value
 from kernbench_core.wording import brief
@@ -38,6 +39,11 @@ def _tolerance(name: str, which: str, given: float | None) -> float | None:
         f"rt.check({name!r}): {which} must be a number from 0 up, not {brief(given)}; leave it out for that of the "
         "dtype."
     )
+
+
+def _require_no_mask(which: str, given: object) -> None:
+    if has_mask(given):
+        raise ShapeError(f"{which} must be {NO_MASK}.")
 
 
 class HostTensors(HostProgram):
@@ -77,6 +83,7 @@ class HostTensors(HostProgram):
             _check_shape(shape, name)
             array = _random(self.rng, shape, kind) if self.data else None
         else:
+            _require_no_mask(f"the array of {_named(name)}", source)
             array = np.asarray(source)
             kind = dtype or _own_dtype(source, array, name)
             if dtype is not None:
@@ -94,6 +101,7 @@ class HostTensors(HostProgram):
         self.require_host("rt.preload")
         self.require_live(tensor)
         self.settle(tensor)
+        _require_no_mask(f"rt.preload: the array of tensor {tensor.name!r}", array)
         if self.data:
             self._put(tensor, array)
 
@@ -213,6 +221,7 @@ class HostTensors(HostProgram):
         self.settle(tensor)
         rtol = _tolerance(tensor.name, "rtol", rtol)
         atol = atol if callable(atol) else _tolerance(tensor.name, "atol", atol)
+        _require_no_mask(f"rt.check({tensor.name!r}): expected", expected)
         made = expected if callable(expected) else np.array(expected)
         if not callable(made):
             require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)

@@ -12,6 +12,7 @@ import numpy as np
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.device_tensor import TensorPart
 from kernbench_core.kernel.arguments import replace_nested
+from kernbench_core.values.masks import NO_MASK, has_mask
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def bind_arguments(
     except TypeError as error:
         raise UsageError(f"{call}: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
     bound.apply_defaults()
-    for value in bound.arguments.values():
+    for parameter, value in bound.arguments.items():
         replace_nested(value, TensorPart, TensorPart.refuse)
+        if has_mask(value):
+            raise UsageError(f"{call}: argument {parameter!r} of kernel {name!r} must be {NO_MASK}.")
     return dict(bound.arguments)
 
 

@@ -143,11 +143,6 @@ def _check(kernel: str, name: str, value: object) -> None:
                 f"kb.launch: array {name!r} of kernel {kernel!r} must be of dtype {', '.join(NAMES)}, not "
                 f"{given.dtype}; cast it, as in {name}.astype(np.float32)."
             )
-        if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-            raise UsageError(
-                f"kb.launch: array {name!r} of kernel {kernel!r} must have all of its elements, and some are masked; "
-                f"give {name}.filled(value), and a mask of its own where the kernel needs it."
-            )
         if not given.size:
             raise UsageError(
                 f"kb.launch: array {name!r} of kernel {kernel!r} must hold an element, not be of shape {given.shape}."

@@ -203,6 +203,19 @@ def test_what_has_no_dtype_of_kernels_is_refused(value: Any, words: str) -> None
     assert sentence.endswith("cast it, as in x.astype(np.float32).")
 
 
+def test_what_has_a_mask_is_refused() -> None:
+    """An array, a number, and what is in a tuple; also where nothing is masked."""
+    x = np.ones(4, np.float32)
+    whole = np.ma.array(x)
+    for name, arguments in {"x_ptr": (whole, x, 4), "n": (x, x, np.ma.masked), "x_ptr[1]": ((x, whole), x, 4)}.items():
+        with kb.triton("tiny"):
+            sentence = refused(lambda arguments=arguments: scaling()[(1,)](*arguments, BLOCK=4))  # type: ignore[misc]
+        assert sentence == (
+            f"argument {name!r} of kernel 'scale_kernel' must be an array without a mask, not one of numpy.ma; give "
+            "its .filled(value), and the mask as an array of its own."
+        )
+
+
 @pytest.mark.parametrize(
     ("grid", "shown"),
     [((0,), "(0,)"), ("ab", "('ab',)"), ((1.5,), "(1.5,)"), ((1, 1, 1, 1), "(1, 1, 1, 1)"), ((), "()")],

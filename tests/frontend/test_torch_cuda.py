@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.errors import UsageError
 from tests.frontend.kernels import scaling
 
 # mypy: disable-error-code="import-not-found, import-untyped"
@@ -24,6 +25,21 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("torch", None)
     if before is not None:
         sys.modules["torch"] = before
+
+
+def test_a_tensor_with_a_mask_is_refused() -> None:
+    """As of `torch.masked`, which has the mask in a tensor of its own."""
+    with kb.triton("tiny"):
+        import torch
+
+        x = torch.full(8, 3.0)
+        x.get_mask = lambda: None
+        with pytest.raises(UsageError) as caught:
+            scaling()[(1,)](x, x, 8, BLOCK=8)
+    assert str(caught.value) == (
+        "argument 'x_ptr' of kernel 'scale_kernel' must be a tensor without a mask; give its .to_tensor(value), and "
+        "the mask as a tensor of its own."
+    )
 
 
 @pytest.mark.parametrize("imported_before", [True, False])

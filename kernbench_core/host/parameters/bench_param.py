@@ -9,6 +9,7 @@ from typing import Any
 from kernbench_core import records
 from kernbench_core.process.whole_files import is_file
 from kernbench_core.units import finite
+from kernbench_core.values.masks import NO_MASK, has_mask
 
 _ARGUMENT = "a number, true, false, none, a .npy file, empty:DTYPE:SHAPE or zeros:DTYPE:SHAPE"
 _WORDS = {
@@ -63,6 +64,8 @@ def converted(param: BenchParam, given: object, folder: Path) -> object:
     """Return what the bench gets for a text or value; ValueError, with the reason if there is more to say, for none."""
     if given is None and (param.optional or param.default is None):
         return None
+    if has_mask(given):
+        raise ValueError(f"it must be {NO_MASK}")
     if param.kind == "npy":
         return array_of(given, folder)
     return _parsed(param, given) if isinstance(given, str) else _checked(param, given)

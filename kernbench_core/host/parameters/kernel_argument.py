@@ -16,6 +16,7 @@ from kernbench_core.host.parameters.bench_param import array_of
 from kernbench_core.records import frozen
 from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
 from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.values.masks import NO_MASK, has_mask
 
 if TYPE_CHECKING:
     from kernbench_core.host.runtime import Runtime
@@ -64,6 +65,8 @@ def argument(given: object, folder: Path, *, is_constant: bool) -> object:
     Any text is right for a constant of compile time. Raise ValueError, with the reason if there is more to say, for
     what is none.
     """
+    if has_mask(given):
+        raise ValueError(f"it must be {NO_MASK}")
     if hasattr(given, "item") and getattr(given, "ndim", None) == 0:
         given = given.item()
     if isinstance(given, ElementType):

@@ -19,6 +19,7 @@ from kernbench_core.host.bench import describe_bench, open_bench, parse_assignme
 from kernbench_core.registry import BenchEntry, Provider, Registry
 from tests.conftest import without_carets
 
+NO_MASK = "an array without a mask, not one of numpy.ma; give its .filled(value), and the mask as an array of its own"
 NOBODY: Registry[BenchEntry] = Registry("bench", [])
 
 
@@ -84,6 +85,10 @@ def test_texts_and_values_give_the_same() -> None:
         ({"a": 3}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not 3."),
         ({"a": [[0.0] * 70] * 50}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not [["
                                    f"{'0.0, ' * 39}0.…."),
+        ({"a": np.ma.masked}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not masked (it must "
+                              f"be {NO_MASK})."),
+        ({"scale": np.ma.masked}, "parameter 'scale' of bench 'sample' must be a finite number, not masked (it must be "
+                                  f"{NO_MASK})."),
         ({"M": "é" * 198}, f"parameter 'M' of bench 'sample' must be an integer, not '{'é' * 198}'."),
         ({"M": "é" * 199}, f"parameter 'M' of bench 'sample' must be an integer, not '{'é' * 198}…."),
     ],

@@ -11,6 +11,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import (
+    KernbenchError,
     KernelError,
     NoDataError,
     PageFaultError,
@@ -21,6 +22,9 @@ from kernbench_core.errors import (
 from tests.core.host.host_programs import copy_kernel, run
 from tests.core.working_machine import on_machine
 
+MASKED = np.ma.masked_equal([1, 2], 2)
+NO_MASK = "an array without a mask, not one of numpy.ma; give its .filled(value), and the mask as an array of its own"
+
 
 def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
     """Be a bench that makes one call that must fail."""
@@ -29,6 +33,42 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
         call(rt)
 
     return bench
+
+
+@pytest.mark.parametrize(
+    ("call", "which"),
+    [
+        (lambda rt: rt.tensor(MASKED, name="z"), "the array of tensor 'z'"),
+        (lambda rt: rt.tensor(np.ma.array([1, 2], mask=False), name="z"), "the array of tensor 'z'"),
+        (lambda rt: rt.tensor([[1, 2], MASKED], name="z"), "the array of tensor 'z'"),
+        (lambda rt: rt.operand(MASKED, (2,), "int64", name="z"), "the array of tensor 'z'"),
+        (lambda rt: rt.preload(rt.zeros((2,), name="z"), MASKED), "rt.preload: the array of tensor 'z'"),
+        (lambda rt: rt.check(rt.zeros((2,), name="z"), MASKED), "rt.check('z'): expected"),
+        (
+            lambda rt: rt.launch(copy_kernel, {"a": [MASKED]}, 2, 3),
+            "rt.launch: argument 'x_ptr' of kernel 'copy_kernel'",
+        ),
+        (lambda rt: rt.launch(copy_kernel, 1, 2, np.ma.masked), "rt.launch: argument 'n' of kernel 'copy_kernel'"),
+    ],
+)
+def test_arrays_with_masks_are_refused(call: Callable[[Any], object], which: str) -> None:
+    """A tensor would hold what lies under the mask."""
+    with pytest.raises(KernbenchError) as caught:
+        run(one_request(call))
+    assert str(caught.value).split("\n")[0] == f"{which} must be {NO_MASK}."
+
+
+def test_a_reference_with_a_mask_is_refused() -> None:
+    """It is made when data is verified."""
+
+    def bench(rt: Any) -> None:
+        rt.check(rt.zeros((2,), name="z"), lambda: MASKED)
+        line.append(sys._getframe().f_lineno - 1)
+
+    line: list[int] = []
+    with pytest.raises(ShapeError) as caught:
+        run(bench, verify_data=True)
+    assert str(caught.value) == f"the reference of tensor 'z', checked at {__file__}:{line[0]}, must be {NO_MASK}."
 
 
 @pytest.mark.parametrize(

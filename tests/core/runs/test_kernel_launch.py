@@ -213,8 +213,8 @@ OPTIONS = ", ".join(
         ),
         (
             lambda: launch(negate, np.ma.masked_equal(X, X[0]), 1),
-            "kb.launch: array 'x' of kernel 'negate' must have all of its elements, and some are masked; give "
-            "x.filled(value), and a mask of its own where the kernel needs it.",
+            "kb.launch: argument 'x' of kernel 'negate' must be an array without a mask, not one of numpy.ma; give its "
+            ".filled(value), and the mask as an array of its own.",
         ),
         (
             lambda: launch(negate, Foreign(), 1),
