@@ -15,7 +15,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.callsite import site_of_frame
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.frontend.dialect import TritonLanguage
 from kernbench_core.frontend.language.pipeline import DEFAULT_STAGES
 from kernbench_core.frontend.logic import read_as_triton_does
@@ -64,7 +64,12 @@ class Launchable(ABC):
         self.signature = inspect.Signature(left)
 
     def __getitem__(self, grid: Grid) -> Callable[..., Any]:
-        """Return what launches the kernel on a grid."""
+        """Return what launches the kernel on a grid; KernelError inside a kernel."""
+        if in_kernel():
+            raise KernelError(
+                f"kernel {self.__name__!r} must be launched by the host, not in a kernel; write {self.__name__}(…), "
+                "without a grid, to call it there."
+            )
         return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -98,14 +99,15 @@ class Simulation(Protocol):
         """Note what a script is to be told of, once."""
 
 
-_OPEN: list[Simulation] = []
+_OPEN: list[tuple[Simulation, int]] = []
+"""The simulation that is open, and the thread that opened it: its run goes on in that one only."""
 
 
 def enter(simulation: Simulation) -> None:
     """Have launches go to `simulation` from now on; UsageError inside another one."""
     if _OPEN:
         raise UsageError("kb.triton must be left before it is entered again; end the 'with' that is open.")
-    _OPEN.append(simulation)
+    _OPEN.append((simulation, threading.get_ident()))
 
 
 def leave() -> None:
@@ -114,10 +116,16 @@ def leave() -> None:
 
 
 def current(call: str) -> Simulation:
-    """Return the simulation that is open; UsageError, that names the `call` that asks, where none is."""
+    """Return the simulation that is open; UsageError, that names the `call` that asks, where none is or in a thread."""
     if not _OPEN:
         raise UsageError(
             f"{call} must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' runs; "
             "there is no machine to launch it on."
         )
-    return _OPEN[-1]
+    simulation, thread = _OPEN[-1]
+    if threading.get_ident() != thread:
+        raise UsageError(
+            f"{call} must be called in the thread that entered kb.triton, or that the script began in, not in thread "
+            f"{threading.current_thread().name!r}; launch there, one kernel after the other."
+        )
+    return simulation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,51 @@ def test_outside_of_runs_and_kernels_it_is_said_what_is_missing() -> None:
         "kernel 'add_kernel' must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' "
         "runs; there is no machine to launch it on."
     )
+
+
+def test_threads_launch_nothing() -> None:
+    """The run goes on in the thread that began it: another one is told so, and changes nothing of it."""
+    x = np.ones(8, np.float32)
+    said: list[str] = []
+
+    def launch() -> None:
+        said.append(refused(lambda: kernel[(1,)](x, x, x, 8, BLOCK=8)))
+
+    with kb.triton("tiny") as sim:
+        kernel = add_of_vectors()
+        for launches in (0, 1):
+            thread = Thread(target=launch, name="second")
+            thread.start()
+            thread.join()
+            assert len(sim.launches) == launches
+            kernel[(1,)](x, x, x, 8, BLOCK=8)
+    assert said == 2 * [
+        "kernel 'add_kernel' must be called in the thread that entered kb.triton, or that the script began in, not in "
+        "thread 'second'; launch there, one kernel after the other."
+    ]
+    assert x.tolist() == [4] * 8 and sim.verified
+
+
+def test_kernels_launch_nothing() -> None:
+    """A kernel with a grid in a kernel is told of with its line, under a wrapper too; without one it is called."""
+    x = np.ones(8, np.float32)
+    with kb.triton("tiny"):
+        import triton
+
+        for inner in (add_of_vectors(), triton.autotune([triton.Config({"BLOCK": 8})], [])(add_of_vectors())):
+
+            @triton.jit  # type: ignore[untyped-decorator]
+            def outer(x: Any) -> None:
+                inner[(1,)](x, x, x, 8)  # noqa: B023 - launched at once
+
+            line = sys._getframe().f_lineno - 2
+            said, place = refused(lambda: outer[(1,)](x)).split("\n")
+            assert said == (
+                "kernel 'add_kernel' must be launched by the host, not in a kernel; write add_kernel(…), without a "
+                "grid, to call it there."
+            )
+            assert place.startswith(f"  at {__file__}:{line}, in kernel 'outer', program (0, 0, 0), on ")
+    assert x.tolist() == [1] * 8
 
 
 def test_what_the_callers_code_raises_is_its_own() -> None:
