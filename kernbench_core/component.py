@@ -25,7 +25,7 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.events.queue import COMPILED, place_of
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Rates, Stat, checked_ns
-from kernbench_core.units import grid_ceil
+from kernbench_core.units import as_float, grid_ceil
 from kernbench_core.wire import Port, Wire
 from kernbench_core.workers.worker import Worker, Works
 
@@ -153,8 +153,10 @@ class ComponentBase(Works):
         """Send on what follows `msg`, leaving at (`head`, `tail`) ns; called once per served message.
 
         The base forwards along the path; at its end a request answers, by `emit` again with `msg.reply` set and
-        `msg.hop` 0, and an answer is taken note of.
+        `msg.hop` 0, and an answer is taken note of. Numbers of any class are times, as numpy's; TypeError for others.
         """
+        if not COMPILED and not type(head) is type(tail) is float:  # as calling what is compiled does
+            head, tail = as_float(head), as_float(tail)
         path = msg.path
         hop = msg.hop + 1
         if hop < len(path):
@@ -316,6 +318,8 @@ class ComponentBase(Works):
             raise ValueError(f"end must be called once for what `begin` began, not for {msg!r}; call begin before")
         service = now - self._begun.pop(msg)
         self.served += 1
+        if busy is not None and type(busy) is not float:
+            busy = as_float(busy)
         self.note_busy(service if busy is None else busy, now)
         msg.service += service
         self._on_process_end(msg, now)

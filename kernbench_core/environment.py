@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from heapq import heappush
 from itertools import count
 from math import ceil, inf
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import simpy
 from simpy.core import BoundClass
@@ -22,7 +22,7 @@ from simpy.events import NORMAL, Initialize, Process, Timeout
 from kernbench_core.errors import ComponentError
 from kernbench_core.events.faults import SchedulingFault
 from kernbench_core.events.queue import COMPILED, DELIVERY, EventQueue
-from kernbench_core.units import GRID_NS, grid_ceil
+from kernbench_core.units import GRID_NS, as_float, grid_ceil
 
 #: What a `run` generator may yield, and what it is.
 Event = simpy.events.Event
@@ -34,6 +34,10 @@ SEQUENCE_BITS = 40
 INJECTION_EDGE = 0
 
 _TICKS_PER_NS = 1.0 / GRID_NS
+_NOT_SIMPY = (
+    "`env.run` and `env.step` must not be called, as kernbench runs the simulation; wait with `yield env.timeout(ns)` "
+    "in a `run`, or come back with `env.call_at`"
+)
 
 
 class Delivery(Protocol):
@@ -133,12 +137,23 @@ class Environment(simpy.Environment):
     def call_at(self, time: float, msg: Delivery, callback: Callable[[Any], None]) -> None:
         """Call `callback(msg)` at `time` ns (on the grid, not in the past), as a delivery of the injection edge.
 
-        ValueError for a time in the past, and for what is no number.
+        Numbers of any class are times, as numpy's. ValueError for a time in the past and for NaN, TypeError for what is
+        no number.
         """
         queue = self.clock
+        if type(time) is not float:
+            time = as_float(time)
         if not time >= queue.now:
             raise ValueError(f"call_at must be given a time from now, {queue.now} ns, on, not {time!r}")
         queue.appoint(time, msg, (callback,))
+
+    def run(self, until: object = None) -> NoReturn:
+        """Raise RuntimeError: the engine has events happen, and what waits for one yields it."""
+        raise RuntimeError(_NOT_SIMPY)
+
+    def step(self) -> NoReturn:
+        """Raise RuntimeError, as `run` does."""
+        raise RuntimeError(_NOT_SIMPY)
 
     def horizon_ns(self) -> float:
         """Return when the last of what is scheduled happens, and has ended where it is a message; now if nothing is."""

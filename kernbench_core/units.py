@@ -32,6 +32,11 @@ def grid_ceil(ns: float) -> float:
     return math.ceil(ns * _GRID_PER_NS) * GRID_NS
 
 
+def as_float(number: float) -> float:
+    """Return a number of any class, as numpy's, as Python's own float; TypeError for text and for what is no number."""
+    return math.ldexp(number, 0)  # `float` takes text, too, and C does not
+
+
 @frozen
 class Dimension:
     """What kind of quantity a value is: its name in messages, its units and the unit that examples use."""

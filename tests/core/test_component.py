@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ from kernbench_core.params import Param
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, edge, line
 from kernbench_core.units import grid_ceil
 from tests.core.component_styles import OneServer, Pipelined
+from tests.core.number_classes import NO_NUMBERS, NUMBERS
 from tests.core.reference_model import Behaviour, ReferenceMachine
 
 SIZES = (0, 1, 64, 100, 256, 4096)
@@ -264,6 +265,54 @@ def test_parts_of_bytes_are_refused(wrong: Any) -> None:
         r"under_test: .*Pads raised TypeError: '.*' object cannot be interpreted as an integer at simulated time",
         str(caught.value),
     )
+
+
+def emitting(number: Callable[[float], Any]) -> type[ComponentBase]:
+    """Return a model that sends everything on 0.3 ns later, in numbers of a class."""
+
+    class Emits(ComponentBase):
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            super().emit(msg, number(head + 0.3), number(tail + 0.3))
+
+    return Emits
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_emit_takes_numbers_of_any_class(number: Callable[[float], Any]) -> None:
+    """In both forms they are Python's own floats from there on, at its end as on the way."""
+    rig = Rig(emitting(number), bandwidth=7.0).feed(0, 100).feed(3, 50).run()
+    plain = Rig(emitting(lambda time: float(number(time))), bandwidth=7.0).feed(0, 100).feed(3, 50).run()
+    assert [each.time for each in rig.arrivals] == [each.time for each in plain.arrivals]
+    assert {type(each.time) for each in rig.arrivals} == {float}
+    machine = Harness({"a": Pipelined, "b": emitting(number)}, line("a", "b"))
+    sent = Transaction("read", (), 100, ("a", "b"), lambda back: None)
+    machine.send(("a", "b"), 0.0, msg=sent)
+    machine.run()
+    assert type(sent.head) is type(sent.tail) is float
+
+
+@pytest.mark.parametrize(("time", "of"), NO_NUMBERS)
+def test_emit_refuses_what_is_no_number(time: Any, of: str) -> None:
+    """Text, too, though it may spell one."""
+    model = emitting(lambda _: time)
+    with pytest.raises(ComponentError) as caught:
+        Rig(model).feed(0, 8).run()
+    assert str(caught.value).startswith(
+        f"under_test: {__name__}.{model.__qualname__} raised TypeError: must be real number, not {of} at simulated time"
+    )
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_end_takes_numbers_of_any_class(number: Callable[[float], Any]) -> None:
+    """Of how long a service kept it busy."""
+
+    class Ends(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.begin(msg)
+            self.env.call_at(self.env.now + 7.0, msg, lambda each: self.end(each, number(3.0)))
+
+    unit = Rig(Ends).feed(0, 8).run().under_test
+    assert unit.busy_ns == 3.0 and type(unit.busy_ns) is float
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])

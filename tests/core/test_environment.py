@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, Event, ProcessGenerator, Signal
+from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import Harness, Probe, edge
+from kernbench_core.testing import Harness, Probe, Rig, edge
+from tests.core.number_classes import NO_NUMBERS, NUMBERS
 
 
 @settings(deadline=None)
@@ -163,3 +167,56 @@ def test_unhandled_exception_comes_out_as_it_was() -> None:
         env.advance(100)
     assert caught.value is error
     assert env.events == 3
+
+
+@pytest.mark.parametrize(
+    "call", [lambda env: env.run(), lambda env: env.run(until=env.now + 5), lambda env: env.step()], ids=range(3)
+)
+def test_a_model_that_runs_the_simulation_is_told_to_wait(call: Callable[[Environment], object]) -> None:
+    """SimPy would take events off the queue that no one is told of; the model is named, with its line."""
+
+    class Runs(ComponentBase):
+        def overhead(self, msg: MsgBase) -> float:
+            call(self.env)
+            return 0.0
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Runs).feed(0, 8).run()
+    assert str(caught.value).startswith(
+        f"under_test: {__name__}.{Runs.__qualname__} raised RuntimeError: `env.run` and `env.step` must not be called, "
+        "as kernbench runs the simulation; wait with `yield env.timeout(ns)` in a `run`, or come back with "
+        "`env.call_at` at simulated time "
+    )
+
+
+def test_running_an_environment_takes_nothing_off_its_queue() -> None:
+    """Neither when nothing is scheduled, which SimPy says nothing of."""
+    env, seen = Environment(), list[float]()
+    for delay in (None, 3.0):
+        if delay is not None:
+            at(env, delay, lambda _: seen.append(env.now))
+        for call in (env.run, env.step):
+            with pytest.raises(RuntimeError, match=re.escape("`env.run` and `env.step` must not be called")):
+                call()
+    assert env.scheduled == 1
+    env.advance(1)
+    assert seen == [3.0]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_call_at_takes_numbers_of_any_class(number: Callable[[float], Any]) -> None:
+    """In both forms the time is Python's own float from there on."""
+    env, seen = Environment(), list[float]()
+    env.call_at(number(7.0), MsgBase(0), lambda _: seen.append(env.now))
+    env.advance(1)
+    assert seen == [7.0] and type(seen[0]) is float
+
+
+@pytest.mark.parametrize(("time", "of"), NO_NUMBERS)
+def test_call_at_refuses_what_is_no_number(time: Any, of: str) -> None:
+    """Text, too, though it may spell one."""
+    env = Environment()
+    with pytest.raises(TypeError) as caught:
+        env.call_at(time, MsgBase(0), lambda _: None)
+    assert str(caught.value) == f"must be real number, not {of}"
+    assert env.scheduled == 0
