@@ -20,7 +20,7 @@ from typing import Any
 
 from kernbench_core.compute import Scope
 from kernbench_core.errors import ShapeError
-from kernbench_core.records import frozen
+from kernbench_core.records import field, frozen
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import is_float, itemsize
 
@@ -43,6 +43,10 @@ class StageType(Enum):
         self.dma_op = dma_op
 
 
+def _read_only(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(params))
+
+
 @frozen
 class Stage:
     """One visit of a tile to a unit: what is done, the id of the unit, and its sizes (elements and bytes).
@@ -54,7 +58,7 @@ class Stage:
 
     stage_type: StageType
     component: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(converter=_read_only)
 
 
 @frozen

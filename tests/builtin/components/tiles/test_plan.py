@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.components.tiles.plan import (
     PipelinePlan,
+    Stage,
     StageType,
     TilePlan,
     generate_gemm_plan,
@@ -267,3 +268,15 @@ def test_a_size_below_one_is_refused(shape: tuple[int, ...], sentence: str) -> N
     with pytest.raises(ShapeError) as raised:
         generate_gemm_plan(*shape, pe_prefix=P)  # type: ignore[misc]
     assert str(raised.value) == sentence
+
+
+def test_parameters_of_a_stage_are_read_only() -> None:
+    """Equal stages of a plan are one object: what one tile wrote, all would read."""
+    (first, *_) = generate_gemm_plan(4, 4, 4, 2, 2, 2, pe_prefix=P).tiles
+    given = {"nbytes": 8}
+    made = Stage(StageType.FETCH, P, given)
+    given["nbytes"] = 9
+    for stage in (*first.stages, made):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            stage.params["nbytes"] = 1  # type: ignore[index]
+    assert made.params == {"nbytes": 8}
