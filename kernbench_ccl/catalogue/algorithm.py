@@ -17,6 +17,7 @@ from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
 from kernbench_core.process import INTERRUPTS
 from kernbench_core.topology import NETWORKS
+from kernbench_core.wording import with_full_stop
 
 __tracebackhide__ = True
 
@@ -149,7 +150,8 @@ class Algorithm:
             raise
         except BaseException as error:
             where = describe_site(site_of_traceback(error.__traceback__))
-            raise blamed(error, KernelError)(f"{where}: {name} of {self.name} raised {in_words(error)}.") from error
+            told = with_full_stop(f"{where}: {name} of {self.name} raised {in_words(error)}")
+            raise blamed(error, KernelError)(told) from error
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""

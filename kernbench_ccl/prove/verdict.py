@@ -29,6 +29,7 @@ from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, 
 from kernbench_core.process import WallTimeExceeded
 from kernbench_core.values import OpId
 from kernbench_core.values.dtypes import itemsize
+from kernbench_core.wording import with_full_stop
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
@@ -74,7 +75,7 @@ class Verdict:
         if isinstance(raised.error, WallTimeExceeded):
             told = f"the case must end within the wall time of --timeout, and is still in {raised.line}; {OR_RAISE_IT}"
         elif not isinstance(raised.error, KernbenchError):
-            told = f"{raised.line}: {in_words(raised.error)}."
+            told = with_full_stop(f"{raised.line}: {in_words(raised.error)}")
         else:
             told = str(raised.error)
         if isinstance(raised.error, PendingDataError):

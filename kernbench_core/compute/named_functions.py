@@ -11,6 +11,7 @@ from kernbench_core.errors import ExecutionError
 from kernbench_core.moved import current, hint
 from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpRecord
+from kernbench_core.wording import with_full_stop
 
 
 class NamedFunctions:
@@ -36,8 +37,8 @@ class NamedFunctions:
                 made = getattr(import_module(module), attribute)
                 self._imported[known] = made if known is name else PluginFunction.of(record.op_name, name, made)
             except (ImportError, AttributeError) as error:
-                why = f"{error}{hint(error)}"
-                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {why}.") from error
+                told = f"{record} must be computed by {name!r}, which cannot be had: {error}{hint(error)}"
+                raise ExecutionError(with_full_stop(told)) from error
         return name, self._imported[known]
 
     def is_core(self, form: RecordForm) -> bool:

@@ -27,6 +27,7 @@ from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.process.whole_files import is_file, same_recursion_limit
+from kernbench_core.wording import with_full_stop
 
 BENCH_FUNCTION: Final = "bench"
 """What the function of a bench file is called, where its path does not name another one."""
@@ -89,14 +90,12 @@ class Sources:
             return self._execute(kind)
         except SyntaxError as error:
             place = f"{error.filename}:{error.lineno}"
-            raise KernelError(f"{place}: {kind} file must be valid Python, but {error.msg}.") from None
+            raise KernelError(with_full_stop(f"{place}: {kind} file must be valid Python, but {error.msg}")) from None
         except INTERRUPTS:
             raise
         except BaseException as error:
-            raise blamed(error, KernelError)(
-                f"{kind} file {str(self.given)!r} must run to its end, but it raised {in_words(error)}.\n"
-                f"{user_traceback(error)}"
-            ) from error
+            told = f"{kind} file {str(self.given)!r} must run to its end, but it raised {in_words(error)}"
+            raise blamed(error, KernelError)(f"{with_full_stop(told)}\n{user_traceback(error)}") from error
 
     def _execute(self, kind: str) -> ModuleType:
         path = self.folder / self.given.name

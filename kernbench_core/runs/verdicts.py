@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.callsite import describe_site, user_traceback
 from kernbench_core.errors import ExecutionError, KernbenchError, KernelError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.wording import with_full_stop
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
@@ -100,6 +101,5 @@ def _reference(expectation: Expectation) -> tuple[Any, float | None]:
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:
-        raise blamed(error, KernelError)(
-            f"the reference of tensor {expectation.name!r} raised {in_words(error)}.\n{user_traceback(error)}"
-        ) from error
+        told = with_full_stop(f"the reference of tensor {expectation.name!r} raised {in_words(error)}")
+        raise blamed(error, KernelError)(f"{told}\n{user_traceback(error)}") from error

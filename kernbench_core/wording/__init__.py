@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from kernbench_core.wording.sentences import in_a_line as in_a_line
     from kernbench_core.wording.sentences import schema_hint as schema_hint
     from kernbench_core.wording.sentences import shortened as shortened
+    from kernbench_core.wording.sentences import with_full_stop as with_full_stop
 
 __getattr__ = door(
     __name__,
-    dict.fromkeys(("MOST_TOLD", "brief", "first_of", "in_a_line", "schema_hint", "shortened"), "sentences")
+    dict.fromkeys(
+        ("MOST_TOLD", "brief", "first_of", "in_a_line", "schema_hint", "shortened", "with_full_stop"), "sentences"
+    )
     | dict.fromkeys(("join_names", "number_runs", "spell_numbers"), "numbers"),
 )

@@ -59,6 +59,11 @@ def shortened(text: str) -> str:
     return "\n".join(line if len(line) <= _LONGEST else f"{line[:_HEAD]} … {line[-_TAIL:]}" for line in lines)
 
 
+def with_full_stop(text: str) -> str:
+    """Return a sentence that may end with somebody else's words, as an exception's: with one full stop, or its mark."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def first_of(problems: Sequence[str]) -> list[str]:
     """Return the first problems, and how many more there are: nobody reads ten thousand."""
     more = len(problems) - MOST_TOLD

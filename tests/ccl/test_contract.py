@@ -240,6 +240,13 @@ def test_what_a_closed_form_raises_is_told_with_its_line() -> None:
         6,
     )
 
+    def sentence(cost: Cost) -> float:
+        raise ValueError("there must be two ranks.")
+
+    assert said(read_algorithm(module(formula=sentence), "acme.mine").closed_form, COST)[0].endswith(
+        " formula of acme.mine raised ValueError: there must be two ranks."
+    )
+
 
 def test_an_algorithm_is_loaded_with_everything_that_it_publishes() -> None:
     """What it leaves out has defaults."""

@@ -217,6 +217,15 @@ def test_an_average_is_taken_once(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_kernel_raises_is_told_with_one_full_stop(tmp_path: Path) -> None:
+    """Its own, where it has one."""
+    raises = "total = (_ for _ in ()).throw(ValueError('must be 3.'))  # F"
+    finish = "total = c.finish(tl, total) if step == world - 2 else total  # F"
+    (fault, *_), lines = only(tmp_path, (finish, raises), case=on_ring(2, 1))
+    assert fault.kind == RAISED
+    assert fault.sentence.endswith(f" after step 1: {lines['F']}: ValueError: must be 3.")
+
+
 def test_a_kernel_may_not_look_at_its_payload(tmp_path: Path) -> None:
     """A branch on data is refused: no proof could hold for all data."""
     finish = "total = c.finish(tl, total) if step == world - 2 else total  # F"

@@ -291,6 +291,11 @@ def test_a_file_has_several_benches(tmp_path: Path) -> None:
         ("import sys\nsys.exit(0)", KernelError,
          "bench file {path!r} must run to its end, but it raised SystemExit: 0.\n"
          '  File "{path}", line 2, in <module>\n    sys.exit(0)'),
+        ("raise ValueError('must be 3.')", KernelError,
+         "bench file {path!r} must run to its end, but it raised ValueError: must be 3.\n"
+         '  File "{path}", line 1, in <module>\n    raise ValueError(\'must be 3.\')'),
+        ("x = [1 2]", KernelError,
+         "{path}:1: bench file must be valid Python, but invalid syntax. Perhaps you forgot a comma?"),
         ("x = 1\ndef bench(rt:", KernelError, "{path}:2: bench file must be valid Python, but '(' was never closed."),
         ("def bench(rt): yield", UsageError,
          "bench 'b' must be a plain function, with neither yield nor async: it would never run."),

@@ -14,11 +14,12 @@ from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
 
 
-def test_a_reference_that_raises_is_a_kernel_error(toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", ["", "."])
+def test_a_reference_that_raises_is_a_kernel_error(toy: ModuleType, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     """The bench's own expected value is user code."""
 
     def reference() -> None:
-        raise ValueError("no numbers")
+        raise ValueError(f"no numbers{end}")
 
     from kernbench_core.host.runtime import Expectation
 
