@@ -22,7 +22,7 @@ from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
-from kernbench_core.errors import ExecutionError, NoDataError
+from kernbench_core.errors import ExecutionError, NoDataError, UsageError
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.values.arrays import Array
@@ -39,23 +39,23 @@ _COPIED = -2
 class DataExecutor:
     """Execute an op log on a memory store.
 
-    `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `store` is phase 1's memory, which
-    is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
-    `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
-    on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
-    computed stays. `backend` names what computes floats: "numpy", "torch", "torch:cuda". `on_computed(number)` is
-    called when so many ops more are computed. ExecutionError where an op cannot be computed, NoDataError after a run
-    that kept shapes only.
+    `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `memory` is that of phase 1, which
+    is left as it is (default: the log's own, for that of a run). `functions` maps the op names of plug-ins to the
+    "module:attr" that computes them. With `keep_all` no result is dropped: that is the debug mode. With `inputs` the
+    same ops are computed on other data than the host wrote (see `substitution`), in results of their own: what other
+    executors of this log computed stays. `backend` names what computes floats: "numpy", "torch", "torch:cuda".
+    `on_computed(number)` is called when so many ops more are computed. ExecutionError where an op cannot be computed,
+    NoDataError after a run that kept shapes only, UsageError without a memory.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64, "block": 16})
-    >>> executor = kb.DataExecutor(result.op_log, result.store)
+    >>> executor = kb.DataExecutor(result.op_log)
     >>> executor.run()
     >>> [f"{record.op_name} -> {value.array().size}" for record, value in executor.results()]
     ['add -> 16', 'add -> 16', 'add -> 16', 'add -> 16']
     """
 
     op_log: OpLog | Sequence[OpRecord]
-    memory: MemoryStore
+    memory: MemoryStore = field()
     functions: Mapping[str, str] | None = None
     keep_all: bool = False
     inputs: Mapping[ArrayValue, Array] | None = None
@@ -69,6 +69,16 @@ class DataExecutor:
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
     _functions: NamedFunctions = field(init=False)
+
+    @memory.default
+    def _memory_of_log(self) -> MemoryStore:
+        store = self.op_log.store if isinstance(self.op_log, OpLog) else None
+        if store is None:
+            raise UsageError(
+                "DataExecutor must be given the memory of phase 1 for an op log that is no run's own; give it as the "
+                "second argument: of a result it is `result.store`."
+            )
+        return store
 
     def __attrs_post_init__(self) -> None:
         self._functions = NamedFunctions(self.functions)

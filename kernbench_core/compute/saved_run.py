@@ -117,7 +117,8 @@ def load_run(path: str | Path) -> SavedRun:
     columns.side = {int(row): tuple(objects[at] for at in ats) for row, ats in head["side"].items()}
     for sig, *counts in head["templates"]:
         columns.add_template(Template(_unpack(sig, values), *counts))
-    return SavedRun(log, _memory(head, values), head["functions"])
+    store = log.store = _memory(head, values)
+    return SavedRun(log, store, head["functions"])
 
 
 class _ArrayWriter:

@@ -146,6 +146,7 @@ class GraphEngine:
             wall=wall,
             observers=observers,
         )
+        self.op_log.store = self.device.store
         self.meter.attach(self.hardware)
         self._wall = wall
 
@@ -164,8 +165,13 @@ class GraphEngine:
         `name` is what messages call it; default the function's own name.
         Raise DeadlockError when nothing can happen any more, LimitError when a limit is reached,
         KernelError or ComponentError when a kernel, the program or a model raised, SanityError when
-        a check at the end fails.
+        a check at the end fails. UsageError for what is no function, as the name of a bench.
         """
+        if not callable(bench):
+            raise UsageError(
+                f"GraphEngine.run must be given a function of `rt`, not {brief(bench)}; of a bench that has a name it "
+                "is `kb.load_plugins().benches.load(name)`, and `kb.run(name, topology)` runs it without an engine."
+            )
         program = name or str(getattr(bench, "__name__", "the host program"))
         runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.seed)
         self.start(runtime, bench, (runtime,), params or {}, self._end)

@@ -8,7 +8,7 @@ name addresses only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns, Ints
@@ -18,6 +18,9 @@ from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.records import field, frozen
 from kernbench_core.values.lineage import made_for
 from kernbench_core.values.value import OpId
+
+if TYPE_CHECKING:
+    from kernbench_core.values.memory_store import MemoryStore
 
 
 @frozen(eq=False)
@@ -51,8 +54,11 @@ class OpLog(Sequence[OpRecord]):
 
     Records may be appended in any order. They are kept in columns: a million of them take about 75 MB, the values
     they name counted apart; each `spill_rows` of them go to temporary files. With `spill_values` (for runs without
-    data) the values go too. Indexing rebuilds one record.
+    data) the values go too. Indexing rebuilds one record. `store` is the memory of the run that the log is of, None for
+    a log that was made by hand.
     """
+
+    store: MemoryStore | None = None
 
     def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
         self.columns = Columns(spill_rows, spill_values)

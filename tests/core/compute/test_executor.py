@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.errors import ExecutionError, NoDataError, PendingDataError
+from kernbench_core.errors import ExecutionError, NoDataError, PendingDataError, UsageError
 from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, Part
 from kernbench_core.values.views import FillValue, ground
 from tests.core.compute.recorder import TCM, Recorder, host
+from tests.core.toy_machine import toy_engine
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "int8"])
@@ -265,6 +267,20 @@ def test_plugin_functions_by_name_and_by_record(tmp_path, monkeypatch) -> None:
     assert (named.array().tolist(), listed.array().tolist(), listed.array().dtype) == ([3] * 3, [4] * 3, np.float16)
 
 
+def test_a_function_that_cannot_be_imported_is_told_with_one_full_stop(tmp_path, monkeypatch) -> None:
+    """Whatever the module that should have it says at its end."""
+    (tmp_path / "acme_gpu.py").write_text("raise ImportError('There must be a GPU.')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    record = Recorder()
+    record.op("acme_scale", [host(np.ones(3, np.float32))], (3,), "f32", function="acme_gpu:scale")
+    with pytest.raises(ExecutionError) as caught:
+        record.executor().run()
+    assert str(caught.value) == (
+        "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns) must be computed by 'acme_gpu:scale', which cannot "
+        "be had: There must be a GPU."
+    )
+
+
 def test_failures_are_sentences() -> None:
     """No function, a function that raises, a wrong shape, a run without data, an open load."""
     x = host(np.ones(3, np.float32))
@@ -343,3 +359,18 @@ def test_an_op_that_writes_no_memory_does_not_have_the_log_replayed():
     executor.run()
     assert executor.store is recorder.store
     assert executor.computed == 1
+
+
+def test_the_log_of_a_run_brings_its_memory() -> None:
+    """A log that was made by hand has none, and nor has a list of records: it is asked for."""
+    engine = toy_engine()
+    assert DataExecutor(engine.op_log).memory is DataExecutor(engine.op_log).store is engine.store
+    store = MemoryStore()
+    assert DataExecutor(engine.op_log, store).memory is store
+    for log in (OpLog(), list[OpRecord]()):
+        with pytest.raises(UsageError) as caught:
+            DataExecutor(log)
+        assert str(caught.value) == (
+            "DataExecutor must be given the memory of phase 1 for an op log that is no run's own; give it as the "
+            "second argument: of a result it is `result.store`."
+        )

@@ -287,3 +287,17 @@ def test_a_run_waits_for_launches_that_the_program_left_running() -> None:
     (request,) = engine.runtime.requests  # type: ignore[union-attr]
     assert request.response is not None
     assert engine.get_timing_result().total_ns == request.response.completed_ns
+
+
+@pytest.mark.parametrize("given", ["gemm", None, 3], ids=repr)
+def test_what_is_no_function_cannot_be_run(given: Any) -> None:
+    """As the name of a bench, which the engine knows nothing of: it is told where the function is."""
+    engine = toy_engine()
+    with pytest.raises(UsageError) as caught:
+        engine.run(given)
+    assert str(caught.value) == (
+        f"GraphEngine.run must be given a function of `rt`, not {given!r}; of a bench that has a name it is "
+        "`kb.load_plugins().benches.load(name)`, and `kb.run(name, topology)` runs it without an engine."
+    )
+    engine.run(bench)
+    assert engine.get_timing_result().total_ns > 0
