@@ -5,13 +5,13 @@ from __future__ import annotations
 import collections.abc
 import functools
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kernbench_core import records
 from kernbench_core.errors import ConfigError
-from kernbench_core.params import did_you_mean
-from kernbench_core.topology.configuration import Config
+from kernbench_core.params import closest, did_you_mean
+from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.reading.faults import Faults, ReadingFault, faults_of
 from kernbench_core.topology.specification import (
     Choices,
@@ -29,6 +29,7 @@ from kernbench_core.wording import MOST_TOLD, brief
 _T = TypeVar("_T")
 _Reader = Callable[[Any], Any]
 """Type a value, or raise Faults, or a ValueError that says what is wrong with it."""
+_LACKS = "must have the key"
 
 
 def read_choices(config: Config) -> Choices:
@@ -69,13 +70,37 @@ def _told(config: Config, reader: _Reader) -> Any:
         return reader(config.data)
     except Faults as faults:
         problems = []
+        unknown = {path for path, _, slip in faults.found if slip}
         for number, (path, text, slip) in enumerate(faults.found):
             hint = ""
             if slip and number <= MOST_TOLD:
                 hint = did_you_mean(slip[0], [*slip[1], "base"] if len(path) == 1 else slip[1])
+                if not hint.startswith(" Did you mean"):
+                    hint = _known_elsewhere(config.data, path, unknown) or hint
             problems.append(f"{config.at(path)} {text}{hint}")
     # outside of the block above: a notebook shows what an exception followed from with all our lines
     raise ConfigError(*dict.fromkeys(problems))
+
+
+def _known_elsewhere(data: Mapping[str, Any], path: KeyPath, unknown: Collection[KeyPath]) -> str:
+    """Return ` Did you mean 'cube.mesh.rows'?` where just one key of this name is nearest to where it was written."""
+    near: dict[tuple[int, int], list[KeyPath]] = {}
+    for other in _key_paths(data, (), unknown):
+        if other[-1] == path[-1]:
+            shared = next((at for at, (a, b) in enumerate(zip(path, other, strict=False)) if a != b), len(other))
+            near.setdefault((-shared, len(other)), []).append(other)
+    found = near[min(near)] if near else []
+    return f" Did you mean {dotted(found[0])!r}?" if len(found) == 1 else ""
+
+
+def _key_paths(data: Mapping[str, Any], path: KeyPath, unknown: Collection[KeyPath]) -> Iterator[KeyPath]:
+    """Yield the path of each key of mappings in mappings, but for those that are unknown and what is below them."""
+    for key, value in data.items():
+        at = (*path, key)
+        if at not in unknown:
+            yield at
+            if isinstance(value, Mapping):
+                yield from _key_paths(value, at, unknown)
 
 
 def read_section(config: Config, name: str, kind: type[_T]) -> _T:
@@ -145,8 +170,20 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _several(reader: _Reader, value: object) -> dict[str, object]:
-    """Type what stands below each key."""
-    return {str(key): item for key, item in _each(reader, _mapping(value).items())}
+    """Type what stands below each key; a name whose section is not whole may be a slip for one whose section is."""
+    given = _mapping(value)
+    try:
+        return {str(key): item for key, item in _each(reader, given.items())}
+    except Faults as faults:
+        whole = given.keys() - {path[0] for path, _, _ in faults.found}
+        raise Faults([_slip_for(fault, whole) for fault in faults.found]) from None
+
+
+def _slip_for(fault: ReadingFault, names: Collection[str]) -> ReadingFault:
+    """Return a fault with the name that was probably meant, where one that is not complete is close to it."""
+    path, text, _ = fault
+    near = closest(str(path[0]), names) if len(path) == 1 and text.startswith(_LACKS) else ""
+    return (path, text, (str(path[0]), [near])) if near else fault
 
 
 def _listed(reader: _Reader, value: object) -> list[object]:
@@ -208,7 +245,7 @@ def _keys(known: Mapping[str, tuple[_Reader, bool]]) -> Callable[[Any], dict[str
                 except Exception as error:
                     faults += faults_of(error, name)
             elif needed:
-                faults.append(((), f"must have the key {name!r}; add it, or start from a preset with 'base:'.", None))
+                faults.append(((), f"{_LACKS} {name!r}; add it, or start from a preset with 'base:'.", None))
         for key in sorted(given.keys() - known.keys()):
             faults.append(((key,), "must be a known key.", (key, list(known))))
         if faults:

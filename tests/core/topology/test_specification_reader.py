@@ -74,6 +74,46 @@ def test_a_missing_key_is_reported_at_its_section() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentences"),
+    [
+        ("cube.noc.rows=3", ("cube.noc.rows must be a known key. Did you mean 'cube.mesh.rows'?",)),
+        ("rows=3", ("rows must be a known key. Did you mean 'cube.mesh.rows'?",)),
+        ("components.pe_gemm.lanes=3",
+         ("components.pe_gemm.lanes must be a known key. Did you mean 'components.pe_gemm.params.lanes'?",)),
+        # as near in five places: what is known here is more help
+        ("cube.latency=1 ns",
+         ("cube.latency must be a known key. Known: command, hbm, height, mesh, noc, pes, sram, width.",)),
+        ("components.pe_gem.params.lanes=3",
+         ("components.pe_gem must have the key 'impl'; add it, or start from a preset with 'base:'. Did you mean "
+          "'pe_gemm'?",)),
+        ("components.pe_gem.lanes=3",
+         ("components.pe_gem must have the key 'impl'; add it, or start from a preset with 'base:'. Did you mean "
+          "'pe_gemm'?",
+          "components.pe_gem.lanes must be a known key. Did you mean 'components.pe_gemm.params.lanes'?")),
+        ("components.frob.params.lanes=3",
+         ("components.frob must have the key 'impl'; add it, or start from a preset with 'base:'.",)),
+    ],
+)  # fmt: skip
+def test_what_was_meant_is_told_wherever_it_stands(setting: str, sentences: tuple[str, ...]) -> None:
+    """A key by the same name in another section, and a kind of node by one that is spelt almost alike."""
+    text = TEXT.replace("test.pe_gemm}", "test.pe_gemm, params: {lanes: 4}}").replace(
+        "  pes: 4\n", "  pes: 4\n  mesh: {rows: auto}\n"
+    )
+    assert problems([setting], text) == tuple(f"--set {setting}: {sentence}" for sentence in sentences)
+
+
+def test_slips_are_not_suggested_for_each_other() -> None:
+    """Two keys of one name that are both unknown, and what is below an unknown one."""
+    assert problems(["cube.noc.frob=3", "sip.noc.frob=3", "cube.x.frob=3"]) == (
+        "--set sip.noc.frob=3: sip.noc.frob must be a known key. Known: bandwidth, header_bytes, latency, ns_per_mm, "
+        "payload_bytes.",
+        "--set cube.noc.frob=3: cube.noc.frob must be a known key. Known: bandwidth, header_bytes, latency, ns_per_mm, "
+        "payload_bytes.",
+        "--set cube.x.frob=3: cube.x must be a known key. Known: command, hbm, height, mesh, noc, pes, sram, width.",
+    )
+
+
 def test_overrides_and_units_are_typed() -> None:
     spec = read_spec(
         parse_config(
