@@ -105,7 +105,6 @@ def test_all_of_it_is_loaded_by_its_entry_point(acme: Plugins, written: Path) ->
     assert [name for name in FILES if name not in readme and "__init__" not in name and name != "README.md"] == []
 
 
-@pytest.mark.filterwarnings("ignore:components.pe_gemm. acme.matrix_unit has none")
 def test_its_own_tests_pass(acme: Plugins, written: Path) -> None:
     """Those of its model; pytest carries out all of them in a clean environment, in a slower test."""
     module = own_tests(written)

@@ -41,7 +41,8 @@ class Config:
     """Merged configuration: plain data, the place of every key path, and the names of the files it came from.
 
     `faults` are what is wrong with the text though it could be read on: `compile_topology` reports them with the rest.
-    `inherited` are the key paths of parameters that were given for another implementation than the one that holds.
+    `inherited` are the key paths of parameters that were given for another implementation than the one that holds,
+    `replaced` those of them that nobody misses, as what chose the new one gives parameters for it, too.
     """
 
     data: Mapping[str, Any]
@@ -49,6 +50,7 @@ class Config:
     sources: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     inherited: frozenset[KeyPath] = frozenset()
+    replaced: frozenset[KeyPath] = frozenset()
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -211,7 +213,8 @@ class _Reader:
         places = MappingProxyType({path: item.place for path, item in _items(tree, ())})
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
         inherited = frozenset(path for path, item in _items(tree, ()) if item.inherited)
-        return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited)
+        replaced = frozenset(path for path, item in _items(tree, ()) if item.replaced)
+        return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited, replaced)
 
 
 def _document(text: str, name: str, deferred: list[str] | None) -> Located:
@@ -247,7 +250,7 @@ def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, objec
     below, above, params = base.value.get("impl"), over.value.get("impl"), base.value.get("params")
     merged = base.value if own is not None and id(base.value) in own else dict(base.value)
     if below is not None and above is not None and below.value != above.value and params is not None:
-        merged["params"] = _inherited(params)
+        merged["params"] = _inherited(params, replaced=bool(plain(over).get("params")))
     for forms in ALTERNATIVES.get(path, ()):
         for form, other in (forms, forms[::-1]):
             if form & over.value.keys():
@@ -265,13 +268,14 @@ def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, objec
             merged[key] = merge(old, item, (*path, key), own)
     if own is not None:
         own[id(merged)] = merged
-    return evolve(base if base.place else over, value=merged, inherited=False)
+    return evolve(base if base.place else over, value=merged, inherited=False, replaced=False)
 
 
-def _inherited(params: Located) -> Located:
+def _inherited(params: Located, replaced: bool) -> Located:
     if not isinstance(params.value, dict):
         return params
-    return evolve(params, value={name: evolve(item, inherited=True) for name, item in params.value.items()})
+    items = {name: evolve(item, inherited=True, replaced=replaced) for name, item in params.value.items()}
+    return evolve(params, value=items)
 
 
 def _items(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, Located]]:

@@ -42,7 +42,8 @@ _MOST_PLACES: Final = 2
 class _Choice:
     """An implementation as written: its name, its raw parameters, and the key paths both came from.
 
-    `inherited` names the parameters that were given for another implementation.
+    `inherited` names the parameters that were given for another implementation, `replaced` those of them that are
+    dropped without a word.
     """
 
     impl: str
@@ -50,6 +51,7 @@ class _Choice:
     params: Mapping[str, tuple[object, KeyPath]]
     params_path: KeyPath
     inherited: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
 
     def where(self, name: str) -> KeyPath:
         """Return the key path of a parameter, also of one that was not written."""
@@ -135,8 +137,8 @@ class Implementations:
         if declared is None:
             return {}
         dropped = lacking(declared, choice.inherited, choice.params)
-        if dropped:
-            places = {name: self._config.where(choice.where(name)) for name in dropped}
+        places = {name: self._config.where(choice.where(name)) for name in dropped if name not in choice.replaced}
+        if places:
             self.warnings.append(_told(dotted(choice.params_path[:-1]), choice.impl, places))
         given = {name: value for name, (value, _) in choice.params.items() if name not in dropped}
         values, problems = resolve_params(
@@ -153,8 +155,11 @@ class Implementations:
             return None
         params_path = (*path, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
-        inherited = frozenset(name for name, (_, at) in params.items() if at in self._config.inherited)
-        return _Choice(written.impl, (*path, "impl"), params, params_path, inherited)
+        inherited, replaced = (
+            frozenset(name for name, (_, at) in params.items() if at in paths)
+            for paths in (self._config.inherited, self._config.replaced)
+        )
+        return _Choice(written.impl, (*path, "impl"), params, params_path, inherited, replaced)
 
     def _overridden(self, below: _Choice, index: int) -> _Choice:
         """Lay an override over a choice: another class inherits the parameters of the one below."""
@@ -163,9 +168,10 @@ class Implementations:
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
         laid, inherited = {**below.params, **params}, below.inherited - params.keys()
         if written.impl is None or written.impl == below.impl:
-            return _Choice(below.impl, below.impl_path, laid, params_path, inherited)
+            return _Choice(below.impl, below.impl_path, laid, params_path, inherited, below.replaced)
         inherited = frozenset(below.params.keys() - params.keys())
-        return _Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited)
+        replaced = inherited if params else frozenset[str]()
+        return _Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited, replaced)
 
     def _declaration(self, choice: _Choice) -> tuple[Param, ...] | None:
         if choice.impl not in self._declared:
@@ -199,7 +205,8 @@ class Implementations:
 def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
     """Drop the parameters that a configuration gave for another implementation and that the one that holds lacks.
 
-    Those that it has are kept. Each implementation that loses some is named in `Config.warnings`, with their places.
+    Those that it has are kept. Each implementation that loses some is named in `Config.warnings`, with their places,
+    but where what chose it gives parameters for it, too.
     """
     owners = dict.fromkeys(path[:-2] for path in config.places if path in config.inherited)
     data, warnings = copy.deepcopy(dict(config.data)), []
@@ -215,11 +222,14 @@ def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
             continue  # and this
         given = {path[-1] for path in config.inherited if path[:-2] == owner}
         dropped = lacking(declared, given, section["params"])
-        if dropped:
-            places = {name: config.where((*owner, "params", name)) for name in dropped}
+        paths = {name: (*owner, "params", name) for name in dropped}
+        places = {name: config.where(path) for name, path in paths.items() if path not in config.replaced}
+        if places:
             warnings.append(_told(dotted(owner), section["impl"], places))
+        if dropped:
             section["params"] = {name: value for name, value in section["params"].items() if name not in dropped}
-    return evolve(config, data=MappingProxyType(data), inherited=frozenset(), warnings=tuple(warnings))
+    settled = MappingProxyType(data)
+    return evolve(config, data=settled, inherited=frozenset(), replaced=frozenset(), warnings=tuple(warnings))
 
 
 def lacking(declared: Iterable[Param], inherited: Iterable[object], given: Iterable[str]) -> tuple[str, ...]:

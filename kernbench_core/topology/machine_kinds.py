@@ -70,8 +70,8 @@ def bare_section(config: Config, name: str, machines: MachineRegistry) -> tuple[
 
     data = {bare if key == name else key: value for key, value in config.data.items()}
     places = {renamed(path): place for path, place in config.places.items()}
-    inherited = frozenset(map(renamed, config.inherited))
-    return bare, evolve(config, data=data, places=places, inherited=inherited)
+    inherited, replaced = (frozenset(map(renamed, paths)) for paths in (config.inherited, config.replaced))
+    return bare, evolve(config, data=data, places=places, inherited=inherited, replaced=replaced)
 
 
 def open_kind(machines: MachineRegistry, name: str) -> MachineKind[Any]:

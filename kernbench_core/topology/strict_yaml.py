@@ -37,13 +37,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Located:
     """A value and the place of its key: a scalar, a dict of Located or a list of Located; `size` counts values.
 
-    `inherited` is a parameter that was given for another implementation than the one that it now stands beside.
+    `inherited` is a parameter that was given for another implementation than the one that it now stands beside;
+    `replaced`, one of those beside which the same layer gives parameters of its own for the new one.
     """
 
     value: Any
     place: str
     size: int = 1
     inherited: bool = False
+    replaced: bool = False
 
 
 def plain(tree: Located) -> Any:

@@ -38,7 +38,8 @@ def compiled_once(config: Config, registries: tuple[Any, ...], compile: Callable
     """Return the machine of a configuration: what `compile` gives, or gave for the same."""
     if not all(isinstance(each, Registry) for each in registries):
         return compile()
-    key = _spelled((config.data, config.places, config.sources, config.faults, config.inherited, config.warnings))
+    parts = (config.data, config.places, config.sources, config.faults, config.inherited, config.replaced)
+    key = _spelled((*parts, config.warnings))
     registered = tuple(registry.given for registry in registries)
     kept = _LATEST.get(key)
     if (

@@ -85,6 +85,31 @@ def test_an_empty_mapping_says_that_they_are_to_go(sets: tuple[str, ...]) -> Non
     assert params(again, "pe0.pe_gemm") == ("test.array", {"rows": 3, "columns": 5})
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "components.pe_gemm={impl: test.sfu, params: {lanes: 2}}",
+        "overrides=[{match: '*.pe0.pe_gemm', impl: test.sfu, params: {lanes: 2}}]",
+    ],
+)
+def test_of_who_gives_parameters_of_the_new_class_nothing_is_told(written: str) -> None:
+    """What the new class lacks is dropped all the same."""
+    graph = compiled(written)
+    assert params(graph, "pe0.pe_gemm") == ("test.sfu", {"lanes": 2})
+    assert graph.warnings == settle(config(written), Catalogue()).warnings == ()
+
+
+def test_a_later_layer_that_only_names_another_class_is_told_all() -> None:
+    """Also of what the layer before it dropped in silence."""
+    first = "components.pe_gemm={impl: test.sfu, params: {lanes: 2}}"
+    graph = compiled(first, "components.pe_gemm.impl=test.pe_gemm")
+    assert params(graph, "pe0.pe_gemm") == ("test.pe_gemm", {"overhead": 5, "servers": 1})
+    assert graph.warnings == (
+        "components.pe_gemm: test.pe_gemm has none of the parameters 'rows', 'columns' and 'lanes' that were given "
+        f"(the first at {ROWS}); they are dropped.",
+    )
+
+
 def test_what_is_given_for_the_new_class_must_be_declared() -> None:
     """By the layer that names it, or one above: an error as ever, not a warning."""
     for sets in (
@@ -99,7 +124,10 @@ def test_what_is_given_for_the_new_class_must_be_declared() -> None:
 
 
 def test_an_override_keeps_and_drops_likewise() -> None:
-    """The parameters of the kind, and of the overrides below, are kept where its class declares them."""
+    """The parameters of the kind, and of the overrides below, are kept where its class declares them.
+
+    Where the override has parameters for its class, nothing is told of those that are not.
+    """
     overrides = (
         "overrides=[{match: '*.pe1.pe_gemm', impl: test.pe_gemm, params: {servers: 2}}, "
         "{match: '*.cube0.pe1.pe_gemm', impl: test.array}]"
@@ -108,11 +136,14 @@ def test_an_override_keeps_and_drops_likewise() -> None:
     assert params(graph, "pe0.pe_gemm") == ("test.array", {"rows": 3, "columns": 5})
     assert params(graph, "pe1.pe_gemm") == ("test.array", {"rows": 3, "columns": 5})
     assert dict(graph.nodes["sip0.cube1.pe1.pe_gemm"].params) == {"overhead": 5, "servers": 2}
-    assert set(graph.warnings) == {
+    assert graph.warnings == (
+        f"overrides.1: test.array has no parameter 'servers' that --set {overrides} gave; it is dropped.",
+    )
+    plain = "overrides=[{match: '*.pe1.pe_gemm', impl: test.pe_gemm}]"
+    assert compiled(plain).warnings == (
         f"overrides.0: test.pe_gemm has no parameter 'rows' that {ROWS} gave and no 'columns' that {COLUMNS} gave; "
         "they are dropped.",
-        f"overrides.1: test.array has no parameter 'servers' that --set {overrides} gave; it is dropped.",
-    }
+    )
 
 
 def test_a_settled_configuration_holds_what_is_used() -> None:
