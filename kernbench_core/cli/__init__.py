@@ -26,8 +26,7 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     """Run the command line and return its exit code; `plugins` default to the installed ones.
 
     `args` are those of a command that is a part of another program; None for those of this process, which then is ended
-    when a limit is over that nothing else keeps, when the program leaves threads running, and quietly by Ctrl-C before
-    the command has begun and after its end.
+    when a limit is over that nothing else keeps, and quietly by Ctrl-C before the command has begun and after its end.
     """
     if args is None:
         QuietExit.install()
@@ -37,8 +36,4 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
 
     if args is not None:
         return command.run_here(list(args), plugins)
-    from kernbench_core.process.collection import end_without_collection
-
-    code = command.run_process(plugins)
-    end_without_collection()
-    return code
+    return command.run_process(plugins)

@@ -4,7 +4,7 @@
 a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
 everything else to stderr. Command modules import what is heavy inside their functions.
 
-With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervision`.
+With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervisor`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+from kernbench_core.process.supervision import command_is_done
 from kernbench_core.wording import brief
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
@@ -201,7 +202,9 @@ def _run(shell: Shell, given: list[str], termination: Termination) -> int:
         return 2 if stop.code == 2 else _told(shell, stop)
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
-        return _told(shell, Terminated() if interrupted and termination.came else error)
+        code = _told(shell, Terminated() if interrupted and termination.came else error)
+        command_is_done(code)  # what the program left in the frames of the error is taken apart behind this line
+        return code
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The process of a command: a parent that keeps its limit, SIGTERM, and threads that were left running."""
+"""The process of a command: a parent that keeps its limit, and SIGTERM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -15,9 +14,6 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process.interrupt import Termination
 from kernbench_core.process.quiet_exit import QuietExit
-
-#: How long threads that a program left running may take to end, in s.
-_PATIENCE_S = 2.0
 
 
 def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[BaseException], int]) -> int:
@@ -28,18 +24,15 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     """
     most_s = limit_s(given)
     if most_s is None or not hasattr(os, "fork"):
-        return _threads_end(body())
-    from kernbench_core.process.supervision import KilledError, end_likewise, supervised
+        return body()
+    from kernbench_core.process.supervisor import supervised
 
     try:
-        return supervised(lambda: _threads_end(body()), most_s, Shell().warn)
-    except (LimitError, KernelError, KilledError) as error:
+        return supervised(body, most_s, Shell().warn)
+    except (LimitError, KernelError) as error:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K\x1b[?25h")  # a progress line may stand there, and the cursor be hidden
-        code = tell(error)
-        if isinstance(error, KilledError):
-            end_likewise(error.number)
-        return code
+        return tell(error)
 
 
 def limit_s(given: Sequence[str]) -> float | None:
@@ -57,46 +50,21 @@ def limit_s(given: Sequence[str]) -> float | None:
 
 @contextmanager
 def terminable() -> Iterator[Termination]:
-    """Have SIGTERM do what Ctrl-C does, and both what Python has them do, unless somebody handles them."""
+    """Have SIGTERM and Ctrl-C end the command in order, and do as before afterwards, unless somebody handles them."""
     termination = Termination()
-    main_thread = threading.current_thread() is threading.main_thread()
-    usual = signal.getsignal(signal.SIGINT)
-    if main_thread and isinstance(usual, QuietExit):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        usual.began = True
-    if not main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    if threading.current_thread() is not threading.main_thread():
         yield termination
         return
-    signal.signal(signal.SIGTERM, termination)
+    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    quiet = usual[signal.SIGINT]
+    if isinstance(quiet, QuietExit):
+        quiet.began = True
+    for number, handler in usual.items():
+        if handler in (signal.SIG_DFL, signal.default_int_handler) or isinstance(handler, QuietExit):
+            signal.signal(number, termination)
     try:
         yield termination
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if usual is not None:
-            signal.signal(signal.SIGINT, usual)
-
-
-def _threads_end(code: int) -> int:
-    """Return `code`, having seen to it that threads which a program left running do not keep the process for ever."""
-    if _threads_left():
-        threading.Thread(target=_give_up, args=(code,), daemon=True).start()
-    return code
-
-
-def _threads_left() -> list[str]:
-    """Return the names of the threads that Python would wait for."""
-    return [one.name for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
-
-
-def _give_up(code: int) -> None:
-    """End the process although threads are running, once they have had the time to end; say so."""
-    time.sleep(_PATIENCE_S)
-    left = _threads_left()
-    threads = f"a thread running, {left[0]!r}" if len(left) == 1 else f"{len(left)} threads running, {left[0]!r} first"
-    try:
-        Shell().warn(
-            f"the program left {threads}, still there {_PATIENCE_S:g} s after the end, and ended it with the command; "
-            "join the threads that a bench or kernel starts."
-        )
-    finally:
-        os._exit(code)
+        for number, handler in usual.items():
+            if handler is not None:
+                signal.signal(number, handler)

@@ -10,7 +10,6 @@ from typing import Any
 from kernbench_core import records
 from kernbench_core.callsite import describe_site
 from kernbench_core.memory.scratchpad import Birth, TcmBlock, TcmTable
-from kernbench_core.process.interrupt import finaliser
 from kernbench_core.units import format_bytes, format_time
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -133,7 +132,6 @@ class TcmRecorder:
             log.peak, log.peak_ns = used, now
             log.at_peak = tuple(log.live[address] for address in sorted(log.live))
 
-    @finaliser
     def _gone(self, log: _Log, address: int) -> None:
         now = self._now()
         log.live.pop(address).to_ns = now

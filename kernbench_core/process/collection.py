@@ -1,12 +1,10 @@
-"""When Python looks for cyclic garbage: not while something is built that is kept, nor in a run, nor at the end."""
+"""When Python looks for cyclic garbage: not while something is built that is kept, nor in a run."""
 
 from __future__ import annotations
 
 import gc
-import io
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FunctionType
+from contextlib import contextmanager
 from typing import Final
 
 #: Looking at so many new objects takes less time than finding out whether some are frozen.
@@ -15,8 +13,6 @@ _FEW: Final = 10_000
 _MOST_UNSEEN: Final = 1 << 20
 #: Where objects were frozen they are taken to stay so for so many times: counting them takes as long as there are many.
 _BELIEVED: Final = 100
-_CORE: Final = __name__.partition(".")[0]
-_WRITERS: Final = frozenset({io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom})
 
 
 @contextmanager
@@ -80,28 +76,3 @@ def few_collections(objects: int = 100_000) -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def end_without_collection() -> None:
-    """Have the end of this process not take apart what is in reference cycles, which takes longer than a small run.
-
-    What open files in them hold back is written out first, as Python would do. Where something has a `__del__` of a
-    program's or a library's, or a class that has no hash, all is taken apart, so that it is called.
-    """
-    objects = gc.get_objects()
-    try:
-        kinds = set(map(type, objects))
-    except TypeError:  # a class need not be hashable
-        return
-    if any(map(_has_own_end, kinds)):
-        return
-    for file in [each for each in objects if type(each) in _WRITERS]:
-        with suppress(OSError, ValueError):  # what cannot be written, or is closed: nobody would hear of that either
-            file.flush()
-    gc.freeze()
-
-
-def _has_own_end(kind: type) -> bool:
-    """Say whether a class has a `__del__` that is written in Python, and not in this package."""
-    end = getattr(kind, "__del__", None)
-    return type(end) is FunctionType and str(end.__module__).partition(".")[0] != _CORE

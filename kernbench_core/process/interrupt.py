@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Final
 
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process import supervision
@@ -19,21 +19,8 @@ from kernbench_core.process import supervision
 _GRACE_S = 0.3
 #: Packages that stand between the line that never ended and whoever wants to know it.
 _BETWEEN = ("kernbench_core", "simpy", "threading", "contextlib")
-#: How often a `__del__` is spared before it is taken for one that never ends.
-_SPARED = 3
-
-
-#: What `__del__` calls where it is compiled, and so has no frame of its own.
-_FINALISERS: Final[set[CodeType]] = set()
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def finaliser(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a function of Python, which a `__del__` that may be compiled calls, spared as `__del__` itself is."""
-    _FINALISERS.add(function.__code__)
-    return function
+#: What is spared once: `__del__`, and what that of a scratchpad's block calls, as it is compiled and has no frame.
+_FINALISERS = ("__del__", "_gone")
 
 
 class WallTimeExceeded(BaseException):
@@ -61,10 +48,10 @@ INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
 
 
 class Termination:
-    """A handler of SIGTERM that raises Terminated; `came` says that it did. A second one soon after is the same one.
+    """A handler of SIGTERM and Ctrl-C for the command line; `came` says that SIGTERM did.
 
     Where the result of a run is to be printed before anything ends it, `awaits_result` is set: once a run is complete
-    (`run_is_complete`) SIGTERM and Ctrl-C are `held_back`, each but the first.
+    (`run_is_complete`) the first signal is `held_back`. A second SIGTERM soon after another one is the same one.
     """
 
     _SAME_S = 1.0
@@ -72,8 +59,8 @@ class Termination:
     def __init__(self) -> None:
         self.awaits_result = False
         self.held_back = False
+        self.holds = False
         self._last: float | None = None
-        self._holds = False
 
     @property
     def came(self) -> bool:
@@ -81,191 +68,139 @@ class Termination:
         return self._last is not None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise Terminated; called by Python when the signal comes."""
-        if self.anew() and not self._hold_back():
-            raise Terminated
+        """Raise what the signal is; called by Python when it comes."""
+        if self.heeds(number):
+            held, self.held_back = self.held_back, self.holds
+            if held or not self.holds:
+                raise _RAISES[number]
 
-    def hold(self) -> None:
-        """Hold back the first SIGTERM or Ctrl-C that comes from now on; in the main thread."""
-        self._holds = True
-        if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._on_ctrl_c)
-
-    def let_go(self) -> None:
-        """Hold nothing back any more; in the main thread."""
-        self._holds = False
-        if signal.getsignal(signal.SIGINT) == self._on_ctrl_c:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
-        if not self._hold_back():
-            raise KeyboardInterrupt
-
-    def _hold_back(self) -> bool:
-        held, self.held_back = self.held_back, self._holds
-        return self._holds and not held
-
-    def anew(self) -> bool:
-        """Note that the signal came; return whether it is another one than the last."""
+    def heeds(self, number: int) -> bool:
+        """Note that a signal came; return whether it is another one than the last."""
+        if number != signal.SIGTERM:
+            return True
         before, self._last = self._last, time.monotonic()
         return before is None or self._last - before > self._SAME_S
 
 
+def _termination() -> Termination | None:
+    handler = signal.getsignal(signal.SIGTERM)
+    return handler if isinstance(handler, Termination) else None
+
+
 def await_result() -> None:
     """Have the command line, if one calls this, print the result of the next run that is complete before it ends."""
-    handler = signal.getsignal(signal.SIGTERM)
-    if isinstance(handler, Termination):
+    if (handler := _termination()) is not None:
         handler.awaits_result = True
 
 
 def run_is_complete() -> None:
     """Say that all of a run is there but what is printed of it."""
-    handler = signal.getsignal(signal.SIGTERM)
-    if isinstance(handler, Termination) and handler.awaits_result:
-        handler.hold()
+    if (handler := _termination()) is not None:
+        handler.holds = handler.awaits_result
 
 
 def result_is_told() -> bool:
     """Say that all of a result is printed; return whether nothing came meanwhile that is to end the command."""
-    handler = signal.getsignal(signal.SIGTERM)
-    if not isinstance(handler, Termination):
+    if (handler := _termination()) is None:
         return True
-    handler.let_go()
+    handler.holds = False
     return not handler.held_back
 
 
 class Alarm:
-    """Raise WallTimeExceeded in the thread that entered, some time after the limit, until it leaves.
+    """Raise WallTimeExceeded in a block of the main thread some time after the limit, again and again, until it ends.
 
-    In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program ignores, blocks or
-    uses SIGALRM itself, it waits for the next line of Python. C code that never returns is not interrupted: see
-    `supervision`. Ctrl-C is made as insistent: pressed again, it also stops a program that catches everything.
-    A `__del__`, which would be cut in two and swallow it, is spared for a while; the entry and exit of this class are.
-    Whatever becomes of what was raised, the block does not end well: its end raises it again.
+    A signal does it, which also ends a sleep; in other threads, where the program uses SIGALRM itself, and in what no
+    signal interrupts nothing does, but `supervision` where somebody supervises. Ctrl-C is made as insistent: pressed
+    again, it also stops a program that catches everything. A `__del__`, which would be cut in two and swallow it, is
+    spared once. Whatever becomes of what was raised, the block does not end well: its end raises it again.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = timeout_s
-        self._thread_id = threading.get_ident()
-        self._lock = threading.Lock()
-        self._left = threading.Event()
         self._replaced: dict[int, Any] = {}
-        self._came: dict[int, int] = {}
-        self._rings = 0
-        self._tracer = sys.gettrace()
-        self._unraisable: Any = None
+        self._came: set[int] = set()
         self._line: str | None = None
         self._around: set[FrameType] = set()
+        self._hooks = sys.gettrace(), sys.unraisablehook
 
     @property
     def interrupted(self) -> BaseException | None:
         """What to raise if Ctrl-C, SIGTERM or the limit came: asked between events, as the program may swallow it."""
         for number, error in _RAISES.items():
             if number in self._came:
-                return error()
-        return WallTimeExceeded(self._line) if self._rings else None
+                return WallTimeExceeded(self._line) if error is WallTimeExceeded else error()
+        return None
 
     def __enter__(self) -> Alarm:
         self._around = set(_outwards(sys._getframe(1).f_back))
         if threading.current_thread() is threading.main_thread():
-            self._take(signal.SIGINT, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
-            self._take(signal.SIGTERM, isinstance(signal.getsignal(signal.SIGTERM), Termination))
-            if self._timeout_s is not None and hasattr(signal, "pthread_kill"):
-                self._take(signal.SIGALRM, signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
+            self._take(signal.SIGINT, signal.default_int_handler)
+            self._take(signal.SIGTERM)
+            if self._timeout_s is not None and hasattr(signal, "setitimer"):
+                self._take(signal.SIGALRM, signal.SIG_DFL)
         if self._timeout_s is not None:
             supervision.arm(self._timeout_s)
-            threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
+            if _ALARM in self._replaced:
+                _ring_in(self._timeout_s + _GRACE_S)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        with self._lock:
-            self._left.set()
+        if _ALARM in self._replaced:
+            _ring_in(0.0)
         if self._timeout_s is not None:
-            supervision.disarm()
-            if self._rings:
-                self._take_back()
-        if self._rings and signal.SIGALRM in self._replaced and signal.SIGALRM in signal.sigpending():
-            signal.sigwait({signal.SIGALRM})  # the program blocks it; let through later, it would end the process
+            supervision.disarm(failed=error is not None or bool(self._came))
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
         self._around.clear()
-        if max(self._came.values(), default=0) > 1:
-            sys.settrace(self._tracer)
-        if self._unraisable is not None:
-            sys.unraisablehook = self._unraisable
+        if self._came:
+            sys.settrace(self._hooks[0])
+            sys.unraisablehook = self._hooks[1]
         if not isinstance(error, (*INTERRUPTS, LimitError)) and (swallowed := self.interrupted) is not None:
             raise swallowed from None
 
-    def _take(self, number: int, ours: bool) -> None:
+    def _take(self, number: int, usual: Any = None) -> None:
         """Handle a signal here, unless somebody has set a handler of his own."""
-        if ours:
+        handler = signal.getsignal(number)
+        if isinstance(handler, Termination) or (usual is not None and handler == usual):
             self._replaced[number] = signal.signal(number, self._on_signal)
-
-    def _watch(self, wait_s: float) -> None:
-        while not self._left.wait(wait_s):
-            wait_s = _GRACE_S
-            with self._lock:
-                if not self._left.is_set():
-                    self._ring()
-
-    def _ring(self) -> None:
-        number: int = getattr(signal, "SIGALRM", 0)
-        heard = self._rings <= self._came.get(number, 0)  # else the program blocks it, or never returns from C code
-        self._rings += 1
-        self._hush()
-        if self._line is None:
-            self._line = self._innermost_line()
-        if number in self._replaced and heard and signal.getsignal(number) == self._on_signal:
-            signal.pthread_kill(self._thread_id, number)
-        else:
-            self._raise_soon()
-
-    def _innermost_line(self) -> str | None:
-        """Return where the thread that entered is, as "file:line": the innermost frame of the block's own program."""
-        for frame in _outwards(sys._current_frames().get(self._thread_id)):
-            if frame not in self._around and _is_users(frame):
-                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        return None
-
-    def _raise_soon(self) -> None:
-        """Raise WallTimeExceeded at the next line of Python of the thread that entered."""
-        import ctypes
-
-        thread = ctypes.c_ulong(self._thread_id)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(WallTimeExceeded))
-
-    def _take_back(self) -> None:
-        """Have what was not raised yet raised here, in the thread that entered.
-
-        Replacing it by nothing would leave CPython 3.11 looking for it at every call, and any function that is profiled
-        or traced afterwards would never end.
-        """
-        with contextlib.suppress(WallTimeExceeded):
-            while True:
-                self._raise_soon()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         handler = self._replaced.get(number)
-        if isinstance(handler, Termination) and not handler.anew():
+        if isinstance(handler, Termination) and not handler.heeds(number):
             return
-        error = _RAISES.get(number, WallTimeExceeded)
-        self._came[number] = self._came.get(number, 0) + 1
-        cut = _in_finaliser(frame)
-        if _in(frame, _OWN) or (cut and self._came[number] <= _SPARED):
+        again = number in self._came
+        self._came.add(number)
+        if self._line is None:
+            self._line = self._line_of(frame)
+        spared = any(each.f_code.co_name in _FINALISERS for each in _outwards(frame))
+        if any(each.f_code in _OWN for each in _outwards(frame)) or (spared and not again):
             return
-        self._hush()
-        if not cut and self._came[number] > 1:
-            _raise_at_next_line(frame, error)
-        raise error
+        usual = self._hooks[1]  # Python would tell what swallows the interrupt: whoever interrupted does
+        sys.unraisablehook = lambda told: None if isinstance(told.exc_value, INTERRUPTS) else usual(told)
+        if again and not spared:
+            _raise_at_next_line(frame, _RAISES[number])
+        raise _RAISES[number]
 
-    def _hush(self) -> None:
-        """Keep Python from telling what it was that swallowed the interrupt: whoever interrupted does."""
-        if self._unraisable is None:
-            usual = self._unraisable = sys.unraisablehook
-            sys.unraisablehook = lambda found: None if isinstance(found.exc_value, INTERRUPTS) else usual(found)
+    def _line_of(self, frame: FrameType | None) -> str | None:
+        """Return where the block's own program is, as "file:line": its innermost frame."""
+        inner = (each for each in _outwards(frame) if each not in self._around and _is_users(each))
+        return next((f"{each.f_code.co_filename}:{each.f_lineno}" for each in inner), None)
 
 
-_RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+def _ring_in(wait_s: float) -> None:
+    """Have SIGALRM sent so much later, and again; 0 for never."""
+    signal.setitimer(signal.ITIMER_REAL, wait_s, _GRACE_S)
+
+
+#: The number of SIGALRM, which not every system has.
+_ALARM: Final[int] = getattr(signal, "SIGALRM", 0)
+_RAISES: Final[dict[int, type[BaseException]]] = {
+    signal.SIGINT: KeyboardInterrupt,
+    signal.SIGTERM: Terminated,
+    _ALARM: WallTimeExceeded,
+}
+_OWN: Final = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
 
 
 @contextlib.contextmanager
@@ -290,6 +225,15 @@ class WallTime:
         self.timeout_s = timeout_s
         self.spent_s = 0.0
         self._pid = os.getpid()
+
+    def begin(self) -> None:
+        """Begin the run that a command is: in a child of its own, the limit lasts between the parts of it, too."""
+        if (handler := _termination()) is not None and handler.awaits_result:
+            supervision.begin_run()
+
+    def end(self) -> None:
+        """End the run: what follows, as writing its files, has no limit."""
+        supervision.end_run()
 
     @property
     def left_s(self) -> float | None:
@@ -325,17 +269,6 @@ class WallTime:
                 f"process {os.getpid()}, which the program forked, came back to the run, which process {self._pid} "
                 "carries out; end such a process by os._exit in the program."
             )
-
-
-_OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
-
-
-def _in(frame: FrameType | None, codes: tuple[Any, ...]) -> bool:
-    return any(each.f_code in codes for each in _outwards(frame))
-
-
-def _in_finaliser(frame: FrameType | None) -> bool:
-    return any(each.f_code.co_name == "__del__" or each.f_code in _FINALISERS for each in _outwards(frame))
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:

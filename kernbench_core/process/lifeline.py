@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
-import threading
-import time
 
-_LOOK_S = 0.5
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def end_with(parent: int) -> None:
     """End this process when its parent, the process `parent`, has ended, however that came about.
 
-    On Linux the kernel sees to it, also while this process never returns from C code; elsewhere a thread looks twice a
-    second. Nothing is flushed or cleaned up: whoever could have used it is gone.
+    The kernel of Linux sees to it, also while this process never returns from C code; elsewhere nobody does. Nothing is
+    flushed or cleaned up: whoever could have used it is gone.
     """
-    if not _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
-        threading.Thread(target=_watch, args=(parent,), daemon=True, name="kernbench-lifeline").start()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before it was asked for
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -29,19 +26,6 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _prctl(option: int, value: int) -> bool:
-    """Ask Linux for something that concerns this process; False where that cannot be asked for."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import ctypes
-
-    try:
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
-    except (OSError, AttributeError):
-        return False
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK_S)
-    os.kill(os.getpid(), signal.SIGKILL)
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

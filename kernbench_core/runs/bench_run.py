@@ -193,6 +193,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     from kernbench_core.compute.backends import backend_of
     from kernbench_core.runs.outputs import LaterExecutor, outputs_of
 
+    wall.begin()
     began = time.perf_counter()
     backend = backend_of(request.options.backend)
     pages = None if request.watcher is None else PartialPages(request.watcher, on_progress)
@@ -216,6 +217,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     except KeyboardInterrupt:
         partial = _result(request, engine, recorder, None, began, interrupted=True)
         engine.close()
+        wall.end()
         raise RunInterrupted(records.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
@@ -226,6 +228,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             result = records.evolve(result, timeline=seen)
             for note in seen.notes:
                 warnings.warn(note, KernbenchWarning, stacklevel=3)
+    wall.end()
     _refuse(result, request.options)
     if request.files:
         progress.begin("writing")

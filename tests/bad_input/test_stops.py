@@ -6,13 +6,15 @@ import json
 import re
 import resource
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernbench_core.process.interrupt import Alarm
+from kernbench_core.process import interrupt
 
 BENCH = '''
 import time
@@ -77,19 +79,31 @@ class _Clock:
 
 
 @pytest.fixture
-def limited_once_started(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def limited_once_started(folder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count wall time from where the bench is stuck: a loaded machine may take longer than the limit to come there."""
-    started, watch = folder.path / "started", Alarm._watch
+    started, ring_in, lock = folder.path / "started", interrupt._ring_in, threading.Lock()
+    waiting: list[float] = []
 
-    def watch_once_started(self: Alarm, wait_s: float) -> None:
-        while not started.exists() and not self._left.wait(0.02):
-            pass
-        watch(self, wait_s)
+    def ring_later(wait_s: float) -> None:
+        with lock:
+            waiting[:] = [wait_s] if wait_s else []
+            ring_in(0.0)
 
-    clock = _Clock(started)
+    def look() -> None:
+        while not over.wait(0.02):
+            with lock:
+                if waiting and started.exists():
+                    ring_in(waiting.pop())
+
+    clock, over = _Clock(started), threading.Event()
+    thread = threading.Thread(target=look)
+    thread.start()
     monkeypatch.setattr("kernbench_core.process.interrupt.time", clock)
     monkeypatch.setattr("kernbench_core.engine.watchdog.time", clock)
-    monkeypatch.setattr(Alarm, "_watch", watch_once_started)
+    monkeypatch.setattr(interrupt, "_ring_in", ring_later)
+    yield
+    over.set()
+    thread.join()
 
 
 @pytest.mark.usefixtures("limited_once_started")
