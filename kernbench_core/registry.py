@@ -242,6 +242,12 @@ class Registry(Generic[E], Mapping[str, E]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} {self.noun} entries>"
 
+    @property
+    def left_out(self) -> str:
+        """What a sentence about a name that is not here ends with where plug-ins were left out, whose it may be."""
+        names = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in self.failures if not each.entry)
+        return f" It may belong to a plug-in that was left out: {names}." if names else ""
+
     def provider(self, name: str) -> Provider:
         """Return who registered `name`; raise UnknownName when nobody did."""
         return self._found(name)[1]
@@ -299,9 +305,8 @@ class Registry(Generic[E], Mapping[str, E]):
                 )
         or_else = _OR_ELSE.get(self.noun, "")
         message = f"{self.noun} must be a registered name{or_else}, not {name!r}.{did_you_mean(name, self._entries)}"
-        left_out = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in self.failures if not each.entry)
-        if vendor is None and left_out:
-            message += f" It may belong to a plug-in that was left out: {left_out}."
+        if vendor is None:
+            message += self.left_out
         return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries, n=len(self._entries) or 1)))
 
 

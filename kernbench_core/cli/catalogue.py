@@ -12,7 +12,7 @@ import rich_click as click
 from kernbench_core.cli.bench_view import describe_bench, print_benches
 from kernbench_core.cli.columns import paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
-from kernbench_core.cli.search import matching, nothing_found
+from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError, UnknownName
 from kernbench_core.process.terminal import shown
@@ -40,10 +40,11 @@ def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
     if name is not None:
         found = (name,) if name in benches or file_and_function(name) is not None else matching(name, benches)
         if not found:
-            raise nothing_found("bench", name, benches, "or the path of a .py file")
+            raise nothing_found("bench", name, benches, "or the path of a .py file", left_out=benches.left_out)
     if name is not None and len(found) == 1:
         _one_bench(shell, found[0], as_json)
         return
+    tell_of_none(shell, "bench", benches)
     opened = list(_opened(shell, found))
     if as_json:
         _echo_json("kernbench.benches/1", "benches", [_bench_json(bench, provider) for bench, provider in opened])
@@ -96,6 +97,7 @@ def components(shell: Shell, name: str | None, as_json: bool) -> None:
         else:
             _describe(described)
         return
+    tell_of_none(shell, "component", plugins.components)
     if as_json:
         _echo_json("kernbench.components/1", "components", [component_json(plugins, each) for each in found])
         return
@@ -112,7 +114,7 @@ def _known_component(plugins: Plugins, name: str) -> str:
     try:
         plugins.components.provider(name)
     except UnknownName:
-        raise nothing_found("component", name, plugins.components) from None
+        raise nothing_found("component", name, plugins.components, left_out=plugins.components.left_out) from None
     return name
 
 

@@ -90,7 +90,9 @@ class PluginGroup(click.RichGroup):
             offered.provider(args[0])  # of a name that two plug-ins have
         if args and not args[0].startswith("-") and args[0] not in known and args[0] not in offered:
             hint = did_you_mean(args[0], known)
-            raise UsageError(f"{ctx.command_path} must be followed by a command, not {brief(args[0])}.{hint}")
+            raise UsageError(
+                f"{ctx.command_path} must be followed by a command, not {brief(args[0])}.{hint}{offered.left_out}"
+            )
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name not in self.commands:
             commands = shell_of(ctx).plugins.commands

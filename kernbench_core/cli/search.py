@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from kernbench_core.errors import UsageError
 from kernbench_core.params import closest
 from kernbench_core.wording import brief
+
+if TYPE_CHECKING:
+    from kernbench_core.cli.shell import Shell
 
 
 def matching(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -35,8 +39,8 @@ def bare(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "") -> UsageError:
-    """Return the error for a name that nothing matches, with the nearest one there is."""
+def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "", left_out: str = "") -> UsageError:
+    """Return the error for a name that nothing matches, with the nearest one there is, and what was `left_out`."""
     known: dict[str, str] = {}
     for name in sorted(names, reverse=True):  # of two that end alike, the first is meant
         words = bare(name).split("_")
@@ -47,7 +51,13 @@ def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "
     if not known:
         hint = " No plug-in registers any."
     must_be = f"a registered name, a part of one, {or_else}" if or_else else "a registered name or a part of one"
-    return UsageError(f"{noun} must be {must_be}, not {brief(wanted)}.{hint}")
+    return UsageError(f"{noun} must be {must_be}, not {brief(wanted)}.{hint}{left_out}")
+
+
+def tell_of_none(shell: Shell, noun: str, names: Collection[str]) -> None:
+    """Warn where there is nothing to list."""
+    if not names:
+        shell.warn(f"no plug-in registers any {noun}; 'kernbench plugins list' says which plug-ins there are.")
 
 
 def _folded(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from kernbench_core.cli.columns import table
-from kernbench_core.cli.search import matching, nothing_found
+from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.errors import KernbenchError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def list_presets(shell: Shell, name: str | None, as_json: bool) -> None:
 
     presets = shell.plugins.topologies
     found = tuple(presets) if name is None else (name,) if name in presets else matching(name, presets)
-    if not found:
-        assert name is not None
-        raise nothing_found("topology preset", name, presets)
+    if not found and name is not None:
+        raise nothing_found("topology preset", name, presets, left_out=presets.left_out)
+    tell_of_none(shell, "topology preset", presets)
     sizes = {each: _told_sizes(shell, each) for each in found}
     if as_json:
         listed = [

@@ -178,7 +178,8 @@ def configure(
     for name in map(str, (*(() if isinstance(topology, Mapping) else (topology,)), *overlays)):
         if name in presets and not presets[name].is_file():
             raise plugins.topologies.fault(name, f"must have its file, and {str(presets[name])!r} is not there")
-    loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
+    left_out = plugins.topologies.left_out
+    loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True, left_out=left_out)
     return settle(loaded, plugins.components)
 
 

@@ -96,6 +96,7 @@ def load_config(
     overlays: Sequence[str | Path] = (),
     sets: Sequence[str] | Mapping[str, object] = (),
     defer: bool = False,
+    left_out: str = "",
 ) -> Config:
     """Read a preset or file with its bases, then overlay files, then `KEY=VALUE` settings.
 
@@ -105,12 +106,13 @@ def load_config(
         overlays: presets or files merged over the result, in order (the `--components` option).
         sets: `dotted.key=value` texts merged last, whose value is read as YAML, or a mapping of dotted keys to values.
         defer: keep faults that reading can go on after, such as duplicate keys, in `Config.faults`.
+        left_out: what to add where a name is neither: that it may be a preset of a plug-in which is not there.
 
     Raises:
         ConfigError: every fault of every file and setting, each with its place.
         UsageError: the source or an overlay is neither a preset nor a file.
     """
-    reader = _Reader(presets or {}, [] if defer else None)
+    reader = _Reader(presets or {}, [] if defer else None, left_out=left_out)
     first = reader.mapping_layer(source, "topology") if isinstance(source, Mapping) else reader.layer(source)
     layers = [first, *(reader.layer(name, what="overlay") for name in overlays)]
     if isinstance(sets, Mapping):
@@ -138,6 +140,7 @@ class _Reader:
     deferred: list[str] | None = None
     problems: list[str] = field(factory=list)
     sources: list[str] = field(factory=list)
+    left_out: str = ""
 
     def attempt(self, read: Any) -> Located:
         try:
@@ -202,7 +205,8 @@ class _Reader:
                 f"{what} must have a file, and that of preset {name!r}, {str(self.presets[name])!r}, is not there; "
                 "reinstall the plug-in that offers it."
             )
-        return f"{what} must be a preset or a file, not {brief(name)}.{did_you_mean(name, self.presets)}"
+        hint = f"{did_you_mean(name, self.presets)}{self.left_out}"
+        return f"{what} must be a preset or a file, not {brief(name)}.{hint}"
 
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:

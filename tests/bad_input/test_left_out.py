@@ -1,0 +1,64 @@
+"""Commands without one of kernbench's own plug-ins, or both: what is not there is a sentence, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.cli import main
+
+_BUILTIN = " It may belong to a plug-in that was left out: 'builtin' (kernbench 0.1.0).\n"
+_CCL = " It may belong to a plug-in that was left out: 'ccl' (kernbench 0.1.0).\n"
+
+
+@pytest.mark.parametrize(
+    ("without", "command", "begins", "ends"),
+    [
+        ("builtin", "run gemm", "error: topology must be a preset or a file, not 'default'.", _BUILTIN),
+        ("builtin", "run gemm --topology mine.yaml", "mine.yaml:1:1: base must be a preset or a file, not 'tiny'.",
+         _BUILTIN),
+        ("builtin", "topology show tiny", "error: topology must be a preset or a file, not 'tiny'.", _BUILTIN),
+        ("builtin", "topology list tiny", "error: topology preset must be a registered name or a part of one, not "
+         "'tiny'. No plug-in registers any.", _BUILTIN),
+        ("builtin", "list gemm", "error: bench must be a registered name, a part of one, or the path of a .py file, "
+         "not 'gemm'. ", _BUILTIN),
+        ("builtin", "components pe_gemm", "error: component must be a registered name or a part of one, not 'pe_gemm'. "
+         "No plug-in registers any.", _BUILTIN),
+        ("builtin", "probe", "error: kernbench must be followed by a command, not 'probe'. Known: ", _BUILTIN),
+        ("ccl", "ccl list", "error: kernbench must be followed by a command, not 'ccl'. Known: ", _CCL),
+        ("ccl", "run tp-mlp", "error: bench must be a registered name or the path of a .py file, not 'tp-mlp'. Known: ",
+         _CCL),
+    ],
+)  # fmt: skip
+def test_what_was_left_out_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    without: str, command: str, begins: str, ends: str,
+) -> None:  # fmt: skip
+    """Behind what there is, as the name may be of a plug-in that was left out."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("base: tiny\n")
+    code = main(["--no-plugin", without, *command.split()])
+    told = capsys.readouterr().err
+    assert told.startswith(begins) and told.endswith(ends), told
+    assert code == (3 if "mine.yaml" in command else 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "noun", "listed"),
+    [
+        ("topology list", "topology preset", "topologies"),
+        ("components", "component", "components"),
+        ("list", "bench", "benches"),
+    ],
+)
+def test_a_list_of_nothing_says_so(capsys: pytest.CaptureFixture[str], command: str, noun: str, listed: str) -> None:
+    """It is no error: as JSON it is empty."""
+    for form in ([], ["--json"]):
+        assert main(["--no-plugin", "builtin,ccl", *command.split(), *form]) == 0
+        out, told = capsys.readouterr()
+        assert told == (
+            f"warning: no plug-in registers any {noun}; 'kernbench plugins list' says which plug-ins there are.\n"
+        )
+    assert json.loads(out)[listed] == []
