@@ -156,9 +156,14 @@ class JitFunction(Launchable):
     def _note_source(self) -> None:
         """Have the result say it where the function was not read as Triton reads it."""
         if not self._is_read:
+            why, advice = (
+                f"the source of {self.__name__!r} is not to be had, as of a function that was made of a text",
+                "put it into a file",
+            )
+            if self.__name__ == "<lambda>":
+                why, advice = "a kernel that is a lambda is not read as Triton reads functions", "write it with def"
             current(f"kernel {self.__name__!r}").note(
-                f"the source of {self.__name__!r} is not to be had, as of a function that was made of a text: numbers "
-                "that it names stay Python's, and are not typed; put it into a file."
+                f"{why}: numbers that it names stay Python's, and are not typed; {advice}."
             )
 
     def run(self, *args: Any, grid: Grid, warmup: bool = False, **named: Any) -> Any:

@@ -278,6 +278,20 @@ def test_a_function_without_a_file_is_told_of() -> None:
     ]
 
 
+def test_a_lambda_is_told_of() -> None:
+    """Its source is there, but it is no statement that could be compiled anew."""
+    seen: list[Any] = []
+    with kb.triton("tiny") as sim:
+        import triton
+
+        triton.jit(lambda x_ptr: seen.append(type(n := 1)))[(1,)](np.zeros(1, np.float32))  # noqa: F841
+    assert seen == [int]
+    assert sim.notes == [
+        "a kernel that is a lambda is not read as Triton reads functions: numbers that it names stay Python's, and are "
+        "not typed; write it with def."
+    ]
+
+
 def test_numbers_of_loops_have_the_dtype_that_their_bounds_meet_in() -> None:
     out, seen = np.zeros(6, np.int64), []
     with kb.triton("tiny"):
