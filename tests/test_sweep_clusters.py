@@ -138,7 +138,7 @@ def test_a_scheduler_that_is_killed_and_comes_back_costs_no_point(
 def _command(sweeps: MarkedSweeps, folder: str, *more: str) -> subprocess.Popen[str]:
     plan = sweeps.plan
     asked = ["sweep", plan.bench, "--topology", "tiny", "-p", f"n=1..{POINTS}:lin:{POINTS}", "-o", folder]
-    asked += ["--no-cache", *more]
+    asked += more
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", COMMAND, *asked], cwd=sweeps.base, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(REPO)},

@@ -238,8 +238,8 @@ def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run,
          "drop one."),
         (("gemm", "--set", "cube.pes=1,2", "--where", "1 / (pes - 2) < 0"),
          "--where '1 / (pes - 2) < 0', column 1: 1 / 0 is not a finite number. It is so at cube.pes=2."),
-        (("gemm", "--resume"), "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in "
-         "place of BENCH; drop them to begin one."),
+        (("gemm", "--resume"), "--resume, --retry-failed and --retry-changed must be given with the "
+         "folder of a sweep, as -o DIR or in place of BENCH; drop them to begin one."),
         (("gemm", "--sample", "some"), "--sample must be grid, random:N or lhs:N with N from 1 to 1,000,000, not "
          "'some'."),
         (("plan.yaml",), "plan 'plan.yaml' must be a readable file: No such file or directory."),
@@ -452,7 +452,7 @@ def test_what_benches_print_is_no_part_of_the_output(tmp_path: Path, inside: Run
     """When they are opened it goes to stderr, as of other commands; while points run it goes nowhere."""
     bench = tmp_path / "loud.py"
     bench.write_text("print('opened')\ndef bench(rt, n: int = 1):\n    print('running')\n    rt.zeros((n,), 'f32')\n")
-    done = inside("sweep", str(bench), "--topology", "tiny", "-p", "n=1,2", "--json", "--no-cache", "-j", "1")
+    done = inside("sweep", str(bench), "--topology", "tiny", "-p", "n=1,2", "--json", "-j", "1")
     assert json.loads(done.stdout)["counts"] == {"ok": 2}
     assert (done.returncode, set(done.stderr.split())) == (0, {"opened"})
 

@@ -170,7 +170,7 @@ def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(
     sweeps.run("whole")
     sweeps.forget()
     bench = sweeps.plan.bench
-    asked = ["sweep", bench, "--topology", "tiny", "-p", "n=1..24:lin:24", "-j", "2", "--no-cache"]
+    asked = ["sweep", bench, "--topology", "tiny", "-p", "n=1..24:lin:24", "-j", "2"]
     asked += ["-o", str(tmp_path / "s")]
     draw = random.Random(16)
     left: int | None = 4

@@ -42,7 +42,8 @@ def sweep(
     patience_s: float = PATIENCE_S,
     out: str | Path | None = None,
     retry_failed: bool = False,
-    cached: bool = True,
+    retry_changed: bool = False,
+    cached: bool = False,
     on_record: Callable[[Mapping[str, Any]], None] | None = None,
     plugins: Plugins | None = None,
     **options: Any,
@@ -62,8 +63,9 @@ def sweep(
     Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`,
     which is waited for `patience_s` when it goes away.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
-    as it ends, and a sweep that is there goes on; `on_record` is called with each. Runs that the user's cache has are
-    not made again, unless `cached` is False.
+    as it ends, and a sweep that is there goes on: with `retry_failed` the points that failed are run again, with
+    `retry_changed` those whose files or code were changed since, which else is an error; `on_record` is
+    called with each. With `cached` runs that the user's cache has are not made again, as `kb.run` says.
 
     Raise ConfigError with all that is wrong with the plan, before anything runs.
 
@@ -83,8 +85,9 @@ def sweep(
         arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
         cached=cached,
     )  # fmt: skip
-    how: dict[str, Any] = {"folder": out, "processes": processes, "scheduler": scheduler, "patience_s": patience_s}
-    return _carried_out(plan, bench if callable(bench) else None, plugins, on_record, retry_failed=retry_failed, **how)
+    how: dict[str, Any] = {"folder": out, "processes": processes, "scheduler": scheduler, "patience_s": patience_s,
+                           "retry_failed": retry_failed, "retry_changed": retry_changed}  # fmt: skip
+    return _carried_out(plan, bench if callable(bench) else None, plugins, on_record, **how)
 
 
 def _carried_out(

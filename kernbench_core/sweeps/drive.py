@@ -91,7 +91,7 @@ def jobs_left(
     for point in points:
         record = folder.records.get(point.key)
         if record is None or (retry_failed and is_failed(record)):
-            yield job_of(plan, point) | more
+            yield job_of(plan, point) | {"code": folder.code} | more
 
 
 def is_failed(record: Mapping[str, Any]) -> bool:
@@ -106,11 +106,11 @@ def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
     and what parameters and arguments name as files. Of a package whose files are changed while this process goes on,
     there is none.
     """
-    from kernbench_core.cache import Cache, NotCacheable, computing_code
+    from kernbench_core.cache.dependencies import NotCacheable, code_digests
 
     found: dict[str, str] = {}
     with suppress(NotCacheable):
-        found |= computing_code(plugins, Cache.of_user()).digests
+        found |= code_digests(plugins)
     for path in dict.fromkeys(_files_of(plan, plugins)):
         if is_file(path):
             found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from kernbench_core.cache.dependencies import loaded_files
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
     DeadlockError,
@@ -19,6 +20,7 @@ from kernbench_core.errors import (
     LimitError,
     in_words,
 )
+from kernbench_core.host.sources import file_and_function
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.sweeps.constraints import with_short_names
 from kernbench_core.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.result import RunResult
 
 JOB_SCHEMA: Final = "kernbench.job/1"
-POINT_SCHEMA: Final = "kernbench.point/1"
+POINT_SCHEMA: Final = "kernbench.point/2"
 #: Exit code of what is our own fault.
 _OWN_FAULT = 7
 _WALL = "of wall time"
@@ -78,7 +80,9 @@ def evaluate(
     record = blank_record(job)
     try:
         with _noted(record["warnings"]):
-            result = _result(job, warm() if plugins is None else plugins, functions)
+            known = warm() if plugins is None else plugins
+            result = _result(job, known, functions)
+            record["files"] = _files_of(job["run"]["bench"], result, known)
             record |= {name: getattr(result, name) for name in _OF_RESULT}
             record["figures"] = named_figures(result)
             record["figures"], record["objectives"] = _measured(job, result)
@@ -122,6 +126,8 @@ def blank_record(job: Mapping[str, Any]) -> dict[str, Any]:
         "error": None,
         "warnings": [],
         "op_log_sha256": None,
+        "code": job.get("code", ""),
+        "files": {},
         "cache_key": None,
         "cache_note": "",
         "from_cache": False,
@@ -197,6 +203,26 @@ def _result(
     return run(
         bench, topology=asked["topology"], params=params_of(asked), cached=job["cached"], **how
     )
+
+
+def folder_of(bench: str) -> Path:
+    """Return the folder of a bench's file, of what is no file the current one."""
+    file = file_and_function(bench.removeprefix(TRITON))
+    return Path() if file is None else Path(file[0]).absolute().parent
+
+
+def _files_of(bench: str, result: RunResult, plugins: Plugins) -> dict[str, str]:
+    """Return the SHA-256 of what a bench of a file was made of and read, by path from its folder."""
+    told: Mapping[str, Any] = result.manifest["bench"]
+    if file_and_function(bench.removeprefix(TRITON)) is None:
+        return {}
+    found = {Path(told["file"]).name: told["sha256"]} if "file" in told else {}
+    found |= told.get("modules", {}) | told.get("depends", {})
+    folder = folder_of(bench)
+    inputs = {name: each["sha256"] for name, each in told.get("inputs", {}).items()}
+    found |= {name: digest for name, digest in inputs.items() if (folder / name).is_file()}
+    below = {path: digest for path, digest in loaded_files(plugins).items() if Path(path).is_relative_to(folder)}
+    return found | {Path(path).relative_to(folder).as_posix(): digest for path, digest in below.items()}
 
 
 def _measured(job: Mapping[str, Any], result: RunResult) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ A record is never changed, but for one of a point that failed and is tried again
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,19 +20,21 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from kernbench_core.cache.dependencies import digest_of
 from kernbench_core.errors import UsageError
 from kernbench_core.package import __version__
-from kernbench_core.sweeps.evaluate import POINT_SCHEMA, STATUSES
+from kernbench_core.sweeps.evaluate import POINT_SCHEMA, STATUSES, folder_of
 from kernbench_core.sweeps.plan import SweepPlan
 from kernbench_core.sweeps.results import FULL, SweepResult
 from kernbench_core.wording import brief, schema_hint
 
 SWEEP_SCHEMA: Final = "kernbench.sweep/1"
 _PLAN, _POINTS, _LOCK = "sweep.json", "points", "sweep.lock"
-_ELSEWHERE: Final = "give another folder, and the cache serves what is the same"
+_ELSEWHERE: Final = "give another folder"
 #: What every record has, and of which type.
 _FORM: Final = {
-    "index": int, "values": dict, "status": str, "figures": dict, "objectives": dict, "error": (dict, type(None)),
+    "files": dict, "code": str, "index": int, "values": dict, "status": str, "figures": dict, "objectives": dict,
+    "error": (dict, type(None)),
 }  # fmt: skip
 #: The end of names that nobody else gives a file.
 _TEMPORARY = ".kernbench-tmp"
@@ -47,6 +50,8 @@ class SweepFolder:
     path: Path
     plan: SweepPlan
     kept: bool = True
+    #: A digest of the code and the files that points are made of.
+    code: str = ""
     _records: dict[str, dict[str, Any]] = field(factory=dict)
 
     @property
@@ -90,13 +95,14 @@ class SweepFolder:
 @contextmanager
 def open_sweep(
     path: Path, plan: SweepPlan, digests: Mapping[str, str] | None = None, *, most: int | None = None,
-    kept: bool = True,
+    kept: bool = True, retry_changed: bool = False,
 ) -> Iterator[SweepFolder]:  # fmt: skip
     """Give the folder of a sweep, new or as an earlier one of the same plan left it; locked while the block runs.
 
     `digests` are those of the files that the plan names, and of the code that computes; `most` is how many points there
     are to be at most. Raise UsageError where another sweep is at work there, and where the folder holds something else:
-    another plan, files or code that were changed since, records of another version.
+    another plan, records of another version, and points made of files or code that were changed since; with
+    `retry_changed` these have no record.
     """
     with _made(path):
         _check_free(path)
@@ -104,13 +110,36 @@ def open_sweep(
     with _locked(path):
         for stale in (*path.glob(f"*{_TEMPORARY}"), *(path / _POINTS).glob(f"*{_TEMPORARY}")):
             stale.unlink(missing_ok=True)
-        made_of = {"version": __version__, "files": dict(digests or {})}
-        head = {"schema": SWEEP_SCHEMA, **made_of, "points": most, "plan": plan.to_json()}
+        files = dict(digests or {})
+        head = {"schema": SWEEP_SCHEMA, "version": __version__, "files": files, "points": most, "plan": plan.to_json()}
+        code = hashlib.sha256(_text(files)).hexdigest() if files else ""
+        records = {record["key"]: record for record in _read_records(path)}
         if (path / _PLAN).exists():
             _check_same(path, head)
+        changed = _changed(records, code, folder_of(plan.bench))
+        if changed and not retry_changed:
+            old = _read_head(path)["files"]
+            of_plan = [name for name, digest in files.items() if old.get(name, digest) != digest]
+            name = next(filter(None, [*of_plan, *changed.values()]), "the code of kernbench or of a plug-in")
+            raise UsageError(
+                f"the points in {str(path)!r} must be of the same files, and of {len(changed):,} of them {name!r} was "
+                "changed since; simulate these again with --retry-changed, or give another folder."
+            )
         with _told(path):
             write_whole(path / _PLAN, _text(head))
-        yield SweepFolder(path, plan, kept, {record["key"]: record for record in _read_records(path)})
+        yield SweepFolder(path, plan, kept, code, {key: each for key, each in records.items() if key not in changed})
+
+
+def _changed(records: Mapping[str, Mapping[str, Any]], code: str, folder: Path) -> dict[str, str]:
+    """Return the keys of the records made of other code, or of files that were changed since, with one such file."""
+    told = {each for record in records.values() for each in record["files"].items()}
+    other = {each for each in told if digest_of(each[0] if each[0][0] == "$" else str(folder / each[0])) != each[1]}
+    found = {}
+    for key, record in records.items():
+        names = [each[0] for each in record["files"].items() if each in other]
+        if names or record["code"] != code:
+            found[key] = next(iter(names), "")
+    return found
 
 
 def read_sweep(path: str | Path) -> SweepResult:
@@ -230,12 +259,6 @@ def _check_same(path: Path, head: Mapping[str, Any]) -> None:
         raise UsageError(
             f"{str(path)!r} must hold points of the same sweep, and its plan has another {', '.join(differs)}; give "
             "another folder."
-        )
-    changed = [name for name, digest in head["files"].items() if found["files"].get(name, digest) != digest]
-    if changed:
-        raise UsageError(
-            f"the points in {str(path)!r} must be of the same files, and {changed[0]!r} was changed since; give "
-            "another folder, and the cache serves what is the same."
         )
 
 

@@ -66,7 +66,7 @@ class SweepPlan:
     fidelity: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
     arguments: tuple[str, ...] = attrs.field(default=(), converter=_texts)
-    cached: bool = True
+    cached: bool = False
 
     def __attrs_post_init__(self) -> None:
         for text in _texts_in(self.to_json()):
@@ -119,7 +119,7 @@ class SweepPlan:
     def without_limits(self) -> SweepPlan:
         """Return the same plan without what may end its runs early, or spare them: it has the same points."""
         rest = {name: value for name, value in self.options.items() if name not in LIMITS}
-        return attrs.evolve(self, cached=True, options=rest)
+        return attrs.evolve(self, cached=False, options=rest)
 
 
 def _texts_in(value: object) -> Iterator[str]:

@@ -60,6 +60,8 @@ def script_problems(plan: SweepPlan) -> Iterator[str]:
         yield str(error)
     run = plan.run_of({axis.name: axis.looked_at()[0] for axis in plan.axes})
     yield from _hole_problems(plan.arguments, {**run["set"], **run["params"]}, run["params"])
+    if plan.cached:
+        yield "--cached must be left out for a script written in Triton, whose points are run each time."
     for name in NOT_OF_SCRIPTS:
         if name in plan.options:
             flag = name.replace("_", "-")

@@ -127,6 +127,7 @@ def run_planned(
     scheduler: str | None = None,
     patience_s: float = PATIENCE_S,
     retry_failed: bool = False,
+    retry_changed: bool = False,
     function: Callable[..., object] | None = None,
     begin: Callable[[SweepFolder], None] = lambda _: None,
     coming: Coming = lambda _: None,
@@ -152,9 +153,12 @@ def run_planned(
 
         executor = ClusterExecutor.for_plan(sweep.plan, plugins, scheduler, patience_s)
     digests = {} if folder is None else digests_of(sweep.plan, plugins)
-    with _folder(folder) as path, open_sweep(
-        path, sweep.plan, digests, most=sweep.most, kept=folder is not None
-    ) as opened:
+    with (
+        _folder(folder) as path,
+        open_sweep(
+            path, sweep.plan, digests, most=sweep.most, kept=folder is not None, retry_changed=retry_changed
+        ) as opened,
+    ):
         begin(opened)
         if sweep.search is not None:
             at_once = processes or (cores() if scheduler is None else _AT_ONCE)

@@ -53,7 +53,8 @@ def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.option("-o", "folder", metavar="DIR", help="Keep each point as it ends, and the tables, in this folder.")
 @click.option("--resume", is_flag=True, help="Go on with the sweep that DIR holds.")
 @click.option("--retry-failed", is_flag=True, help="Try the points again that failed.")
-@click.option("--no-cache", "cached", is_flag=True, flag_value=False, default=None, help="Run every point anew.")
+@click.option("--retry-changed", is_flag=True, help="Try the points again whose files or code were changed since.")
+@click.option("--cached", is_flag=True, default=None, help="Take points from the user's cache, and keep them there.")
 @run_options(but=_NOT_OF_POINTS)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of rows.")
 @click.option(
@@ -63,7 +64,8 @@ def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.pass_obj
 def sweep(
     shell: Shell, /, bench: str, folder: str | None, processes: int | None, scheduler: str | None,
-    patience_s: float | None, resume: bool, retry_failed: bool, as_json: bool, **asked: Any,
+    patience_s: float | None, resume: bool, retry_failed: bool, retry_changed: bool, as_json: bool,
+    **asked: Any,
 ) -> int:  # fmt: skip
     """Run BENCH over machines and parameters: VALUES are lists (16,32) and ranges (100..800GB/s:log:4, 1..64:pow2)."""
     _check_where(processes, scheduler, patience_s, asked["search"])
@@ -71,9 +73,11 @@ def sweep(
         from kernbench_core.cli.sweep.session import SweepSession
 
     with doing("planning the sweep"):
-        session = SweepSession.of(shell, bench, folder, resume or retry_failed, as_json, asked)
+        session = SweepSession.of(shell, bench, folder, resume or retry_failed or retry_changed, as_json, asked)
     patience = {} if patience_s is None else {"patience_s": patience_s}
-    return session.run(processes=processes, scheduler=scheduler, retry_failed=retry_failed, **patience)
+    return session.run(
+        processes=processes, scheduler=scheduler, retry_failed=retry_failed, retry_changed=retry_changed, **patience
+    )
 
 
 def _check_where(processes: int | None, scheduler: str | None, patience_s: float | None, search: str | None) -> None:

@@ -63,8 +63,8 @@ class SweepSession:
                 return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
         if goes_on and (folder is None or not is_sweep(folder)):
             raise UsageError(
-                "--resume and --retry-failed must be given with the folder of a sweep, as -o DIR or in place of BENCH; "
-                "drop them to begin one."
+                "--resume, --retry-failed and --retry-changed must be given with the folder of a sweep, as -o DIR or "
+                "in place of BENCH; drop them to begin one."
             )
         with prints_to_stderr():  # what a bench prints when it is opened is no row
             return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
@@ -147,6 +147,9 @@ class SweepSession:
             self.shell.warn(note)
         if len(self.notes) > _NOTES:
             self.shell.warn(f"and {len(self.notes) - _NOTES} more; each is in the record of its point.")
+        hits = [record["cache_note"] for record in sweep.records if record["from_cache"]]
+        if hits:
+            self.shell.note(f"{len(hits):,} of {points_in_words(len(sweep.records))}, the first {hits[0]}")
         counts = sweep.counts
         if self.as_json:
             told: dict[str, Any] = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}

@@ -34,7 +34,7 @@ KEYS: Final[Mapping[str, str]] = {
     "seed": "Seed of the sample.",
     "search": "Who chooses points, as nsga2:200.",
     "fidelity": "auto: all points coarsely, and the best again in full.",
-    "cached": "Whether runs are taken from the user's cache, and kept there; true without it.",
+    "cached": "Whether runs are taken from the user's cache, and kept there; false without it.",
     "options": "Options of every run, named as those of kernbench run.",
 }
 """What a plan may say, each with its sentence."""

@@ -25,7 +25,7 @@ PLAN = SweepPlan(
 )  # fmt: skip
 SAID = SimpleNamespace(
     right=True, op_log_sha256="f" * 64, cache_key=None, cache_note="", from_cache=False, params={"M": 64},
-    manifest={"configuration": {"cube": {"pes": 2}}},
+    manifest={"bench": {"name": "gemm"}, "configuration": {"cube": {"pes": 2}}},
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_a_job_says_all_that_a_run_is_given(asked: dict[str, Any]) -> None:
     }  # fmt: skip
     assert record.pop("wall_s") >= 0
     assert record == {
-        "schema": "kernbench.point/1", "key": list(points_of(PLAN))[1].key, "index": 1,
+        "schema": "kernbench.point/2", "code": "", "files": {}, "key": list(points_of(PLAN))[1].key, "index": 1,
         "values": {"link.bandwidth": "1 GB/s", "n": 3, "t": "b"}, "status": "ok", "figures": {"time_ns": 8.0},
         "objectives": {"half": 4.0, "n": 3.0}, "error": None, "warnings": [], "op_log_sha256": "f" * 64,
         "cache_key": None, "cache_note": "", "from_cache": False,
@@ -70,7 +70,7 @@ def test_a_topology_of_an_axis_is_that_of_the_point(asked: dict[str, Any]) -> No
     """Not that of the plan, which other points have."""
     plan = SweepPlan(bench="gemm", topology="tiny", axes=(read_axis("topology", TOPOLOGY, "full,mesh"),))
     evaluate(job(plan), plugins="plug-ins")  # type: ignore[arg-type]
-    assert (asked["topology"], asked["cached"]) == ("mesh", True)
+    assert (asked["topology"], asked["cached"]) == ("mesh", False)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -69,7 +70,7 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     bench = tmp_path / "own.py"
     bench.write_text("def bench(rt): ...")
     with open_sweep(tmp_path / "s", PLAN, {"own.py": "1"}) as folder:
-        folder.put(records()[0])
+        folder.put(records(code=folder.code)[0])
     longer = SweepPlan.from_json({**PLAN.to_json(), "options": {"timeout_s": 60.0}})
     with open_sweep(tmp_path / "s", longer, {"own.py": "1"}) as folder:
         assert list(folder.records) == [records()[0]["key"]]
@@ -84,9 +85,35 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}):
         pass
     assert str(caught.value) == (
-        f"the points in {place} must be of the same files, and 'own.py' was changed since; give another folder, and "
-        "the cache serves what is the same."
+        f"the points in {place} must be of the same files, and of 1 of them 'own.py' was changed since; simulate these "
+        "again with --retry-changed, or give another folder."
     )
+    with open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}, retry_changed=True) as folder:
+        assert not folder.records
+        folder.put(records(code=folder.code)[1])
+    with pytest.raises(UsageError, match="and of 1 of them 'the code of kernbench or of a plug-in' was changed since"):
+        open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}).__enter__()  # the first is still as it was
+
+
+def test_points_whose_files_were_changed_have_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are those of the bench's folder, and variables; a file that changes back is as it was."""
+    (tmp_path / "helper.py").write_text("1")
+    monkeypatch.setenv("SCALE", "2")
+    one, two = hashlib.sha256(b"1").hexdigest(), hashlib.sha256(b"2").hexdigest()
+    plan = SweepPlan.from_json({**PLAN.to_json(), "bench": str(tmp_path / "b.py")})
+    made_of = ({"helper.py": one, "$SCALE": two}, {"helper.py": two}, {"gone.csv": one})
+    with open_sweep(tmp_path / "s", plan) as folder:
+        folder.put(*({**record, "files": files} for record, files in zip(records(plan), made_of, strict=True)))
+    with open_sweep(tmp_path / "s", plan, retry_changed=True) as folder:
+        assert [record["index"] for record in folder.records.values()] == [0]
+    (tmp_path / "helper.py").write_text("2")
+    with open_sweep(tmp_path / "s", plan, retry_changed=True) as folder:
+        assert [record["index"] for record in folder.records.values()] == [1]
+    (tmp_path / "helper.py").write_text("1")
+    monkeypatch.setenv("SCALE", "3")
+    told = r"and of 3 of them '(helper\.py|\$SCALE|gone\.csv)' was changed since; simulate these again"
+    with pytest.raises(UsageError, match=told):
+        open_sweep(tmp_path / "s", plan).__enter__()
 
 
 def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
@@ -112,14 +139,11 @@ def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
     head.write_text(whole[:40])
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
         pass
-    assert str(caught.value) == (
-        f"{str(head)!r} must be as a sweep wrote it, and is damaged; give another folder, and the cache serves what is "
-        "the same."
-    )
+    assert str(caught.value) == (f"{str(head)!r} must be as a sweep wrote it, and is damaged; give another folder.")
     head.write_text(whole)
     (point,) = (tmp_path / "points").iterdir()
     for text, told in (
-        ('{"schema": "kernbench.point/0", "key": "x"}', "must have the schema 'kernbench.point/1' and the name of its "
+        ('{"schema": "kernbench.point/0", "key": "x"}', "must have the schema 'kernbench.point/2' and the name of its "
          "key, not 'kernbench.point/0'; remove it."),
         ("[]", "must be as a sweep wrote it, and is damaged; remove it."),
     ):  # fmt: skip
@@ -144,7 +168,7 @@ def test_points_of_nobody_knows_what_are_not_gone_on_with(tmp_path: Path) -> Non
         pass
     assert str(caught.value) == (
         f"-o must not name a folder with points and without 'sweep.json', as {str(tmp_path)!r}: nothing says what they "
-        "are of; give another folder, and the cache serves what is the same."
+        "are of; give another folder."
     )
 
 
