@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.errors import UsageError as UsageError
     from kernbench_core.fabric import Fabric as Fabric
     from kernbench_core.graph import Node as Node
+    from kernbench_core.host.bench import depends as depends
     from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.session import GraphEngine as GraphEngine
     from kernbench_core.memory.placement import Interleave as Interleave
@@ -60,7 +61,7 @@ _choose_form()
 _NAMES_BY_FILE = {
     "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",
     "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
-    "host.bench": "sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
+    "host.bench": "depends sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
     "messages": "Command MsgBase", "package": "__version__", "params": "Param", "plugins": "load_plugins",
     "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
     "runs.result": "RunResult", "runs.triton_run.session": "triton", "sweeps.call": "sweep",

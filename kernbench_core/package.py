@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 __version__ = "0.1.0"
+#: When this process began to load kernbench, in ns since 1970.
+IMPORTED_NS = time.time_ns()
 
 #: The group of entry points by which packages register.
 GROUP = "kernbench"

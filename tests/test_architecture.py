@@ -41,7 +41,7 @@ def test_flat_files_are_few() -> None:
             if folder.name not in families:
                 assert len(list(folder.glob("*.py"))) <= 22, folder
         for file in (REPO / package).rglob("*.py"):
-            assert len(file.read_text().splitlines()) <= 400, file
+            assert len(file.read_text().splitlines()) <= 450, file
 
 
 def test_nothing_is_imported_from_a_test_file() -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from kernbench_ccl.plan.machine_key import machine_digest
 from kernbench_ccl.plan.trial_choice import TrialTime
-from kernbench_core.cache import Cache, NotCacheable, computing_code
+from kernbench_core.cache import Cache, NotCacheable, code_digests, digest_of
 
 if TYPE_CHECKING:
     from kernbench_ccl.measure.trial import AlgorithmTrial
@@ -28,7 +28,11 @@ _OF_SETTINGS: Final = ("algorithm", "slots", "slot_bytes", "tier", "chunk", "pip
 
 @frozen(eq=False)
 class TrialStore:
-    """What is kept of trials on one machine with some plug-ins. A cache that may hold no byte is off."""
+    """What is kept of trials on one machine with some plug-ins.
+
+    A cache that may hold no byte is off; so it is with a plug-in that is a lone file, beside which nobody knows what it
+    reads: what is kept is taken unasked.
+    """
 
     graph: Graph
     plugins: Plugins
@@ -37,10 +41,10 @@ class TrialStore:
     @cached_property
     def _same(self) -> list[Any] | None:
         """What the keys of all trials have in common; None where nothing can be kept."""
-        if not self.cache.most_bytes:
+        if not self.cache.most_bytes or any(source.file for source in self.plugins.sources):
             return None
         try:
-            code = computing_code(self.plugins, self.cache).digests
+            code = code_digests(self.plugins)
         except NotCacheable:
             return None
         libraries = [metadata.version("simpy"), *sys.version_info[:3]]
@@ -49,11 +53,11 @@ class TrialStore:
     def get(self, trial: AlgorithmTrial) -> TrialTime | None:
         """Return the time that is kept of a trial; None where there is none, or none that can be one."""
         key = self._key(trial)
-        files = None if key is None else self.cache.get(key)
-        if files is None:
+        entry = None if key is None else self.cache.get(key)
+        if entry is None:
             return None
         try:
-            found = json.loads(files[_FILE])
+            found = json.loads(entry[1][_FILE])
             time = TrialTime(float(found["ns"]), float(found["busy_ns"]))
         except (KeyError, TypeError, ValueError):
             return None
@@ -73,6 +77,7 @@ class TrialStore:
         call, group = trial.call, trial.call.group
         asked = [
             call.kind.name, call.dtype, call.redop, call.root, call.contributors, trial.count, trial.algorithm.name,
+            digest_of(trial.algorithm.file),
             None if group is None else [group.sips, group.pes],
             [getattr(trial.settings, name) for name in _OF_SETTINGS],
         ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Answers kept by content in the user's cache folder: whole files under a key, bounded, without pickle.
+"""Answers kept in the user's cache folder, and what they depend on: whole files under a key, bounded, without pickle.
 
-In: a key of all that an answer depends on, and the answer's files. Out: the same files, or nothing. Runs, sweeps and
-the choice of collective algorithms call it.
+In: a key, an answer's files and the places that it depends on. Out: the same files, or nothing. Runs and the
+choice of collective algorithms call it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,10 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.cache.computing import ComputingCode as ComputingCode
-    from kernbench_core.cache.computing import computing_code as computing_code
-    from kernbench_core.cache.digests import Digester as Digester
-    from kernbench_core.cache.not_cacheable import NotCacheable as NotCacheable
+    from kernbench_core.cache.dependencies import NotCacheable as NotCacheable
+    from kernbench_core.cache.dependencies import code_digests as code_digests
+    from kernbench_core.cache.dependencies import digest_of as digest_of
     from kernbench_core.cache.store import Cache as Cache
-    from kernbench_core.cache.store import CacheEntry as CacheEntry
 
-__getattr__ = door(
-    __name__,
-    {
-        "Cache": "store",
-        "ComputingCode": "computing",
-        "Digester": "digests",
-        "CacheEntry": "store",
-        "NotCacheable": "not_cacheable",
-        "computing_code": "computing",
-    },
-)
+_FILES = {"Cache": "store", "NotCacheable": "dependencies", "code_digests": "dependencies", "digest_of": "dependencies"}
+__getattr__ = door(__name__, _FILES)

@@ -122,12 +122,8 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         shell.error(str(refusal))
         return refusal.exit_code
     _print(result, look)
-    if asked["cached"] and not look.quiet:
-        from kernbench_core.runs.cached import sentence_of
-
-        told = sentence_of(result, verbose=look.verbose)
-        if told is not None:
-            shell.note(told)
+    if result.cache_key is not None and (look.verbose or (result.from_cache and not look.quiet)):
+        shell.note(result.cache_note)
     return 0 if result.right else 1
 
 

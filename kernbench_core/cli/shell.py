@@ -90,19 +90,14 @@ class Shell:
 
         `make` prints it, and returns the exit code; `options` are those that change what it prints, files among them.
         """
-        from kernbench_core.cache import NotCacheable
-        from kernbench_core.runs.cached import replayed, sentence_of_key
+        from kernbench_core.runs.cached.lookup import replayed
 
-        try:
-            before = len(self._heard)
-            found = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
-        except NotCacheable as why:
-            self.warn(str(why))
-            return make()
-        if found.from_cache:
+        before = len(self._heard)
+        exit_code, told = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
+        if told:
             sys.stdout.flush()
-            self.note(sentence_of_key(found.key, from_cache=True))
-        return found.exit_code
+            self.note(told)
+        return exit_code
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
         if not self.forked:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.host.bench import depends as depends
     from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.device_tensor import ArrayOrTensor as ArrayOrTensor
     from kernbench_core.host.device_tensor import DeviceTensor as DeviceTensor
@@ -37,6 +38,7 @@ __getattr__ = door(
         "Runtime": "runtime",
         "TensorPart": "device_tensor",
         "current_program": "host_program",
+        "depends": "bench",
         "not_modelled": "timing",
         "pick_pes": "launch_arguments",
         "read_sources": "sources",

@@ -193,6 +193,24 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
     return Bench(name, function, doc.partition("\n")[0], params, sources, sizes=sizes)
 
 
+def depends(*places: str) -> Callable[[_Function], _Function]:
+    """Say which files and variables a bench reads by itself, so that `cached` runs are made anew when these change.
+
+    A place is a file, a folder, a pattern of files, from the folder of the bench, or `$NAME`, a variable. What is read
+    by `rt.tensor` and `rt.input_file`, parameters and modules need not be named.
+
+    >>> @kb.depends("tables/*.csv", "$SCALE")
+    ... def bench(rt, n: int = 64):
+    ...     rt.tensor(np.full(n, float(os.environ["SCALE"]), np.float32))
+    """
+
+    def decorate(function: _Function) -> _Function:
+        function.kernbench_depends = places  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 def sizes_from(
     *, dtypes: Mapping[str, str] | None = None, **shapes: str | Extents | list[Extents]
 ) -> Callable[[_Function], _Function]:

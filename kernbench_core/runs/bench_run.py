@@ -105,11 +105,11 @@ def run(call: RunCall) -> RunResult:
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `backend` names what computes floats, "numpy" or "torch" (`"torch:cuda"` on a GPU); the result's
     `computed_by` says what did. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log,
-    `bundle`
-    one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
-    `level` says how far down it goes. With `cached` the result is taken from the user's cache where all that it depends
-    on is the same, else it is kept there: it is equal, its `from_cache` says so. `explain` has the result say why the
-    run took as long as it did, `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a
+    `bundle` one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result,
+    and `level` says how far down it goes. With `cached` the result is taken from the user's cache where the machine,
+    the arguments and the code are the same, else it is kept there: it is equal, its `from_cache` says so; `depends`
+    names what the bench reads besides, as "data/*.csv" or "$VARIABLE". `explain` has the result say why the run took
+    as long as it did, `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a
     hazard, `strict_python` a PythonReadsError when kernels read so many elements into Python that they may compute
     there. With `race_by` "program" the programs of one launch are unordered on one PE too, not in order as by default
     ("pe"). With `materialize` "on_demand" kernels may branch on what they computed, and phase 2 confirms it; by default
@@ -149,12 +149,12 @@ def run(call: RunCall) -> RunResult:
 
 def _from_cache(call: RunCall, config: Config, plugins: Plugins, here: Path, wall: WallTime) -> RunResult:
     """Return the result that the cache has, or carry the run out and keep its result."""
-    from kernbench_core.runs.cached import Surprises, cached_run
+    from kernbench_core.runs.cached.lookup import cached_run
 
-    surprises = Surprises()
-    with surprises.watched():
-        request = request_of(call, config, plugins, here, wall)
-    result = cached_run(request, here, manifest_of, lambda: carry_out(request, call.on_progress, wall), surprises)
+    request = request_of(call, config, plugins, here, wall)
+    plain = records.evolve(request, trace=None, out=None, bundle=None, report=None)
+    manifest = manifest_of(plain, None)
+    result = cached_run(request, here, manifest, lambda: carry_out(request, call.on_progress, wall))
     _refuse(result, request.options)
     return result
 
@@ -387,8 +387,9 @@ def _result(
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
     """Say how to run again what was asked for, and the op log that it gave."""
     copied = request.keeps_inputs
+    depends = {"depends": request.depends} if request.depends else {}
     return Manifest(
-        bench=describe_bench(request.bench, copied=copied, inputs=request.inputs.kept),
+        bench=describe_bench(request.bench, copied=copied, inputs=request.inputs.kept) | depends,
         params=describe_params(request.values, request.given, copied=copied),
         topology=request.topology,
         configuration=dict(request.config.data),

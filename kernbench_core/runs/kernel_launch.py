@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.values.arrays import Array
 
 #: Options of a run that need a bench: what checks its data, and what writes its source down.
-_NOT_HERE = ("bench", "params", "verify_data", "bundle", "grid")
+_NOT_HERE = ("bench", "params", "verify_data", "bundle", "grid", "cached", "depends")
 _OPTIONS = tuple(field.name for field in attrs.fields(RunCall) if field.name not in _NOT_HERE)
 _OF_MACHINE = ("topology", "components", "set", "plugins")
 _PLAIN = (bool, int, float, str)
@@ -53,8 +53,6 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     if is_jit(kernel):
         kernel = _Jit(kernel)
     options, kwargs = _told_apart(kernel, args, given)
-    if options.get("cached") and options.get("data", True):
-        options.setdefault("outputs", True)  # what a launch is made for, and no result from the cache can compute
     grid = options.pop("grid", None)
     if grid is not None and not (callable(grid) and isinstance(kernel, _Jit)):
         grid = full_grid(grid, "kb.launch")

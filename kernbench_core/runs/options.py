@@ -71,6 +71,13 @@ def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | 
     return texts
 
 
+def _places(given: object) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else given
+    if not isinstance(texts, tuple | list) or not all(isinstance(text, str) and text for text in texts):
+        raise UsageError(f"depends must be files, patterns of files or $VARIABLES, as texts, not {brief(given)}.")
+    return tuple(texts)
+
+
 def _grid(given: object) -> str | None:
     """Return a grid as the command line has it; UsageError for what has no such form."""
     if given is None or isinstance(given, str):
@@ -173,8 +180,12 @@ class RunOptions:
         str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
     ] = None
     cached: Annotated[
-        bool, Option("Take the result from the user's cache if all that it depends on is the same; else keep it there.")
+        bool, Option("Take the result from the user's cache if what it depends on is the same; else keep it there.")
     ] = False
+    depends: Annotated[
+        tuple[str, ...],
+        Option("A file, a pattern or a $VARIABLE that the bench reads, for --cached; repeatable.", "FILE"),
+    ] = records.field(default=(), converter=_places)
     max_events: Annotated[int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1)] = None
     max_sim_ns: Annotated[
         float | None,

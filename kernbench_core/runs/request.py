@@ -32,7 +32,8 @@ class Request:
     """One run: its options, and what they stand for.
 
     `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show,
-    `changes` what was laid over it, as far as that is known.
+    `changes` what was laid over it, as far as that is known. `depends` are the places that the bench says that
+    it reads, with the SHA-256 of what they hold.
     """
 
     options: RunOptions
@@ -48,6 +49,7 @@ class Request:
     bundle: Bundle | None = None
     report: Path | None = None
     changes: Mapping[str, Any] | None = None
+    depends: Mapping[str, str] = records.field(factory=dict)
 
     @property
     def wants_timeline(self) -> bool:
@@ -118,9 +120,21 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         bundle=bundle,
         report=report,
         changes=configuration_changes(call),
+        depends=_depends(call, bench, here),
     )
     _check_timeline(request)
     return request
+
+
+def _depends(call: RunCall, bench: Bench, here: Path) -> dict[str, str]:
+    """Return the places that the bench and the call say that it reads, with the SHA-256 of what they hold."""
+    said: tuple[str, ...] = getattr(bench.function, "kernbench_depends", ())
+    if not (said or call.depends):
+        return {}
+    from kernbench_core.cache.dependencies import digest_of, places_of
+
+    folder = here if bench.sources is None else bench.sources.folder
+    return {place: digest_of(place) for place in (*places_of(said, folder), *places_of(call.depends, here))}
 
 
 def for_bench(call: RunCall, bench: Bench) -> RunCall:

@@ -46,6 +46,7 @@ PUBLIC = [
     "UsageError",
     "__version__",
     "compile_topology",
+    "depends",
     "draw_machine",
     "launch",
     "load_plugins",

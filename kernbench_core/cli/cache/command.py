@@ -1,28 +1,103 @@
-"""`kernbench cache`, whose commands are loaded when one of them is called."""
+"""`kernbench cache`: what the user's cache holds, one entry of it, and making room."""
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING, Any, Final
+
 import rich_click as click
 
-_COMMANDS = {"list": "list_entries", "show": "show", "prune": "prune"}
+from kernbench_core.errors import UsageError
+from kernbench_core.wording import brief
+
+if TYPE_CHECKING:
+    from kernbench_core.cache.store import Cache, CacheEntry
+
+_DAY_S: Final = 86400
 
 
-class CacheGroup(click.RichGroup):
-    """The group, without what its commands need."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None where there is none of this name."""
-        from kernbench_core.cli.cache import entries
-
-        return getattr(entries, _COMMANDS[cmd_name]) if cmd_name in _COMMANDS else None
+@click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
+def cache_group() -> None:
+    """Look at the results that --cached has kept, and make room."""
 
 
-cache_group = CacheGroup(
-    name="cache",
-    help="Look at the results that --cached has kept, and make room.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@cache_group.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def list_entries(as_json: bool) -> None:
+    """List what is kept, what was used last first."""
+    from kernbench_core.cli.columns import table
+    from kernbench_core.process.terminal import shown
+    from kernbench_core.units import format_bytes
+
+    cache = _cache()
+    entries = list(cache.entries())
+    held = sum(entry.nbytes for entry in entries)
+    if as_json:
+        told = {"folder": str(cache.folder), "bytes": held, "most_bytes": cache.most_bytes}
+        _echo("kernbench.cache-entries/2", {**told, "entries": [_entry_json(entry) for entry in entries]})
+        return
+    if entries:
+        rows = [(each.key[:12], *_what(each), format_bytes(each.nbytes), _date(each.used_ns)) for each in entries]
+        table(("key", "kind", "what", "size", "last used"), rows)
+        click.echo()
+    of = format_bytes(cache.most_bytes)
+    click.echo(shown(f"entries: {len(entries):,}, {format_bytes(held)} of at most {of}, in {cache.folder}"))
+
+
+@cache_group.command()
+@click.argument("key")
+def show(key: str) -> None:
+    """Print as JSON what the entry is of whose key is, or begins with, KEY, and all that it depends on."""
+    found = [entry for entry in _cache().entries() if entry.key.startswith(key.lower())]
+    if len(found) != 1:
+        raise UsageError(
+            f"the key must begin one key, not {len(found)}, as {brief(key)}; 'kernbench cache list' has them."
+        )
+    _echo("kernbench.cache-entry/2", _entry_json(found[0]))
+
+
+@cache_group.command()
+@click.option("--keep", metavar="SIZE", help="Keep this much, as '500 MB', of what was used last.")
+@click.option("--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for so long.")
+@click.option("--all", "everything", is_flag=True, help="Remove everything.")
+def prune(keep: str | None, days: float | None, everything: bool) -> None:
+    """Remove what was used least recently, down to the cache's bound where nothing else is said."""
+    from kernbench_core.units import format_bytes, parse_quantity
+
+    if everything and (keep is not None or days is not None):
+        raise UsageError("--all removes everything; leave out --keep and --older, or --all.")
+    try:
+        keep_bytes = None if keep is None else int(parse_quantity(keep, "size"))
+    except ValueError as error:
+        raise UsageError(f"option --keep {error}") from None
+    removed, kept = _cache().prune(0 if everything else keep_bytes, None if days is None else days * _DAY_S)
+    sizes = [f"{len(each):,} of {format_bytes(sum(each))}" for each in (removed, kept)]
+    click.echo(f"entries removed: {sizes[0]}; left: {sizes[1]}")
+
+
+def _cache() -> Cache:
+    from kernbench_core.cache.store import Cache
+
+    return Cache.of_user()
+
+
+def _echo(schema: str, told: dict[str, Any]) -> None:
+    from kernbench_core.runs.result import json_text
+
+    click.echo(json_text({"schema": schema, **told}))
+
+
+def _entry_json(entry: CacheEntry) -> dict[str, Any]:
+    return {"key": entry.key, "bytes": entry.nbytes, "used": _date(entry.used_ns), "about": entry.about}
+
+
+def _what(entry: CacheEntry) -> tuple[str, str]:
+    if entry.about is None:
+        return "-", "damaged"
+    params = entry.about.get("params")
+    given = "".join(f" {k}={v}" for k, v in params.items() if v is not None) if isinstance(params, dict) else ""
+    return str(entry.about.get("kind", "-")), brief(f"{entry.about.get('name', '')}{given}", 80).strip("'")
+
+
+def _date(ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(ns / 1e9))

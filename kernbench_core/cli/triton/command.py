@@ -15,11 +15,12 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import await_result, doing
 
 if TYPE_CHECKING:
-    from kernbench_core.runs.triton_run.script import Script
     from kernbench_core.runs.triton_run.session import TritonRun
 
 _MODULE = "kernbench.module"
 _INTERRUPTED = 130
+#: Options for which a script has to run: those that write files.
+_FILES = ("trace", "out", "report")
 
 
 class ScriptCommand(click.RichCommand):
@@ -86,39 +87,31 @@ def triton(
         from kernbench_core.runs.triton_run.session import TritonRun
 
     topology = asked.pop("topology")
-    cached = asked.pop("cached")
+    cached, depends = asked.pop("cached"), asked.pop("depends")
     session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
     program = Script(given[0], given[1:], is_module=module is not None)
     await_result()
-    try:
-        with own_streams(), redirect_stdout(sys.stderr) if as_json else nullcontext():
-            code = _run_cached(shell, program, session, topology, asked) if cached else program.run(session)
-    except RunInterrupted as interruption:
-        session.result = interruption.result
-        _print(session, _INTERRUPTED, autotune, as_json, quiet, verbose)
-        return _INTERRUPTED
-    _print(session, code, autotune, as_json, quiet, verbose)
-    if cached and session.result is not None and not quiet:
-        from kernbench_core.runs.cached import sentence_of
 
-        told = sentence_of(session.result, verbose=verbose)
-        if told is not None:
-            shell.note(told)
-    wrong = session.result is not None and not session.result.right
-    return code or (1 if wrong else 0)
+    def run_script() -> int:
+        try:
+            with own_streams(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+                code = program.run(session)
+        except RunInterrupted as interruption:
+            session.result = interruption.result
+            _print(session, _INTERRUPTED, autotune, as_json, quiet, verbose)
+            return _INTERRUPTED
+        _print(session, code, autotune, as_json, quiet, verbose)
+        wrong = session.result is not None and not session.result.right
+        return code or (1 if wrong else 0)
 
-
-def _run_cached(shell: Shell, script: Script, session: TritonRun, topology: str, asked: dict[str, Any]) -> int:
-    """Run a script, or take what it gave from the cache; return its exit code."""
-    from kernbench_core.cache import NotCacheable
+    if not cached or any(asked[name] for name in _FILES):
+        return run_script()
     from kernbench_core.runs import configure
-    from kernbench_core.runs.triton_run.kept_script import run_script
 
-    try:
-        return run_script(script, session, topology, asked, shell.plugins, configure)
-    except NotCacheable as why:
-        shell.warn(str(why))
-        return script.run(session)
+    config = configure(shell.plugins, topology, asked["components"], asked["set"])
+    of_command = {"autotune": autotune, "points": points, "json": as_json, "quiet": quiet, "verbose": verbose}
+    options = {**asked, **of_command, "depends": depends, "script": (*program.files, *given)}
+    return shell.replay("triton", options, config, run_script)
 
 
 @doing("printing the result")

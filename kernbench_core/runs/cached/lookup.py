@@ -1,145 +1,198 @@
-"""A run that is not made again: its result comes from the cache where nothing that it depends on has changed."""
+"""Runs and commands that are not made again: their answers come from the cache where what they depend on is the same.
+
+A key is of what is known before: machine, arguments, options, code. Beside the answer stand files and variables that
+it depends on, with digests, as in a depfile; they are looked at when it is wanted again.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
-from kernbench_core.cache import Cache, NotCacheable, computing_code
-from kernbench_core.errors import KernbenchWarning, in_words
-from kernbench_core.runs.cached.columns import Arrays
-from kernbench_core.runs.cached.keys import RunKey, plain_request, run_key
-from kernbench_core.runs.cached.reads import find, keep
-from kernbench_core.runs.cached.recording import Shown, recorded
-from kernbench_core.runs.cached.result_files import RunAnswer, pack, result_json, result_of, unpacked
-from kernbench_core.runs.cached.surprises import Surprises, program_of
+from kernbench_core import records
+from kernbench_core.cache import dependencies
+from kernbench_core.cache.dependencies import NotCacheable, digest_of, environment_digest
+from kernbench_core.cache.store import Cache
+from kernbench_core.errors import KernbenchWarning
+from kernbench_core.runs.cached.packing import pack, unpack
+from kernbench_core.runs.cached.showing import recorded, show
 
 if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
     from kernbench_core.runs.manifest import Manifest
     from kernbench_core.runs.request import Request
     from kernbench_core.runs.result import RunResult
+    from kernbench_core.topology.configuration import Config
+
+#: Characters of a key, and files that an answer depends on, that a sentence names.
+_LETTERS, _NAMED = 12, 4
+#: Options beside those of the manifest that change what a result has.
+_OPTIONS: Final = ("explain", "tcm_map", "outputs")
 
 
-def cached_run(
-    request: Request,
-    here: Path,
-    manifest_of: Callable[[Request, str | None], Manifest],
-    carry_out: Callable[[], RunResult],
-    surprises: Surprises,
-    cache: Cache | None = None,
-) -> RunResult:
+def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Callable[[], RunResult]) -> RunResult:
     """Return what the cache has for a request that begins in the folder `here`, else carry it out and keep the result.
 
-    `surprises` are what was noticed while the bench was opened.
-
-    Where no key covers what the request depends on, it is carried out, and a warning says why nothing is kept. Where
-    files are to be written, or somebody watches, it is carried out, too, and its result is kept.
+    `manifest` is that of the request without files. Where it cannot be kept it is carried out, and a warning says why.
+    Where files are to be written, or somebody watches, it is carried out, too, and its result is kept.
     """
-    began = time.perf_counter()
-    plain = plain_request(request)
-    cache = Cache.of_user() if cache is None else cache
+    began, cache = time.perf_counter(), Cache.of_user()
     try:
-        with _not_in_the_way("making its key"):
-            manifest = manifest_of(plain, None)
-            key = run_key(plain, manifest, here, cache)
+        parts = _parts_of_run(request, manifest, here)
     except NotCacheable as why:
-        return _not_kept(carry_out, why)
-    wants = [*request.files, *(["--web"] if request.watcher is not None else [])]
-    wants += ["timeline"] if request.wants_timeline and not wants else []
-    found = None if wants else _found(cache, key, plain, manifest, here, began)
+        return _not_kept(carry_out(), why)
+    key = _digest(parts)
+    wants = bool(request.files) or request.watcher is not None or request.wants_timeline
+    found = None if wants else _current(cache, key)
     if found is not None:
-        return found
-    with recorded() as shown, surprises.watched():
-        result = carry_out()
+        about, (kept, shown) = found
+        show(shown)
+        more = {"cache_note": _sentence(key, about), "all_links": request.options.links == "all"}
+        answer: RunResult = records.evolve(kept, from_cache=True, cache_key=key, **more)
+        return records.evolve(answer, wall_s=time.perf_counter() - began)
+    with recorded() as shown:
+        made = carry_out()
+    about = {"kind": "run", "name": f"{made.bench} on {made.topology}", "params": dict(manifest.params)}
+    result = records.evolve(made, timeline=None, explain=made.explain if request.options.explain else None)
     try:
-        with _not_in_the_way("keeping its result"):
-            reads = _reads(cache, key, request, surprises)
-            kept_as = _keep(cache, key, request, manifest, here, result, shown(), reads)
+        _keep(cache, key, _read_by(request), request.plugins, (result, shown), {**about, "parts": parts})
     except NotCacheable as why:
-        return _not_kept(lambda: result, why)
-    asked = bool(wants) and kept_as is not None
-    note = f"{' and '.join(wants)} needs a run of its own: this one was made, and its result is kept" if asked else ""
-    return attrs.evolve(result, cache_key=kept_as, cache_note=note)
+        return _not_kept(made, why)
+    return records.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}.")
 
 
-@contextmanager
-def _not_in_the_way(what: str) -> Iterator[None]:
-    """Have what fails in a block be a reason to keep nothing: it may be a method of an object of the user's."""
-    try:
-        yield
-    except NotCacheable:
-        raise
-    except Exception as error:
-        raise NotCacheable(f"{what} raised {in_words(error).rstrip('.')}; the run is not kept.") from error
+def replayed(
+    command: str, options: Mapping[str, Any], config: Config, plugins: Plugins, make: Callable[[], int],
+    heard: Callable[[], Sequence[str]] = tuple,
+) -> tuple[int, str]:  # fmt: skip
+    """Print what a command with these options printed for the same machine, else call what prints it, and keep that.
 
-
-def _not_kept(carry_out: Callable[[], RunResult], why: NotCacheable) -> RunResult:
-    warnings.warn(str(why), KernbenchWarning, stacklevel=5)
-    return attrs.evolve(carry_out(), cache_note=str(why))
-
-
-def _found(
-    cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, began: float
-) -> RunResult | None:
-    """Return the result that is kept under a key, where the files that the bench reads are what they were."""
-    there = find(cache, key.sha256, here)
-    if there is None:
-        return None
-    kept_as, files = there
-    all_links = request.options.links == "all"
-    try:
-        with unpacked(files) as (said, data):
-            answer = RunAnswer.of(request.bench.name, manifest, said["result"], kept_as, all_links=all_links)
-            result, shown = result_of(said["result"], data, answer, began), Shown.of(said)
-    except NotCacheable:
-        cache.remove(kept_as)
-        return None
-    shown.show()
-    return result
-
-
-def _reads(cache: Cache, key: RunKey, request: Request, surprises: Surprises) -> dict[str, str]:
-    """Return what a run has read, with the SHA-256 of what it got; "" where that was nothing.
-
-    NotCacheable where it did what no key covers, or code was changed meanwhile.
+    Return the exit code, and what is to be said of the cache. Files that options name count by what they hold. Only
+    what ends with 0 is kept, with the warnings that it gave and those that `heard` tells of then.
     """
-    surprises.check_bench(request.bench)
-    code = computing_code(request.plugins, cache, closely=True)
-    if code.digests != key.code:
-        raise NotCacheable("the code of a package was changed while the run went on; the run is not kept.")
-    own = () if request.bench.sources is None else request.bench.sources.modules
-    found = surprises.modules(program_of(request.bench), code.origins, own) | surprises.reads
-    kept, asked = request.inputs.kept, request.inputs.asked
-    return found | {
-        place: hashlib.sha256(kept[name]).hexdigest() if name in kept else "" for name, place in asked.items()
-    }
+    from kernbench_core.runs.text_report import make_console
+
+    cache = Cache.of_user()
+    try:
+        parts = _parts_of_machine(config, plugins)
+    except NotCacheable as why:
+        return make(), str(why)
+    named = sorted(path for path in map(os.path.abspath, _texts(options.values())) if Path(path).is_file())
+    files = [[path, digest_of(path)] for path in named]
+    console = make_console(sys.stdout)
+    terminal = [console.width, console.is_terminal, console.color_system, console.encoding]
+    key = _digest([command, sorted(options.items()), files, parts, environment_digest(), terminal, str(Path.cwd())])
+    found = _current(cache, key)
+    if found is not None:
+        show(found[1])
+        return 0, _sentence(key, found[0])
+    with recorded() as shown:
+        exit_code = make()
+    if exit_code:
+        return exit_code, ""
+    shown["warnings"] = [*dict.fromkeys((*shown["warnings"], *heard()))]
+    try:
+        _keep(cache, key, {}, plugins, shown, {"kind": "output", "name": command, "parts": parts})
+    except NotCacheable as why:
+        return 0, str(why)
+    return 0, ""
+
+
+def _current(cache: Cache, key: str) -> tuple[Mapping[str, Any], Any] | None:
+    """Return what is kept under a key, what it is first, where all that it depends on is as it was; else None."""
+    found = cache.get(key)
+    if found is None or any(digest_of(place) != digest for place, digest in found[0]["depends"].items()):
+        return None
+    try:
+        return found[0], unpack(found[1])
+    except Exception:  # an entry of another version, whatever it lacks
+        cache.remove(key)
+        return None
 
 
 def _keep(
-    cache: Cache, key: RunKey, request: Request, manifest: Manifest, here: Path, result: RunResult, shown: Shown,
-    reads: dict[str, str],
-) -> str | None:  # fmt: skip
-    """Keep a result, as it would be without files; return its key with the files that the bench `reads`.
+    cache: Cache, key: str, depends: Mapping[str, str], plugins: Plugins, answer: Any, about: Mapping[str, Any]
+) -> None:
+    """Keep an answer with what it depends on, modules among that; NotCacheable where these may be others by now."""
+    loaded = dependencies.loaded_files(plugins)
+    new = [path for path, digest in loaded.items() if not digest]
+    new += [place for place, digest in depends.items() if digest_of(place) != digest]
+    if new:
+        raise NotCacheable(
+            f"{new[0]!r} must not be written while this process goes on, which may have loaded it before; the answer "
+            "is not kept. Start a new process."
+        )
+    cache.put(key, pack(answer), {**about, "made_ns": time.time_ns(), "depends": {**loaded, **depends}})
 
-    It is None where there is no room.
-    """
-    explain = result.explain if request.options.explain else None
-    arrays = Arrays()
-    said = result_json(attrs.evolve(result, explain=explain, timeline=None), arrays)
-    files = pack({"result": said, **attrs.asdict(shown)}, arrays)
-    about = {
-        "kind": "run",
-        "name": f"{result.bench} on {result.topology}",
-        "params": manifest.to_json()["params"],
-        "total_ns": result.total_ns,
-        "op_log_sha256": result.op_log_sha256,
-        "parts": dict(key.parts),
+
+def _not_kept(result: RunResult, why: NotCacheable) -> RunResult:
+    warnings.warn(str(why), KernbenchWarning, stacklevel=5)
+    return records.evolve(result, cache_note=str(why))
+
+
+def _sentence(key: str, about: Mapping[str, Any]) -> str:
+    """Say of an answer from the cache when it was made, of what it depends, and that there may be more."""
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(about["made_ns"] / 1e9))
+    all_have = "machine, arguments, options, the code of kernbench and of plug-ins"
+    names = [place if place[0] == "$" else Path(place).name for place in about["depends"]]
+    names[_NAMED:] = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return (
+        f"from the cache ({key[:_LETTERS]}), made {made}: it depends on {', '.join([all_have, *names])}; what the "
+        "program reads besides is not covered."
+    )
+
+
+def _parts_of_run(request: Request, manifest: Manifest, here: Path) -> dict[str, str]:
+    """Return the digests of what is known of a run before; NotCacheable for a bench that is no file's."""
+    from kernbench_core.compute.backends import backend_of
+
+    bench, options = request.bench, request.options
+    if not bench.registered and bench.sources is None:
+        raise NotCacheable(
+            f"bench {bench.name!r} must be of a file to be kept, as a function depends on what is in memory; write it "
+            "to a file, and give 'FILE.py:FUNCTION'."
+        )
+    told = manifest.to_json()
+    types = {name: str(value.dtype) for name, value in request.values.items() if hasattr(value, "dtype")}
+    device = None if options.backend == "numpy" else backend_of(options.backend).device
+    files = [] if bench.sources is None else [str(bench.sources.folder), str(here), bench.sources.hashes]
+    return _parts_of_machine(request.config, request.plugins) | {
+        "bench": _digest([told.pop("bench"), files]),
+        "arguments": _digest([told.pop("params"), types]),
+        "versions": _digest([told.pop("versions"), told.pop("plugins"), environment_digest()]),
+        "options": _digest([told, [getattr(options, name) for name in _OPTIONS], device]),
     }
-    return keep(cache, key.sha256, here, reads, files, about)
+
+
+def _parts_of_machine(config: Config, plugins: Plugins) -> dict[str, str]:
+    """Return the digests of a configuration, with the places of its keys, which warnings name, and of all our code."""
+    places = [(repr(path), place) for path, place in config.places.items()]
+    told = [config.data, places, config.sources, config.warnings, sorted(map(repr, config.inherited))]
+    code = dependencies.code_digests(plugins).items()
+    return {"machine": _digest(told), **{f"code of {name}": digest for name, digest in code}}
+
+
+def _read_by(request: Request) -> dict[str, str]:
+    """Return what the bench read through the runtime and what it says that it reads, with digests; "" for nothing."""
+    kept = {name: hashlib.sha256(data).hexdigest() for name, data in request.inputs.kept.items()}
+    return dict(request.depends) | {place: kept.get(name, "") for name, place in request.inputs.asked.items()}
+
+
+def _digest(value: Any) -> str:
+    return dependencies.text_digest(json.dumps(value, default=repr))
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the texts among values that may be paths, also behind an equals sign or before a colon."""
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _texts(value)
+        elif isinstance(value, str | Path) and "\0" not in str(value):
+            yield from (str(value), str(value).partition("=")[2], str(value).rpartition(":")[0])

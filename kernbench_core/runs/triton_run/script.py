@@ -29,6 +29,12 @@ class Script:
     arguments: Sequence[str] = ()
     is_module: bool = False
 
+    @property
+    def files(self) -> list[str]:
+        """The file that is executed, where there is one."""
+        spec = importlib.util.find_spec(self.name) if self.is_module and _is_importable(self.name) else None
+        return [self.name] if not self.is_module else [] if spec is None or spec.origin is None else [spec.origin]
+
     def check(self) -> None:
         """Raise UsageError where there is no such file or module."""
         if self.is_module and not _is_importable(self.name):

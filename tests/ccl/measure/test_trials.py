@@ -21,7 +21,7 @@ from kernbench_ccl.measure.trials import AlgorithmTrials
 from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import load_ccl, make_group
 from kernbench_ccl.plan.trial_choice import TriedChoice, choose_by_trial
-from kernbench_core.cache import Cache
+from kernbench_core.cache.store import Cache
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.host import GraphEngine
 from kernbench_core.plugins import load_plugins
@@ -70,7 +70,7 @@ Meddle = Callable[[Path, pytest.MonkeyPatch], object]
 
 def damage(folder: Path, _: object) -> None:
     """Change a byte in the middle of every entry."""
-    for path in folder.rglob("*.entry"):
+    for path in folder.rglob("*.zip"):
         data = bytearray(path.read_bytes())
         data[-20] ^= 1
         path.write_bytes(data)

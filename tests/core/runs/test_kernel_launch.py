@@ -139,7 +139,7 @@ def test_options_are_those_of_a_run(tmp_path) -> None:
     assert {"a": 3, "n": 64, "BLOCK": 32}.items() <= result.params.items()
     taken = set(inspect.signature(kb.launch).parameters)
     options = set(inspect.signature(RunOptions).parameters)
-    assert options - taken == {"verify_data", "bundle"}
+    assert options - taken == {"verify_data", "bundle", "cached", "depends"}
     with pytest.raises(LimitError):
         launch(axpy, *arrays, 64, 3, max_events=5)
 
@@ -171,7 +171,10 @@ class Foreign:
 
 X = ramp(4)
 OPTIONS = ", ".join(
-    sorted({*inspect.signature(RunCall).parameters, "grid"} - {"bench", "params", "verify_data", "bundle"})
+    sorted(
+        {*inspect.signature(RunCall).parameters, "grid"}
+        - {"bench", "params", "verify_data", "bundle", "cached", "depends"}
+    )
 )
 
 

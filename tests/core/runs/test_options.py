@@ -48,6 +48,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "outputs": (("--outputs",), True),
     "bundle": (("--bundle", "b.tgz"), "b.tgz"),
     "cached": (("--cached",), True),
+    "depends": (("--depends", "a.csv", "--depends", "$B"), ("a.csv", "$B")),
     "max_events": (("--max-events", "5"), 5),
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
     "timeout_s": (("--timeout", "1.5 s"), 1.5),

@@ -1,0 +1,146 @@
+"""What an answer depends on: the code of kernbench and of its plug-ins, loaded modules, files and variables."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kernbench_core.errors import KernbenchError
+from kernbench_core.package import IMPORTED_NS
+from kernbench_core.registration.entries import OFFERS
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+
+_CORE: Final = __name__.partition(".")[0]
+#: The name of a module that a bench's file was executed as; its text is in the key.
+_OF_BENCH: Final = re.compile(r"kernbench_\w+_[0-9a-f]{12}")
+#: The packages of the plug-ins that were asked for last, with their digests.
+_LAST: list[tuple[Plugins, dict[str, str]]] = []
+
+
+class NotCacheable(KernbenchError):
+    """What was asked for is made anew each time: the sentence says why it cannot be kept."""
+
+
+def code_digests(plugins: Plugins) -> Mapping[str, str]:
+    """Return the SHA-256 of each package, or file, that kernbench and its plug-ins are in, of all that lies there.
+
+    They are read once for one set of plug-ins. Raise NotCacheable where one was written after this process began.
+    """
+    if not (_LAST and _LAST[0][0] is plugins):
+        entries = sorted(repr(entry) for kind in OFFERS for entry in getattr(plugins, kind).values())
+        digests = {"what is registered": text_digest("\n".join(entries))}
+        for name in _packages_of(plugins):
+            spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
+            places = [] if spec is None else spec.submodule_search_locations or [spec.origin]
+            digests[name] = _digest_of_package(name, [path for place in places for path in _files_of(str(place))])
+        digests |= {
+            source.file: _digest_of_package(source.name, [source.file]) for source in plugins.sources if source.file
+        }
+        _LAST[:] = [(plugins, digests)]
+    return _LAST[0][1]
+
+
+@cache
+def environment_digest() -> str:
+    """Return the SHA-256 of what is installed beside: Python, and the libraries with their versions."""
+    found = {Path(path).name for folder in sys.path for path in glob.glob(f"{folder}/*.dist-info")}  # noqa: PTH207
+    return text_digest(repr((sys.version, sys.flags.optimize, platform.machine(), sorted(found))))
+
+
+def loaded_files(plugins: Plugins) -> dict[str, str]:
+    """Return the SHA-256 of the files of all modules that are loaded and neither installed nor of a plug-in.
+
+    It is "" where a file was written after this process began: what is loaded may be what it was before.
+    """
+    others = {"__main__", *_packages_of(plugins)}
+    found = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if name.partition(".")[0] in others or _OF_BENCH.fullmatch(name) or not isinstance(file, str):
+            continue
+        if not file.startswith(_installed()):
+            path = Path(file).absolute()
+            found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
+    return {path: "" if _is_new(path) else digest_of(path) for path in sorted(found)}
+
+
+def digest_of(place: str) -> str:
+    """Return the SHA-256 of what a place holds: a file, all files of a folder or of a pattern, or `$NAME`, a variable.
+
+    It is "" where there is nothing.
+    """
+    if place.startswith("$"):
+        value = os.environ.get(place[1:])
+        return "" if value is None else text_digest(value)
+    if Path(place).is_file():
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+    pattern = f"{place}/**" if Path(place).is_dir() else place
+    files = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True, include_hidden=True)))  # noqa: PTH207
+    return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files)) if files else ""
+
+
+def places_of(patterns: Iterable[str], folder: Path) -> list[str]:
+    """Return the places of patterns that start from a folder; `$NAME` is a variable."""
+    return [each if each.startswith("$") else os.path.abspath(folder / each) for each in patterns]  # noqa: PTH100
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _packages_of(plugins: Plugins) -> list[str]:
+    """Return the packages that kernbench and plug-ins are in, by their first names; not what is a lone file."""
+    targets = [entry.target for kind in OFFERS for entry in getattr(plugins, kind).values()]
+    tops = {re.split("[:.]", name)[0] for name in (*targets, *(source.module for source in plugins.sources))}
+    return sorted({_CORE, *tops} - {Path(source.file).stem for source in plugins.sources if source.file})
+
+
+def _files_of(place: str) -> list[str]:
+    """Return a file, or those below a folder."""
+    if not Path(place).is_dir():
+        return [place]
+    found = []
+    for above, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if name != "__pycache__" and name[0] != "."]
+        found += [f"{above}/{name}" for name in files if not name.endswith((".pyc", "~")) and name[0] != "."]
+    return sorted(found)
+
+
+def _digest_of_package(name: str, files: Sequence[str]) -> str:
+    """Digest the files of a package; NotCacheable where one was written meanwhile."""
+    for path in filter(_is_new, files):
+        raise NotCacheable(
+            f"the code of {name!r} must be what its files say, and {path!r} was written after this process had begun; "
+            "start a new one."
+        )
+    return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files))
+
+
+def _is_new(path: str) -> bool:
+    """Whether a file was written, or put in its place, after this process began."""
+    try:
+        return os.stat(path).st_ctime_ns > IMPORTED_NS  # noqa: PTH116 - a Path costs more than the rest
+    except OSError:
+        return True
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Return the folders of Python and of what is installed beside it, with a slash behind."""
+    paths = sysconfig.get_paths()
+    found = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths]
+    found += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    return tuple(f"{each}{os.sep}" for folder in found for each in (folder, os.path.realpath(folder)))
