@@ -214,10 +214,11 @@ class _Reader:
         tree, own = Located({}, ""), dict[int, object]()
         for layer in layers:
             tree = merge(tree, layer, own=own)
-        places = MappingProxyType({path: item.place for path, item in _items(tree, ())})
+        items = list(_items(tree, ()))
+        places = MappingProxyType({path: item.place for path, item in items})
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
-        inherited = frozenset(path for path, item in _items(tree, ()) if item.inherited)
-        replaced = frozenset(path for path, item in _items(tree, ()) if item.replaced)
+        inherited = frozenset(path for path, item in items if item.inherited)
+        replaced = frozenset(path for path, item in items if item.replaced)
         return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited, replaced)
 
 
