@@ -16,20 +16,13 @@ def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchE
 
 
 def in_words(error: BaseException) -> str:
-    """Return the class of an error and what it says, in the words of a traceback's last line.
-
-    Of a module or a name that moved it says where it is now.
-    """
+    """Return the class of an error and what it says, in the words of a traceback's last line."""
     try:
         told = str(error)
     except KeyboardInterrupt:
         raise
     except BaseException:
         told = "<exception str() failed>"
-    if isinstance(error, ImportError | AttributeError):
-        from kernbench_core.moved import hint  # a room, which only those who fail so enter
-
-        told += hint(error)
     return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from kernbench_core.compute.functions import CORE_NAMES, PluginFunction, function_of
 from kernbench_core.errors import ExecutionError
-from kernbench_core.moved import current, hint
 from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.wording import with_full_stop
@@ -29,7 +28,6 @@ class NamedFunctions:
                 f"{record} must be computed by some function, and none is registered for {record.op_name!r}; "
                 "let the plug-in register one."
             )
-        name = current(name)
         known = name if name in CORE_NAMES else (record.op_name, name)
         if known not in self._imported:
             module, _, attribute = name.partition(":")
@@ -37,14 +35,14 @@ class NamedFunctions:
                 made = getattr(import_module(module), attribute)
                 self._imported[known] = made if known is name else PluginFunction.of(record.op_name, name, made)
             except (ImportError, AttributeError) as error:
-                told = f"{record} must be computed by {name!r}, which cannot be had: {error}{hint(error)}"
+                told = f"{record} must be computed by {name!r}, which cannot be had: {error}"
                 raise ExecutionError(with_full_stop(told)) from error
         return name, self._imported[known]
 
     def is_core(self, form: RecordForm) -> bool:
         """Whether core computes the records of a form."""
         name = form.function or function_of(form.op_name, self._registered)
-        return name is not None and current(name) in CORE_NAMES
+        return name in CORE_NAMES
 
     def forget(self) -> None:
         """Import anew what is asked for from now on."""
