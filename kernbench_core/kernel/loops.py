@@ -1,7 +1,8 @@
 """How far a kernel is that is suspended: which part of its outermost loop it has behind it.
 
-Read off its source and its variables, without running any of it: only loops over `range(…)` of numbers, names, sums and
-products, `min`, `max`, `cdiv` and `program_id` count. Of what else a kernel may be, nobody knows how long it goes on.
+Read off its source and its variables, without running any of it: loops over `range(…)` count, and `while at < last`
+where `at += step` is all that changes `at`, of numbers, names, sums and products, `min`, `max`, `cdiv` and
+`program_id`. Of what else a kernel may be, nobody knows how long it goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from numbers import Integral
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from attrs import frozen
 
@@ -31,13 +32,17 @@ class _Unknown(Exception):
 
 @frozen
 class Loop:
-    """One `for` loop: its lines, the name that counts, the arguments of `range` (none: of others), its loops."""
+    """One loop: its lines, the name that counts, its bounds, its loops.
+
+    The bounds are the arguments of `range`, or start, end and present step of `while`; none of loops that do not count.
+    """
 
     first: int
     last: int
     counter: str
     bounds: tuple[ast.expr, ...]
     inner: tuple[Loop, ...]
+    is_while: bool
 
 
 def part_done(frame: FrameType | None, kernel: Callable[..., object], program: tuple[int, ...]) -> float | None:
@@ -74,8 +79,7 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
     except (OSError, SyntaxError, TypeError, ValueError):
         return ()
     ast.increment_lineno(function, start - 1)
-    found = list(_loops(function))
-    return () if any(isinstance(loop, ast.While | ast.AsyncFor) for loop in found) else tuple(map(_read, found))
+    return tuple(_read(loop, function) for loop in _loops(function))
 
 
 def _loops(node: ast.AST) -> Iterator[Any]:
@@ -87,17 +91,39 @@ def _loops(node: ast.AST) -> Iterator[Any]:
             yield from _loops(child)
 
 
-def _read(loop: Any) -> Loop:
-    """Return what counts of a `for` or `while` loop."""
-    over: Any = getattr(loop, "iter", None)
+def _read(loop: Any, function: ast.stmt) -> Loop:
+    """Return what counts of a `for` or `while` loop of a function."""
+    counter, bounds = _stepped(loop, function) if isinstance(loop, ast.While) else _ranged(loop)
+    inner = tuple(_read(below, function) for part in loop.body for below in _below(part))
+    return Loop(loop.lineno, loop.body[-1].end_lineno, counter, bounds, inner, isinstance(loop, ast.While))
+
+
+def _ranged(loop: Any) -> tuple[str, tuple[ast.expr, ...]]:
+    """Return the counter of a `for` loop and the arguments of its `range`; nothing where it is over something else."""
+    over: Any = loop.iter
     name = getattr(over, "func", None)
     called = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
-    counter: Any = getattr(loop, "target", None)
+    counter: Any = loop.target
     plain = called in ("range", "static_range") and isinstance(counter, ast.Name) and not over.keywords
-    inner = tuple(_read(below) for part in loop.body for below in _below(part))
-    return Loop(
-        loop.lineno, loop.body[-1].end_lineno, counter.id if plain else "", tuple(over.args) if plain else (), inner
-    )
+    return (counter.id, tuple(over.args)) if plain else ("", ())
+
+
+def _stepped(loop: ast.While, function: ast.stmt) -> tuple[str, tuple[ast.expr, ...]]:
+    """Return the counter of `while at < last`, what it was set to before, the end, and what is added to it."""
+    match loop.test:
+        case ast.Compare(ast.Name(name), [ast.Lt()], [end]):
+            stores = [node for node in ast.walk(function) if _is(node, name) and isinstance(node.ctx, ast.Store)]
+            sets = (node for node in ast.walk(function) if isinstance(node, ast.Assign) and _is(node.targets[0], name))
+            adds = (node for node in ast.walk(loop) if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add))
+            starts = [node.value for node in sets if node.lineno < loop.lineno]
+            steps = [node.value for node in adds if _is(node.target, name)]
+            if len(stores) == 2:
+                return name, (*starts, end, *steps)
+    return "", ()
+
+
+def _is(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _below(node: ast.stmt) -> Iterator[Any]:
@@ -111,8 +137,12 @@ def _behind(loop: Loop, line: int, numbers: Mapping[str, int], program: tuple[in
     """Return the part of a loop that is over, of the loop that is at `line` in it as well, as far as that is known."""
     if not 1 <= len(loop.bounds) <= 3 or loop.counter not in numbers:
         raise _Unknown
-    turns = range(*(_value(bound, numbers, program) for bound in loop.bounds))
-    turn = turns.index(numbers[loop.counter])
+    at, bounds = numbers[loop.counter], [_value(bound, numbers, program) for bound in loop.bounds]
+    if loop.is_while:
+        start, end, step = bounds
+        turn, turns = (at - start) / step, (end - start) / step
+    else:
+        turn, turns = range(*bounds).index(at), len(range(*bounds))
     within = [inner for inner in loop.inner if inner.first <= line <= inner.last]
     part = 0.0
     if within and len(loop.inner) == 1:
@@ -122,7 +152,7 @@ def _behind(loop: Loop, line: int, numbers: Mapping[str, int], program: tuple[in
             part = 0.0
     elif len(loop.inner) == 1 and line > loop.inner[0].last:
         part = 1.0
-    return (turn + part) / len(turns)
+    return min(1.0, (turn + part) / turns)
 
 
 def _value(node: ast.expr, numbers: Mapping[str, int], program: tuple[int, ...]) -> int:

@@ -1,7 +1,8 @@
 """How far a run is: what it does at the moment, and how much of that is over, where anybody can know.
 
-It looks at what is there anyhow: the requests of the host programs, the launches, where kernels stand. It looks four
-times a second, and when a host program goes on or waits again, and costs a run nothing in between.
+It looks at what is there anyhow: the requests of the host programs, the launches, where kernels stand; of a launch of
+which that says nothing, at how long the launch before of its kernel took. It looks four times a second, and when a host
+program goes on or waits again, and costs a run nothing in between.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class RunProgress:
         self._told = told
         self._engine: GraphEngine | None = None
         self._first_open = 0
+        self._took: dict[tuple[str, int], float] = {}
+        """How long, in ns, the last launch took of a kernel of this name with as many programs."""
         self._latest = Progress(0.0, 0, 0.0)
         self._step = RunStep("")
         self._uncounted = 0
@@ -101,6 +104,9 @@ class RunProgress:
         """
         requests = engine.shared.requests
         while self._first_open < len(requests) and requests[self._first_open].response is not None:
+            over = requests[self._first_open]
+            if isinstance(over, KernelLaunchMsg) and over.launch.ended_ns:
+                self._took[_alike(over.launch)] = max(over.launch.ended_ns.values()) - _start_ns(over.launch)
             self._first_open += 1
         waiting = [request for request in requests[self._first_open :] if request.response is None]
         for phase in ("kernel", "launch", "device_to_host", "host_to_device"):
@@ -108,8 +114,18 @@ class RunProgress:
                 if _phase(request) == phase:
                     if count:
                         self._counted = time.perf_counter()
-                    return _step(phase, request, engine, count)
+                    step = _step(phase, request, engine, count)
+                    return self._as_before(step, request) if step.of and step.fraction is None else step
         return RunStep("bench")
+
+    def _as_before(self, step: RunStep, request: HostRequest) -> RunStep:
+        """Return the step of a launch of which nothing is known with the part that the one before had behind it."""
+        if not isinstance(request, KernelLaunchMsg) or step.phase != "kernel":
+            return step
+        took = self._took.get(_alike(request.launch))
+        if not took:
+            return step
+        return records.evolve(step, fraction=min(0.99, (self._latest.sim_ns - _start_ns(request.launch)) / took))
 
     def _tell(self, step: RunStep) -> None:
         """Report a step, whose fraction does not go back."""
@@ -128,6 +144,19 @@ class RunProgress:
             )  # fmt: skip
 
 
+def _alike(launch: Launch) -> tuple[str, int]:
+    """Return what two launches have in common of which one is expected to take as long as the other."""
+    return _name_of(launch), sum(map(len, launch.programs.values()))
+
+
+def _start_ns(launch: Launch) -> float:
+    return min(launch.started_ns.values())
+
+
+def _name_of(launch: Launch) -> str:
+    return str(getattr(launch.kernel, "__name__", launch.kernel))
+
+
 def _phase(request: HostRequest) -> str:
     """Return the phase of an open request, as the result counts it."""
     if isinstance(request, KernelLaunchMsg):
@@ -138,7 +167,7 @@ def _phase(request: HostRequest) -> str:
 
 def _step(phase: str, request: HostRequest, engine: GraphEngine, count: bool) -> RunStep:
     if isinstance(request, KernelLaunchMsg):
-        what = str(getattr(request.launch.kernel, "__name__", request.launch.kernel))
+        what = _name_of(request.launch)
         if not count:
             return RunStep(phase, what, key=request)
         done, of, fraction = programs_done(request.launch, engine)

@@ -84,9 +84,60 @@ def over_a_list(step: Callable[[], object]) -> None:
         step()
 
 
+def stepped(step: Callable[[], object], M: int, size: int, tl: object) -> None:
+    """Rows by blocks, of which the last may be shorter, with a loop inside."""
+    at = tl.program_id(0) * M  # type: ignore[attr-defined]
+    last = at + M
+    while at < last:
+        block = min(size, last - at)
+        for _ in range(4):
+            step()
+        at += block
+
+
 def endless(step: Callable[[], object]) -> None:
     m = 0
+    while True:
+        step()
+        m += 1
+        if m == 3:
+            break
+
+
+def downwards(step: Callable[[], object]) -> None:
+    m = 3
+    while m > 0:
+        step()
+        m -= 1
+
+
+def changed_by_two(step: Callable[[], object]) -> None:
+    m = 0
     while m < 3:
+        step()
+        if m == 0:
+            m += 1
+        m += 1
+
+
+def set_again(step: Callable[[], object]) -> None:
+    m = 0
+    while m < 2:
+        step()
+        m += 1
+        m = max(m, 1)
+
+
+def set_to(step: Callable[[], object]) -> None:
+    m = 0
+    while m < 2:
+        step()
+        m = m + 1
+
+
+def begun_by_a_call(step: Callable[[], object]) -> None:
+    m = abs(0)
+    while m < 2:
         step()
         m += 1
 
@@ -146,6 +197,16 @@ def test_rows_that_are_dealt(M: int, pes: int) -> None:
     assert found == pytest.approx([turn / len(found) for turn in range(len(found))])
 
 
+@given(M=st.integers(0, 30), size=st.integers(1, 7))
+def test_blocks_that_a_while_loop_steps_over(M: int, size: int) -> None:
+    """The part is that of the rows, and goes on within a block; a short block at the end goes on faster."""
+    found = parts(stepped, M, size, Tl())
+    rows = [min(size, M - at) for at in range(0, M, size)]
+    assert found == pytest.approx(
+        [(at * size + block * turn / 4) / M for at, block in enumerate(rows) for turn in range(4)]
+    )
+
+
 @pytest.mark.parametrize(
     ("kernel", "found"),
     [
@@ -156,6 +217,11 @@ def test_rows_that_are_dealt(M: int, pes: int) -> None:
         (two, [None] * 6),
         (over_a_list, [None] * 2),
         (endless, [None] * 3),
+        (downwards, [None] * 3),
+        (changed_by_two, [None] * 2),
+        (set_again, [None] * 2),
+        (set_to, [None] * 2),
+        (begun_by_a_call, [None] * 2),
         (called, [None] * 3),
         (changed, [None] * 3),
         (straight, [None]),

@@ -110,6 +110,30 @@ def test_the_phase_is_that_which_the_result_counts(rig: Rig) -> None:
     assert rig.tick().phase == "bench"
 
 
+def test_a_launch_takes_as_long_as_the_one_before(rig: Rig) -> None:
+    """Of the same kernel and as many programs, where nothing else is known; it is never said to be all over."""
+    first, second, other = (KernelLaunchMsg(launch_of(pes)) for pes in (2, 2, 3))
+    rig.requests += [first]
+    rig.runs(first.launch, 0, 0, None)
+    assert rig.tick().fraction is None
+    first.launch.ended_ns.update({0: 5.0, 1: 9.0})  # 8 ns from its start at 1 ns
+    over(first)
+    rig.requests += [second]
+    rig.runs(second.launch, 0, 0, None)
+    second.launch.started_ns[0] = rig.clock.now - 1.5
+    assert rig.tick().fraction == pytest.approx(0.25)
+    assert (rig.seen[-1].done, rig.seen[-1].of) == (0, 2)
+    rig.runs(second.launch, 0, 0, 0.8)
+    second.launch.started_ns[0] = rig.clock.now - 1.5
+    assert rig.tick().fraction == pytest.approx(0.4)  # what is known comes first
+    rig.runs(second.launch, 0, 0, None)
+    assert rig.tick(60.0).fraction == pytest.approx(0.99)
+    over(second)
+    rig.requests += [other]
+    rig.runs(other.launch, 0, 0, None)
+    assert rig.tick().fraction is None
+
+
 def test_a_part_does_not_go_back(rig: Rig) -> None:
     """Though what is known of a kernel comes and goes; the counts are those of the moment."""
     launched = KernelLaunchMsg(launch_of(4))
