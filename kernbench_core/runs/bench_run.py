@@ -124,8 +124,8 @@ def run(call: RunCall) -> RunResult:
     Ctrl-C. Nothing is written unless the run ends well.
 
     `timeout_s` ends whatever the run does: opening the bench, building the machine, simulating, computing the data.
-    It cannot end code written in C that does not return (`pow(3, 10**9)`, a regular expression that explodes), in
-    another thread than the main one also no sleep and no wait; only the command line ends a process that is in such.
+    It cannot end what no signal interrupts, as C code that never looks for one; in another thread than the main one, or
+    where the bench uses SIGALRM, it ends the run between events only. The command line ends a process that is in such.
     A bench that calls `os._exit` ends the caller, too, without a word. One that it forks, and that comes back, gets a
     KernelError.
 
