@@ -1,10 +1,10 @@
 """The contract of a collective algorithm: what its module publishes, and what its kernel is told.
 
-A module publishes `COLLECTIVE` (which collective it does), `TOPO_NAME_TO_KIND` (the networks it knows, each with an
-integer of its own that the kernel is given; "*" is any other), `kernel` (the algorithm function) and `kernel_args(ctx)`
-(the nine values that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count`, `peers` and
-`formula`. The room `catalogue` opens it and says everything that is wrong with it at once.
-docs/collectives_algorithms.md shows how one is written.
+A module publishes `COLLECTIVE` (which collective it does), `kernel` (the algorithm function), `TOPO_NAME_TO_KIND` (the
+networks it knows, each with an integer of its own that the kernel is given; "*" is any other) and `kernel_args(ctx)`
+(the nine values that the kernel gets). The last two are those of this file where it leaves them out. It may publish
+`CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count`, `peers` and `formula`. The room `catalogue` opens it and says
+everything that is wrong with it at once. docs/collectives_algorithms.md shows how one is written.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ CONTRIBUTORS: Final = ("sip", "pe")
 
 OTHERS: Final = "*"
 """What stands in `TOPO_NAME_TO_KIND` for every network that is not named, those of plug-ins among them."""
+
+RING, MESH_2D, TORUS_2D, FULLY_CONNECTED, SWITCH, ELSEWHERE = range(6)
+"""What a kernel is given as `topo_kind`, where its module gives networks no integers of its own."""
+
+TOPO_NAME_TO_KIND: Final[Mapping[str, int]] = MappingProxyType({
+    "ring": RING, "mesh_2d": MESH_2D, "torus_2d": TORUS_2D, "fully_connected": FULLY_CONNECTED, "switch": SWITCH,
+    OTHERS: ELSEWHERE,
+})  # fmt: skip
+"""Every network: what a module runs on that names none, as messages are routed where ranks are no neighbours."""
 
 HELD_BYTES: Final = 512 * 1024
 """What an algorithm keeps in a PE's scratchpad at once by default, in bytes: a quarter of the presets' 2 MiB."""
@@ -163,7 +172,7 @@ class KernelContext:
 
 
 def kernel_args(ctx: KernelContext) -> tuple[Any, ...]:
-    """Return the nine arguments as they are; a module that changes nothing publishes this function."""
+    """Return the nine arguments as they are: what a module does that publishes none."""
     return (
         ctx.in_ptr, ctx.out_ptr, ctx.scratch_ptr, ctx.count, ctx.rank, ctx.world, ctx.pe, ctx.n_pe, ctx.topo_kind,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from kernbench_ccl.catalogue.module_faults import FUNCTIONS, module_faults
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
-from kernbench_ccl.contract import OTHERS, PARAMETERS, Cost, KernelContext, Network
+from kernbench_ccl.contract import OTHERS, PARAMETERS, TOPO_NAME_TO_KIND, Cost, KernelContext, Network, kernel_args
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
 from kernbench_core.process import INTERRUPTS
@@ -49,7 +49,7 @@ class Algorithm:
     topologies: Mapping[str, int]
     elsewhere: int | None
     kernel: Callable[..., None]
-    kernel_args: Callable[[KernelContext], Sequence[Any]]
+    kernel_args: Callable[[KernelContext], Sequence[Any]] = kernel_args
     contributors: tuple[str, ...] = ("sip",)
     ways: int = 1
     refuses: Callable[[int, Network], str | None] = _no_refusal
@@ -123,8 +123,7 @@ class Algorithm:
             found = f"{len(given)} of them" if isinstance(given, Sequence) else repr(given)
             raise KernelError(
                 f"{line_of(self.kernel_args)}: kernel_args must return the nine arguments "
-                f"({', '.join(PARAMETERS[:-1])}), not {found}; import kernel_args from kernbench_ccl.contract to pass "
-                "all nine on."
+                f"({', '.join(PARAMETERS[:-1])}), not {found}; leave it out, and all nine are passed on."
             )
         return tuple(given)
 
@@ -193,16 +192,16 @@ def read_algorithm(
     problems = list(module_faults(module, collectives, networks))
     if problems:
         raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
+    kinds = getattr(module, "TOPO_NAME_TO_KIND", TOPO_NAME_TO_KIND)
     optional = {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
     return Algorithm(
         name,
         module,
         collectives[module.COLLECTIVE],
-        MappingProxyType(_kinds_of(module.TOPO_NAME_TO_KIND)),
-        module.TOPO_NAME_TO_KIND.get(OTHERS),
+        MappingProxyType(_kinds_of(kinds)),
+        kinds.get(OTHERS),
         module.kernel,
-        module.kernel_args,
-        tuple(getattr(module, "CONTRIBUTORS", ("sip",))),
-        getattr(module, "WAYS", 1),
+        contributors=tuple(getattr(module, "CONTRIBUTORS", ("sip",))),
+        ways=getattr(module, "WAYS", 1),
         **optional,
     )

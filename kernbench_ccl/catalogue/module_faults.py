@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from types import ModuleType
 from typing import Final
 
-from kernbench_ccl.contract import CONTRIBUTORS, OTHERS, PARAMETERS
+from kernbench_ccl.contract import CONTRIBUTORS, OTHERS, PARAMETERS, TOPO_NAME_TO_KIND
 from kernbench_core.params import did_you_mean
 
 FUNCTIONS: Final = {
-    "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),
+    "kernel_args": ("ctx",), "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",),
+    "formula": ("cost",),
 }  # fmt: skip
 """The functions that a module may publish, with their parameters."""
 
@@ -33,21 +35,19 @@ def module_faults(module: ModuleType, collectives: Collection[str], networks: Co
     if type(ways) is not int or ways < 1:
         yield f"WAYS must be a number of PEs from 1, not {ways!r}; or leave it out."
     yield from _signature_problems(module, "kernel", PARAMETERS, "write def algorithm(…) and kernel = algorithm")
-    yield from _signature_problems(
-        module, "kernel_args", ("ctx",), "import kernel_args from kernbench_ccl.contract to pass all nine on"
-    )
     for name, parameters in FUNCTIONS.items():
         if hasattr(module, name):
             yield from _signature_problems(module, name, parameters, "or leave it out")
+    for name in ("TOPO_NAME_TO_KIND", "kernel_args"):
+        for other in [] if hasattr(module, name) else get_close_matches(name, vars(module), 1, 0.8):
+            yield f"{other} must be called {name}, which the module has not; or leave it out."
 
 
 def _kind_problems(module: ModuleType, networks: Collection[str]) -> Iterator[str]:
-    kinds = getattr(module, "TOPO_NAME_TO_KIND", None)
+    kinds = getattr(module, "TOPO_NAME_TO_KIND", TOPO_NAME_TO_KIND)
     if not isinstance(kinds, Mapping) or not kinds:
-        yield (
-            "TOPO_NAME_TO_KIND must be a dict of network names with an integer each, "
-            f"{_not(module, 'TOPO_NAME_TO_KIND')}; name the networks that it runs on."
-        )
+        must = "must be a dict of network names with an integer each"
+        yield f"TOPO_NAME_TO_KIND {must}, not {kinds!r}; or leave it out, where it runs on every network."
         return
     for name, kind in kinds.items():
         if name != OTHERS and name not in networks:

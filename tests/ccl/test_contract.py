@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import read_algorithm, read_file
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.contract import Collective, Cost, KernelContext, Network, kernel_args, share
+from kernbench_ccl.contract import SWITCH, Collective, Cost, KernelContext, Network, kernel_args, share
 from kernbench_ccl.templates import all_reduce
 from kernbench_core.errors import KernelError, PluginError, UsageError
 from tests.ccl.catalogues import catalogue
@@ -161,7 +161,7 @@ def test_arguments_that_are_not_nine_are_refused_with_the_line_of_kernel_args() 
         line = f"{__file__}:{function.__code__.co_firstlineno}"
         assert said(read_algorithm(module(kernel_args=function), "acme.mine").arguments, context) == (
             f"{line}: kernel_args must return the nine arguments (in_ptr, out_ptr, scratch_ptr, count, rank, world, "
-            f"pe, n_pe, topo_kind), not {found}; import kernel_args from kernbench_ccl.contract to pass all nine on.",
+            f"pe, n_pe, topo_kind), not {found}; leave it out, and all nine are passed on.",
             6,
         )
 
@@ -300,18 +300,36 @@ def test_a_star_stands_for_every_network_that_is_not_named() -> None:
     assert alone.refusal(cube) == "acme.mine must run on one of the networks ring, not 'acme.cube'; choose another."
 
 
+def test_a_module_that_names_no_networks_runs_on_all() -> None:
+    """Those of plug-ins among them; its kernel gets all nine arguments, with the contract's integer of the network."""
+    found = read_algorithm(module(TOPO_NAME_TO_KIND=None, kernel_args=None), "acme.mine")
+    assert list(found.topologies) == ["ring", "mesh_2d", "torus_2d", "fully_connected", "switch"]
+    known = [found.kind_of(Network(name, 4, 4)) for name in (*found.topologies, "acme.cube")]
+    assert known == [0, 1, 2, 3, 4, 5] and known[4] == SWITCH
+    assert found.arguments(KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("TOPO_NAMES_TO_KIND", "TOPO_NAME_TO_KIND"), ("kernel_arguments", "kernel_args")]
+)
+def test_a_misspelt_name_is_not_taken_for_one_that_is_left_out(written: str, meant: str) -> None:
+    """The module would run on every network, or with other arguments; beside the right name it is the module's own."""
+    said = fault(**{written: {"ring": 0}, meant: None})
+    assert said == f"mine.py: {written} must be called {meant}, which the module has not; or leave it out."
+    assert read_algorithm(module(**{written: {"ring": 0}}), "acme.mine").kind_of(RING) == 0
+
+
 def test_everything_that_a_module_lacks_is_said_at_once() -> None:
     """One sentence for each, with the file."""
-    said = fault(COLLECTIVE=None, TOPO_NAME_TO_KIND=None, kernel=None, kernel_args=None).splitlines()
+    said = fault(COLLECTIVE=None, TOPO_NAME_TO_KIND={}, kernel=None, kernel_args=3).splitlines()
     assert said == [
         "mine.py: COLLECTIVE must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, "
         "gather, scatter, send_recv, barrier, and the module has no such name; say which one it does.",
-        "mine.py: TOPO_NAME_TO_KIND must be a dict of network names with an integer each, and the module has no such "
-        "name; name the networks that it runs on.",
+        "mine.py: TOPO_NAME_TO_KIND must be a dict of network names with an integer each, not {}; or leave it out, "
+        "where it runs on every network.",
         "mine.py: kernel must be a function kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, "
         "topo_kind, tl), and the module has no such name; write def algorithm(…) and kernel = algorithm.",
-        "mine.py: kernel_args must be a function kernel_args(ctx), and the module has no such name; import kernel_args "
-        "from kernbench_ccl.contract to pass all nine on.",
+        "mine.py: kernel_args must be a function kernel_args(ctx), not 3; or leave it out.",
     ]
 
 
