@@ -12,13 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "broadcast"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def binomial_tree_broadcast(

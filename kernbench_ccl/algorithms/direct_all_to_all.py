@@ -14,12 +14,9 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._direct import peers as peers
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.contract import Cost
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_to_all"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_all_to_all(

@@ -12,13 +12,10 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._direct import peers as peers
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "gather"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_gather(

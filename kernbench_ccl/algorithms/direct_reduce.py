@@ -11,13 +11,10 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._direct import peers as peers
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "reduce"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_reduce(

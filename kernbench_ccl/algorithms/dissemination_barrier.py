@@ -14,13 +14,10 @@ import math
 from typing import Any
 
 from kernbench_ccl.algorithms import _links
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "barrier"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def dissemination_barrier(

@@ -11,13 +11,10 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _halving, _links
 from kernbench_ccl.algorithms._halving import Cube
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy, meet
 from kernbench_ccl.contract import Cost, Network, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_gather"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def halving_doubling_all_gather(

@@ -13,14 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _grid, _links, _ring
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_reduce"
 CONTRIBUTORS = ("pe",)
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def hierarchical_all_reduce(

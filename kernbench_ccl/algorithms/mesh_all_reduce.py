@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _grid
-from kernbench_ccl.algorithms._kinds import MESH_2D
 from kernbench_ccl.algorithms._ring import RingWork
 from kernbench_ccl.algorithms._tiles import run
-from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
+from kernbench_ccl.contract import MESH_2D, Cost, share
 
 COLLECTIVE = "all_reduce"
 TOPO_NAME_TO_KIND = {"mesh_2d": MESH_2D}

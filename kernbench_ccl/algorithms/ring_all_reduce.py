@@ -12,13 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _links, _ring
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import cut, run
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_reduce"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def ring_all_reduce(

@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _links, _ring
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_gather"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def ring_bidirectional_all_gather(

@@ -11,13 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _links, _ring
-from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
-from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "reduce_scatter"
-TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def ring_reduce_scatter(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.contract import kernel_args as kernel_args
 from kernbench_ccl.contract import share
 
 COLLECTIVE = "neighbour_exchange"
