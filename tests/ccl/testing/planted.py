@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from kernbench_ccl.cli.scaffold import algorithm_text
+from kernbench_ccl.contract import SWITCH
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.conftest import SOURCE_TREE
 
@@ -129,7 +130,7 @@ PLANTS: dict[str, Plant] = {
     ),
     "one network mistaken": Plant(
         "runs_on_each_of_its_networks",
-        {COMBINE: "got = tl.recv((size,), c.dtype, other)\n                if topo_kind != SWITCH:\n"
+        {COMBINE: f"got = tl.recv((size,), c.dtype, other)\n                if topo_kind != {SWITCH}:\n"
          "                    total = c.combine(tl, total, got)"},
     ),
     "sums in another dtype": Plant(

@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 
 from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
+from kernbench_ccl.contract import ELSEWHERE, SWITCH, TORUS_2D
 from kernbench_ccl.testing import ALGORITHMS, AlgorithmUnderTest, algorithm_under_test
 from kernbench_core.testing import CheckFailed, CheckOutcome
 from tests.ccl.testing.planted import COMBINE, FINISH, KERNEL, PLANTS, SHARE, Plant, plugins_with
@@ -80,7 +81,7 @@ AT_FEW = {
         "does_every_reduction", "with 5 ranks on ring, ",
     ),
     "a wait cycle on one network of eight ranks": (
-        (2, 8), {SHARE: f"{SHARE}\n    if world == 8 and topo_kind == TORUS_2D:\n        {WAIT}"},
+        (2, 8), {SHARE: f"{SHARE}\n    if world == 8 and topo_kind == {TORUS_2D}:\n        {WAIT}"},
         "runs_on_each_of_its_networks", "with 8 ranks on torus_2d, ",
     ),
     "the last of four PEs": (
@@ -137,7 +138,7 @@ def test_networks_of_plugins_are_tried_where_any_will_do(tmp_path: Path, monkeyp
     """And found out where the kernel does something else on them."""
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "plugins_example")
     mistaken = PLANTS["one network mistaken"]
-    plant = evolve(mistaken, changes={COMBINE: mistaken.changes[COMBINE].replace("SWITCH", "OTHER")})
+    plant = evolve(mistaken, changes={COMBINE: mistaken.changes[COMBINE].replace(f"!= {SWITCH}:", f"!= {ELSEWHERE}:")})
     plugins, name = plugins_with(tmp_path, plant, "example = kernbench_example.plugin")
     subject = AlgorithmUnderTest(ALGORITHMS.subject(plugins, name).algorithm, plugins, (4,))
     found = failed(subject, ["loses_no_contribution", plant.check])
