@@ -20,14 +20,13 @@ from kernbench_core.registration.chosen import WITHOUT, Chosen
 from kernbench_core.registration.entries import OFFERS, HookRaised
 from kernbench_core.registration.entry_points import import_named, installed_plugins
 from kernbench_core.registration.hooks import collect
-from kernbench_core.registration.own_commands import CommandRegistry
 from kernbench_core.registration.plugin_file import import_file, vendor_of
 from kernbench_core.registration.shared_names import told_apart
 from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
-    "machines": registry.MachineRegistry, "kits": registry.KitRegistry, "commands": CommandRegistry,
+    "machines": registry.MachineRegistry, "kits": registry.KitRegistry, "commands": registry.CommandRegistry,
 }  # fmt: skip
 
 

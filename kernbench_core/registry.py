@@ -11,7 +11,7 @@ import importlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kernbench_core import records
 from kernbench_core.callsite import user_traceback
@@ -30,6 +30,11 @@ class Provider:
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}".strip()
+
+
+CORE: Final = Provider("core", "kernbench", "")
+"""Who core's own entries come from."""
+_PLUGIN: Final = "kernbench_core.plugin"
 
 
 @records.frozen
@@ -156,8 +161,12 @@ class CollectiveEntry(_Described):
 class CommandEntry(_Described):
     """A sub-command of `kernbench`: `target` is a click command.
 
+    The help lists it under the title `panel`.
+
     >>> kernbench_commands = lambda: [kb.CommandEntry("roof", "acme_models.cli:roof", "Draw the roofline.")]
     """
+
+    panel: str = "Commands"
 
 
 @records.frozen
@@ -207,22 +216,22 @@ _OR_ELSE = {"bench": " or the path of a .py file"}
 class Registry(Generic[E], Mapping[str, E]):
     """Map names to entries of one sort, sorted by name; `load` imports what an entry points at.
 
-    `noun` is the word for one entry in messages; `OWN` are entries of core. `failures` are the plug-ins that were left
-    out, or entries of them: a name that is missing because of one is reported as that failure. `taken` are the names
-    that were given twice, which raise PluginError. `VENDOR:name` is one of them, and may be written for any name: the
-    vendor is the name of a plug-in or of its distribution.
+    `noun` is the word for one entry in messages. Of a `KIND` that core has a hook for, its own entries are there
+    whichever plug-ins are. `failures` are the plug-ins that were left out, or entries of them: a name that is missing
+    because of one is reported as that failure. `taken` are the names that were given twice, which raise PluginError.
+    `VENDOR:name` is one of them, and may be written for any name: the vendor is the name of a plug-in or of its
+    distribution.
     """
 
     NOUN: ClassVar[str] = "entry"
-    OWN: ClassVar[tuple[Entry, ...]] = ()
+    KIND: ClassVar[str] = ""
 
     def __init__(
         self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = ()
     ) -> None:
         self.noun = noun or self.NOUN
         self.failures = failures
-        own = ((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN)
-        self.given = (*own, *entries)
+        self.given = (*_own(self.KIND), *entries)
         unique, taken = _unique(self.noun, self.given)
         self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(unique)
         self.taken: Mapping[str, PluginFailure] = MappingProxyType(taken)
@@ -330,42 +339,34 @@ class ComponentRegistry(Registry[ComponentEntry]):
         return self[impl].kinds
 
 
-_TOPOLOGY = "kernbench_core.topology"
-_SHAPES = f"{_TOPOLOGY}.network_shapes"
-
-
 class NetworkRegistry(Registry[NetworkEntry]):
-    """The registry of shapes of the scale-up network: core's own, whichever plug-ins there are, and the plug-ins'."""
+    """The registry of shapes of the scale-up network."""
 
-    NOUN = "network"
-    OWN = (
-        NetworkEntry("ring", f"{_SHAPES}:RING", "Each package is linked with the next, the last with the first."),
-        NetworkEntry("mesh_2d", f"{_SHAPES}:MESH_2D", "Columns and rows of packages, neighbours linked."),
-        NetworkEntry("torus_2d", f"{_SHAPES}:TORUS_2D", "A mesh whose columns and rows are closed to rings."),
-        NetworkEntry("fully_connected", f"{_SHAPES}:FULLY_CONNECTED", "Every two packages have a link."),
-        NetworkEntry("switch", f"{_SHAPES}:SWITCH", "Each package is linked with one switch."),
-    )
+    NOUN, KIND = "network", "networks"
 
 
 class MachineRegistry(Registry[MachineEntry]):
-    """The registry of kinds of machine: core's own, whichever plug-ins there are, and the plug-ins'."""
+    """The registry of kinds of machine."""
 
-    NOUN = "machine"
-    OWN = (
-        MachineEntry("system", f"{_TOPOLOGY}.packages:PACKAGES", "A host and packages of PEs, which kernels run on."),
-        MachineEntry("mesh", f"{_TOPOLOGY}.mesh:MESH", "Routers in rows and columns, to drive synthetic traffic over."),
-    )
+    NOUN, KIND = "machine", "machines"
 
 
 class KitRegistry(Registry[KitEntry]):
-    """The registry of kits of checks: core's own and those that plug-ins offer."""
+    """The registry of kits of checks."""
 
-    NOUN = "kit"
-    OWN = (
-        KitEntry("components", "kernbench_core.testing.components.kit:KIT", "Hardware models."),
-        KitEntry("networks", "kernbench_core.testing.network_checks:KIT", "Shapes of the scale-up network."),
-        KitEntry("ops", "kernbench_core.testing.op_checks:KIT", "Math ops that kernels call by their names."),
-    )
+    NOUN, KIND = "kit", "kits"
+
+
+class CommandRegistry(Registry[CommandEntry]):
+    """The registry of commands."""
+
+    NOUN, KIND = "command", "commands"
+
+
+def _own(kind: str) -> list[Any]:
+    """Return what core itself registers of a sort."""
+    hook = getattr(importlib.import_module(_PLUGIN), f"kernbench_{kind}") if kind else list
+    return [(entry, CORE) for entry in hook()]
 
 
 def _unique(
@@ -378,7 +379,7 @@ def _unique(
     found: dict[str, tuple[E, Provider]] = {}
     taken: dict[str, PluginFailure] = {}
     for name, given in named.items():
-        own = next((pair for pair in given if pair[1].plugin == "core"), None)
+        own = next((pair for pair in given if pair[1] == CORE), None)
         if own is not None or len(given) == 1:
             found[name] = own or given[0]
         else:

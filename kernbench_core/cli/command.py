@@ -21,21 +21,10 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 
-from kernbench_core.cli.cache.command import cache_group
-from kernbench_core.cli.catalogue import components, list_benches
-from kernbench_core.cli.diff.command import diff
-from kernbench_core.cli.plugin.command import plugin_group
 from kernbench_core.cli.plugin.options import OPTIONS, wanted, without_plugin_options
 from kernbench_core.cli.process import limit_s, own_process, terminable
-from kernbench_core.cli.report import report
-from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
-from kernbench_core.cli.sweep.command import sweep
-from kernbench_core.cli.topology import topology
-from kernbench_core.cli.trace import trace
-from kernbench_core.cli.triton.command import triton
-from kernbench_core.cli.web import web
 from kernbench_core.compiled import in_words
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
@@ -50,6 +39,7 @@ from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
 from kernbench_core.process.supervision import command_is_done
+from kernbench_core.registry import CORE
 from kernbench_core.wording import brief
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
@@ -68,40 +58,48 @@ _REFUSALS = frozenset(
 _OWN_DISTRIBUTION = "kernbench"
 
 
-class PluginGroup(click.RichGroup):
-    """A group whose further sub-commands come from plug-ins; they are imported when they are called."""
+class CommandGroup(click.RichGroup):
+    """The group of all commands, which plug-ins register, core among them; one is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name our commands in their given order, then the plug-ins'."""
-        offered = shell_of(ctx).plugins.commands
-        return [*self.commands, *(name for name in offered if name not in self.commands)]
+        """Name the commands: core's in its order, then the others'."""
+        commands = shell_of(ctx).plugins.commands
+        own = [entry.name for entry, provider in commands.given if provider == CORE]
+        return [*own, *(name for name in commands if name not in own)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one of our commands, or a stand-in that says what a plug-in's command does."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in shell_of(ctx).plugins.commands:
-            return own
-        return click.RichCommand(name=cmd_name, short_help=shell_of(ctx).plugins.commands[cmd_name].sentence)
+        """Return a stand-in that says what a command does."""
+        commands = shell_of(ctx).plugins.commands
+        if cmd_name not in commands:
+            return None
+        return click.RichCommand(name=cmd_name, short_help=commands[cmd_name].sentence)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with each command under the title that its entry says."""
+        commands = shell_of(ctx).plugins.commands
+        titles: dict[str, list[str]] = {}
+        for name in self.list_commands(ctx):
+            titles.setdefault(commands[name].panel, []).append(name)
+        self.panels = [click.RichCommandPanel(title, commands=names) for title, names in titles.items()]
+        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the command that is really called; this imports a plug-in's."""
-        known, offered = self.list_commands(ctx), shell_of(ctx).plugins.commands
-        if args and args[0] in offered and args[0] not in self.commands:
-            offered.provider(args[0])  # of a name that two plug-ins have
-        if args and not args[0].startswith("-") and args[0] not in known and args[0] not in offered:
-            hint = did_you_mean(args[0], known)
+        """Find the command that is called, and import it."""
+        commands = shell_of(ctx).plugins.commands
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in commands:
+            hint = did_you_mean(name, self.list_commands(ctx))
             raise UsageError(
-                f"{ctx.command_path} must be followed by a command, not {brief(args[0])}.{hint}{offered.left_out}"
+                f"{ctx.command_path} must be followed by a command, not {brief(name)}.{hint}{commands.left_out}"
             )
-        name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and name not in self.commands:
-            commands = shell_of(ctx).plugins.commands
-            command = commands.load(name)
+        found, command, rest = super().resolve_command(ctx, args)
+        if found is not None:
+            command = commands.load(found)
             if not isinstance(command, click.Command):
-                raise commands.fault(name, f"must be a click command, not {brief(command)}")
+                raise commands.fault(found, f"must be a click command, not {brief(command)}")
             if never_runs(command.callback):
-                raise commands.fault(name, PLAIN)
-        return name, command, rest
+                raise commands.fault(found, PLAIN)
+        return found, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
@@ -122,9 +120,7 @@ class PluginGroup(click.RichGroup):
             raise
         except BaseException as error:
             name, commands = ctx.invoked_subcommand, shell_of(ctx).plugins.commands
-            if name is None or name not in commands or name in self.commands:
-                raise
-            if commands.provider(name).distribution == _OWN_DISTRIBUTION:
+            if name is None or name not in commands or commands.provider(name).distribution == _OWN_DISTRIBUTION:
                 raise
             raise commands.raised(name, error) from error
 
@@ -134,22 +130,13 @@ def shell_of(ctx: click.Context) -> Shell:
     return ctx.ensure_object(Shell)
 
 
-@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="kernbench", message=f"%(prog)s %(version)s ({in_words()})")
 def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (
-    run, triton, rerun, diff, sweep, report, trace, web, list_benches, components, topology, plugin_group, cache_group,
-):  # fmt: skip
-    kernbench.add_command(_command)
 kernbench.params += OPTIONS
-for _title, _commands in (
-    ("Run, and look at runs", ["run", "triton", "rerun", "diff", "sweep", "report", "trace", "web"]),
-    ("See what there is", ["list", "components", "topology", "plugins", "cache"]),
-):
-    kernbench.add_panel(click.RichCommandPanel(_title, commands=_commands))
 
 
 def run_process(plugins: Plugins | None) -> int:

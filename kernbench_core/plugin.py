@@ -1,0 +1,61 @@
+"""What core itself registers, by the hooks that every plug-in has."""
+
+from __future__ import annotations
+
+from kernbench_core.registry import CommandEntry, KitEntry, MachineEntry, NetworkEntry
+
+CLI = "kernbench_core.cli"
+SHAPES = "kernbench_core.topology.network_shapes"
+CHECKS = "kernbench_core.testing"
+RUN, SEE = "Run, and look at runs", "See what there is"
+
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
+
+def kernbench_commands() -> list[CommandEntry]:
+    """Return the commands, in the order of the help."""
+    return [
+        CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
+        CommandEntry("triton", f"{CLI}.triton.command:triton", "Run a script written in Triton as it is.", RUN),
+        CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest or a bundle describes.", RUN),
+        CommandEntry("diff", f"{CLI}.diff.command:diff", "Tell what moved from one run to another, and why.", RUN),
+        CommandEntry("sweep", f"{CLI}.sweep.command:sweep", "Run a bench over many machines and parameters.", RUN),
+        CommandEntry("report", f"{CLI}.report:report", "Write one offline HTML page of runs, or of a sweep.", RUN),
+        CommandEntry("trace", f"{CLI}.trace:trace", "Write or show the timeline of a saved run.", RUN),
+        CommandEntry("web", f"{CLI}.web:web", "Show saved runs and sweeps in a browser.", RUN),
+        CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
+        CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
+        CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),
+        CommandEntry("plugins", f"{CLI}.plugin.command:plugin_group", "Look at plug-ins, check them, begin one.", SEE),
+        CommandEntry("cache", f"{CLI}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
+    ]
+
+
+def kernbench_networks() -> list[NetworkEntry]:
+    """Return the shapes of the scale-up network."""
+    return [
+        NetworkEntry("ring", f"{SHAPES}:RING", "Each package is linked with the next, the last with the first."),
+        NetworkEntry("mesh_2d", f"{SHAPES}:MESH_2D", "Columns and rows of packages, neighbours linked."),
+        NetworkEntry("torus_2d", f"{SHAPES}:TORUS_2D", "A mesh whose columns and rows are closed to rings."),
+        NetworkEntry("fully_connected", f"{SHAPES}:FULLY_CONNECTED", "Every two packages have a link."),
+        NetworkEntry("switch", f"{SHAPES}:SWITCH", "Each package is linked with one switch."),
+    ]
+
+
+def kernbench_machines() -> list[MachineEntry]:
+    """Return the kinds of machine."""
+    system, mesh = "kernbench_core.topology.packages:PACKAGES", "kernbench_core.topology.mesh:MESH"
+    return [
+        MachineEntry("system", system, "A host and packages of PEs, which kernels run on."),
+        MachineEntry("mesh", mesh, "Routers in rows and columns, to drive synthetic traffic over."),
+    ]
+
+
+def kernbench_kits() -> list[KitEntry]:
+    """Return the kits of checks."""
+    return [
+        KitEntry("components", f"{CHECKS}.components.kit:KIT", "Hardware models."),
+        KitEntry("networks", f"{CHECKS}.network_checks:KIT", "Shapes of the scale-up network."),
+        KitEntry("ops", f"{CHECKS}.op_checks:KIT", "Math ops that kernels call by their names."),
+    ]
