@@ -41,8 +41,8 @@ def meet(left: str | WeakType, right: str | WeakType, dividing: bool = False) ->
         return _meet_floats(a, b, dividing)
     if dividing and a.signed != b.signed:
         raise ShapeError(
-            f"Cannot use a division of {a.name} by {b.name} because they have different signedness; cast one of them "
-            "first."
+            f"A division must be of numbers of one signedness: Cannot use a division of {a.name} by {b.name} because "
+            "they have different signedness; cast one of them first."
         )
     if a.signed == b.signed:
         return max(a, b, key=lambda dtype: dtype.rank).name

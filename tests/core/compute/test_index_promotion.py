@@ -135,7 +135,8 @@ def test_index_tensors_obey_the_rule(name: str) -> None:
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "bool / int": (
         lambda i, tl: (i < 2) / 2,
-        "index arithmetic at LINE: Cannot use a division of bool by int32 because they have different signedness; cast "
+        "index arithmetic at LINE: A division must be of numbers of one signedness: Cannot use a division of bool by "
+        "int32 because they have different signedness; cast "
         "one of them first.",
     ),
     "f8 + int": (

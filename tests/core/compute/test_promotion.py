@@ -105,7 +105,8 @@ def test_what_cannot_meet_is_a_sentence() -> None:
     with pytest.raises(ShapeError) as caught:
         meet("bool", int, dividing=True)
     assert str(caught.value) == (
-        "Cannot use a division of bool by int32 because they have different signedness; cast one of them first."
+        "A division must be of numbers of one signedness: Cannot use a division of bool by int32 because they have "
+        "different signedness; cast one of them first."
     )
     with pytest.raises(ShapeError) as caught:
         meet_all([])

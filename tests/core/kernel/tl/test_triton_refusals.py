@@ -19,7 +19,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], s
     ),
     "signs divided": (
         lambda tl, i, u: i // u, (np.int32(1), np.uint32(1)), ShapeError,
-        "tl.floordiv at LINE: Cannot use a division of int32 by uint32 because they have different signedness; cast "
+        "tl.floordiv at LINE: A division must be of numbers of one signedness: Cannot use a division of int32 by "
+        "uint32 because they have different signedness; cast "
         "one of them first.",
     ),
     "split": (
