@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
-from kernbench_core import records
+import attrs
 
 _STDIN, _STDOUT, _STDERR = range(3)
 _NAMES = {_STDOUT: ("standard output", ">/dev/null"), _STDERR: ("standard error", "2>/dev/null")}
@@ -43,7 +43,7 @@ class _Lasting(io.TextIOWrapper):
         self.flush()
 
 
-@records.define
+@attrs.define
 class Streams:
     """What became of the streams of a command."""
 
@@ -122,28 +122,14 @@ def prints_to_stderr() -> Iterator[None]:
     """Have what is printed in the block go to standard error: by Python, a library in C, a program that is started."""
     with suppress(AttributeError, ValueError):  # there may be none, or it is closed
         sys.stdout.flush()
-    kept = _put_in_place_of_stdout(_STDERR)
+    kept = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        if kept is not None:
-            os.dup2(kept, _STDOUT)
-            os.close(kept)
-
-
-def _put_in_place_of_stdout(descriptor: int) -> int | None:
-    """Have standard output be another one; return a copy of what it was, None where it stays for want of either."""
-    try:
-        kept = os.dup(_STDOUT)
-    except OSError:
-        return None
-    try:
-        os.dup2(descriptor, _STDOUT)
-    except OSError:
+        os.dup2(kept, _STDOUT)
         os.close(kept)
-        return None
-    return kept
 
 
 def _lasting(stream: TextIO) -> tuple[TextIO, _Sink | None]:

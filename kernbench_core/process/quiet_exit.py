@@ -12,14 +12,7 @@ from types import FrameType
 
 _TOLD = "interrupted while loading kernbench."
 #: What --json prints; the module that would write it may be what is being loaded.
-_OBJECT = f"""{{
-  "schema": "kernbench.error/1",
-  "exit_code": 130,
-  "problems": [
-    "{_TOLD}"
-  ]
-}}
-"""
+_OBJECT = f'{{"schema": "kernbench.error/1", "exit_code": 130, "problems": ["{_TOLD}"]}}\n'
 
 
 class QuietExit:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from types import FrameType
 from typing import IO, Any, Final, cast
 
 from kernbench_core.errors import UsageError
@@ -246,19 +245,14 @@ def _undisturbed() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-
-    def keep(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-
     usual: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number, handler in usual.items():
-        if callable(handler) or handler == signal.SIG_DFL:
-            signal.signal(number, keep)
+    heard = {number: handler for number, handler in usual.items() if callable(handler) or handler == signal.SIG_DFL}
+    for number in heard:
+        signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        for number, handler in usual.items():
-            if handler is not None:
-                signal.signal(number, handler)
+        for number, handler in heard.items():
+            signal.signal(number, handler)
         for number in came:
             signal.raise_signal(number)

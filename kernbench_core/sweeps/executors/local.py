@@ -226,7 +226,7 @@ def _why(worker: _Worker, limit_s: float | None, status: int) -> KernbenchError:
         if (ended := ended_by_limit(report, limit_s)) is not None:
             return ended
         if worker.killed:
-            return limit_error(limit_s, "", "in code that never returned to Python")
+            return limit_error(limit_s, "")
     if not os.WIFSIGNALED(status):
         return KernelError(
             f"the process of this point ended with exit code {os.waitstatus_to_exitcode(status)} and without a result; "

@@ -137,7 +137,7 @@ def test_a_job_that_never_returns_is_ended_with_all_that_it_started(monkeypatch:
     assert time.monotonic() - began < 10
     assert [found[f"{index:02}"]["status"] for index in range(3)] == ["timeout", "ok", "timeout"]
     assert found["00"]["error"]["sentence"] == (
-        "the run reached its limit of 0.2 s of wall time, in code that never returned to Python; raise --timeout if it "
+        "the run reached its limit of 0.2 s of wall time, in code that no interrupt ends; raise --timeout if it "
         "is only long."
     )
 
