@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernbench_core.process.interrupt import Termination, await_result, result_is_told, run_is_complete
+from kernbench_core.process.interrupt import Terminated, Termination, await_result, result_is_told, run_is_complete
 
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
     """Have SIGTERM and Ctrl-C handled as the command line does, and as before afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    signal.signal(signal.SIGTERM, Termination())
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    termination = Termination()
+    for number in before:
+        signal.signal(number, termination)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -43,3 +44,19 @@ def test_without_the_command_line_nothing_is_held_back() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     run_is_complete()
     assert result_is_told()
+
+
+def test_a_second_one_does_not_wait() -> None:
+    """Of either signal, whatever the first was."""
+    await_result()
+    run_is_complete()
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_sigterm_twice_at_a_time_is_one() -> None:
+    """As `timeout` sends it to a process, and to its group."""
+    with pytest.raises(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
