@@ -133,7 +133,7 @@ def test_an_algorithm_without_a_closed_form_is_refused(plugins: Plugins, tmp_pat
     (own := tmp_path / "own_all_gather.py").write_text(
         "'''Ring without a form.'''\n"
         "from kernbench_ccl.algorithms.ring_all_gather import *\n"
-        "from kernbench_ccl.algorithms.ring_all_gather import COLLECTIVE, TOPO_NAME_TO_KIND, kernel, kernel_args\n"
+        "from kernbench_ccl.algorithms.ring_all_gather import COLLECTIVE, kernel\n"
         "def formula(cost):\n    return None\n"
     )
     with pytest.raises(UsageError) as caught:
