@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from kernbench_ccl.algorithms import _links, _ring
+from kernbench_ccl.algorithms import _forms, _ring
 from kernbench_ccl.algorithms._ring import Ring, RingWork
 from kernbench_ccl.algorithms._tiles import Segment, Stream, copy, cut
 from kernbench_ccl.contract import Cost
@@ -166,7 +166,7 @@ def _lockstep(cost: Cost, parts: Sequence[Sequence[tuple[_Dimension, float]]], w
     """
     width, height = cost.network.grid(cost.world)
     if cost.pipeline and cost.world > 4 and min(width, height) > 1 and not (wraps and width == height):
-        return _links.SHARED
+        return _forms.SHARED
     latest = {0: 0.0}
     """When a row ends, by how many of its messages went along rows."""
     for number, step in enumerate(zip(*parts, strict=True)):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from attrs import frozen
 
-from kernbench_ccl.algorithms import _links
-from kernbench_ccl.algorithms._tree import Tree
+from kernbench_ccl.algorithms import _forms
+from kernbench_ccl.algorithms._tree import Tree, double_binary_from
 from kernbench_ccl.contract import Cost
 
 TreeAt = Callable[[int], Tree]
@@ -38,12 +39,12 @@ def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float
     of a rank: they come from several ranks at once then, and take turns packet by packet.
     """
     if len(trees) > 1 and cost.network.switched and cost.world > 2:
-        return _links.SHARED
+        return _forms.SHARED
     messages: list[TimedMessage] = []
     for place in trees:
         messages += _along(place, cost.world, ways, len(messages))
-    if not _links.around(cost) or not _links.linked(cost, ((m.source, m.target) for m in messages)):
-        return _links.SHARED
+    if not _forms.around(cost) or not _forms.linked(cost, ((m.source, m.target) for m in messages)):
+        return _forms.SHARED
     return time_of(cost, messages, cost.nbytes / len(trees))
 
 
@@ -80,6 +81,18 @@ def streamed(cost: Cost, levels: int, nbytes: float) -> float:
     """
     tile = min(cost.message, cost.nbytes / 2)
     return levels * (cost.hop_of(cost.nbytes) + tile / cost.bandwidth) + nbytes / cost.bandwidth
+
+
+def rooted_pair_time(cost: Cost, way: str) -> float | str:
+    """Return the time in ns of the halves of a vector that go `UP` or `DOWN` the two binary trees of a root.
+
+    That is d(a + t/b) + S/b, d levels, t bytes a message; step by step, and at most, what `tree_time` gives.
+    """
+    trees = [partial(double_binary_from, cost.world, 0, which=which) for which in (0, 1)]
+    stepped = tree_time(cost, trees, [way])
+    if isinstance(stepped, str) or not cost.pipeline:
+        return stepped
+    return min(stepped, streamed(cost, (cost.world - 1).bit_length(), cost.nbytes))
 
 
 def _along(place: TreeAt, world: int, ways: Sequence[str], first: int) -> Iterator[TimedMessage]:

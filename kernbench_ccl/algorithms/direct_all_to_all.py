@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms import _direct, _forms
 from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.contract import Cost
 
@@ -34,7 +34,4 @@ kernel = direct_all_to_all
 
 def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
-    links = _links.links_of_a_rank(cost)
-    if links is None:
-        return _links.SHARED
-    return cost.hop_of(cost.part) + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)
+    return _forms.exchange_time(cost)

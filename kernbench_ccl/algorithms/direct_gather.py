@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms import _direct, _forms
 from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._tiles import Segment, copy
 from kernbench_ccl.contract import Cost, share
@@ -40,7 +40,4 @@ kernel = direct_gather
 
 def formula(cost: Cost) -> float | str:
     """Return a + (N - 1)/N S/(l b) in ns, l = N - 1 links of the root or one; S is the root's whole vector."""
-    links = _links.links_of_a_rank(cost)
-    if links is None:
-        return _links.SHARED
-    return cost.hop_of(cost.part) + (cost.world - 1) / cost.world * cost.nbytes / (links * cost.bandwidth)
+    return _forms.root_time(cost, cost.hop_of(cost.part), (cost.world - 1) / cost.world)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms import _direct, _forms
 from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._tiles import Segment
 from kernbench_ccl.contract import Cost, share
@@ -35,7 +35,4 @@ kernel = direct_reduce
 
 def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(l b) in ns, l = N - 1 links of the root or one."""
-    links = _links.links_of_a_rank(cost)
-    if links is None:
-        return _links.SHARED
-    return cost.hop_of(cost.nbytes) + (cost.world - 1) * cost.nbytes / (links * cost.bandwidth)
+    return _forms.root_time(cost, cost.hop_of(cost.nbytes), cost.world - 1)

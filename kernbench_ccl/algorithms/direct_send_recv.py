@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms import _direct, _forms
 from kernbench_ccl.algorithms._tiles import Segment, copy, exchange, tiles
 from kernbench_ccl.contract import Cost, share
 
@@ -38,6 +38,6 @@ kernel = direct_send_recv
 
 def formula(cost: Cost) -> float | str:
     """Return a + S/b in ns."""
-    if not _links.around(cost):
-        return _links.SHARED
+    if not _forms.around(cost):
+        return _forms.SHARED
     return cost.hop_of(cost.nbytes) + cost.nbytes / cost.bandwidth

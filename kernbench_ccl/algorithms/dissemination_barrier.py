@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernbench_ccl.algorithms import _links
+from kernbench_ccl.algorithms import _forms
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost
 
@@ -42,6 +42,6 @@ kernel = dissemination_barrier
 def formula(cost: Cost) -> float | str:
     """Return ceil(log2 N) a in ns."""
     rounds = math.ceil(math.log2(cost.world))
-    if not _links.linked(cost, ((a, (a + (1 << i)) % cost.world) for i in range(rounds) for a in range(cost.world))):
-        return _links.SHARED
+    if not _forms.linked(cost, ((a, (a + (1 << i)) % cost.world) for i in range(rounds) for a in range(cost.world))):
+        return _forms.SHARED
     return rounds * cost.hop_of(0)

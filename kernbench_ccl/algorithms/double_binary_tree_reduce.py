@@ -43,11 +43,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float | str:
     """Return d(a + t/b) + S/b in ns, d levels, t bytes a message; step by step, and at most, as `_stepped` has it."""
-    stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP])
-    if isinstance(stepped, str) or not cost.pipeline:
-        return stepped
-    return min(stepped, _stepped.streamed(cost, (cost.world - 1).bit_length(), cost.nbytes))
-
-
-def _place(cost: Cost, which: int) -> _stepped.TreeAt:
-    return lambda rank: _tree.double_binary_from(cost.world, 0, rank, which)
+    return _stepped.rooted_pair_time(cost, _stepped.UP)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _halving, _links
+from kernbench_ccl.algorithms import _forms, _halving
 from kernbench_ccl.algorithms._halving import Cube
 from kernbench_ccl.algorithms._tiles import Segment, copy, meet
 from kernbench_ccl.contract import Cost, Network, share
@@ -54,7 +54,4 @@ def refuses(world: int, network: Network) -> str | None:
 
 def formula(cost: Cost) -> float | str:
     """Return log2(N) a + (N - 1)/N S/b in ns; S is the size of all parts."""
-    steps = cost.world.bit_length() - 1
-    if not _links.linked(cost, ((rank, rank ^ 1 << i) for i in range(steps) for rank in range(cost.world))):
-        return _links.SHARED
-    return steps * cost.hop_of(cost.part) + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth
+    return _forms.doubling_time(cost)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from kernbench_ccl.algorithms import _halving, _links
+from kernbench_ccl.algorithms import _forms, _halving
 from kernbench_ccl.algorithms._halving import Cube
 from kernbench_ccl.algorithms._tiles import Message, Segment, Tile, cut, due_after, exchange, meet, tiles
 from kernbench_ccl.contract import Cost, share
@@ -136,8 +136,8 @@ def formula(cost: Cost) -> float | str:
     extra = cost.world - members
     rank_of = partial(_rank_of, extra)
     pairs = [(rank_of(member), rank_of(member ^ 1 << i)) for i in range(steps) for member in range(members)]
-    if not _links.linked(cost, [*pairs, *((rank, rank ^ 1) for rank in range(2 * extra))]):
-        return _links.SHARED
+    if not _forms.linked(cost, [*pairs, *((rank, rank ^ 1) for rank in range(2 * extra))]):
+        return _forms.SHARED
     if extra and cost.network.switched:
         return "members that wait for nobody share the last link of a switch with what others fold"
     folding = 2 * (cost.hop_of(cost.nbytes) + wire)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _grid, _links, _ring
+from kernbench_ccl.algorithms import _forms, _grid, _ring
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost
 
@@ -54,6 +54,4 @@ def rings_of(cubes: tuple[int, int], rank: int, world: int, pe: int, n_pe: int) 
 
 def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(N b)) in ns; S is one vector."""
-    if not _links.around(cost):
-        return _links.SHARED
-    return 2 * (cost.world - 1) * (cost.hop_of(cost.part) + cost.nbytes / (cost.world * cost.bandwidth))
+    return _forms.ring_time(cost, passes=2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms import _direct, _forms
 from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost
@@ -37,7 +37,7 @@ kernel = pairwise_all_to_all
 
 def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(N b) in ns, step by step (N - 1)(a + S/(N b)); S is what a rank sends in all."""
-    if _links.links_of_a_rank(cost) is None:
-        return _links.SHARED
+    if _forms.links_of_a_rank(cost) is None:
+        return _forms.SHARED
     latencies = 1 if cost.pipeline else cost.world - 1
     return latencies * cost.hop_of(cost.part) + (cost.world - 1) * cost.nbytes / (cost.world * cost.bandwidth)

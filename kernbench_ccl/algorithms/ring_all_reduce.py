@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _links, _ring
+from kernbench_ccl.algorithms import _forms, _ring
 from kernbench_ccl.algorithms._tiles import cut, run
 from kernbench_ccl.contract import Cost, share
 
@@ -34,6 +34,4 @@ kernel = ring_all_reduce
 
 def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(N b)) in ns."""
-    if not _links.around(cost):
-        return _links.SHARED
-    return 2 * (cost.world - 1) * (cost.hop_of(cost.part) + cost.nbytes / (cost.world * cost.bandwidth))
+    return _forms.ring_time(cost, passes=2)

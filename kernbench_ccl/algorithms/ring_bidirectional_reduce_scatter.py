@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _links, _ring
+from kernbench_ccl.algorithms import _forms, _ring
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
 
@@ -43,9 +43,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b); S is the size of all parts."""
-    if not _links.around(cost):
-        return _links.SHARED
-    halves = 1 if cost.world == 2 else 2
-    directions = 1 if cost.network.switched else halves
-    wire = cost.nbytes / (directions * cost.world * cost.bandwidth)
-    return (cost.world - 1) * (cost.hop_of(cost.part / halves) + wire)
+    return _forms.ring_time(cost, passes=1, both_ways=True)

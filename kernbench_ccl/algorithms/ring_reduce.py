@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _links, _tree
+from kernbench_ccl.algorithms import _forms, _tree
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
 
@@ -37,7 +37,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float | str:
     """Return (N - 1) a + (N - 2) t/b + S/b in ns, t bytes a message of each PE; step by step (N - 1)(a + S/b)."""
-    if not _links.around(cost):
-        return _links.SHARED
-    tile = min(cost.message * cost.pes, cost.nbytes) if cost.pipeline else cost.nbytes
-    return (cost.world - 1) * cost.hop_of(cost.nbytes) + ((cost.world - 2) * tile + cost.nbytes) / cost.bandwidth
+    return _forms.chain_time(cost)

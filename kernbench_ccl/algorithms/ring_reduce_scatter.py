@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _links, _ring
+from kernbench_ccl.algorithms import _forms, _ring
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
 
@@ -39,6 +39,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
-    if not _links.around(cost):
-        return _links.SHARED
-    return (cost.world - 1) * (cost.hop_of(cost.part) + cost.nbytes / (cost.world * cost.bandwidth))
+    return _forms.ring_time(cost, passes=1)
