@@ -16,6 +16,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process import supervision
 
 BENCH = """
 import itertools, os, resource, signal, subprocess, sys, time
@@ -129,8 +130,11 @@ def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pyte
     ],
     ids=["C", "Python"],
 )
-def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str, line: str, where: str) -> None:
+def test_what_never_returns_is_ended_with_what_it_started(
+    folder: Any, how: str, line: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 5, the line, and no orphan."""
+    monkeypatch.setattr(supervision, "GRACE_S", 1.0)
     ends = []
 
     def carry_out(limit_s: float) -> str:
@@ -280,35 +284,48 @@ def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: An
     assert (process.returncode, out.startswith("last on tiny: ")) == (0, True)
 
 
-LOOPS = "class Loops:\n    def __del__(self):\n        while True: pass\n"
-#: A limit that is reached in one place, and another one, at its line, that then never ends.
+#: What never ends, in its third line, once a kernel that never ends is taken apart.
 TAKEN_APART = {
-    "__del__": (f"{LOOPS}def kernel(x, tl):\n    loops = Loops()\n", 3),
-    "__del__ of many": (f"{LOOPS}def kernel(x, tl):\n    loops = [Loops() for _ in range(9)]\n", 3),
-    "finally": ("def kernel(x, tl):\n    try:\n        {}\n    finally:\n        while True: pass\n", 8),
+    "__del__": """class Loops:
+    def __del__(self):
+        while True: pass
+def kernel(x, tl):
+    loops = {}
+    while True:
+        tl.load(x, shape=(4,))
+""",
+    "finally": """import contextlib
+def forever():
+    while True: pass
+def kernel(x, tl):
+    with contextlib.ExitStack() as stack:
+        stack.callback(forever)
+        while True:
+            tl.load(x, shape=(4,))
+""",
 }
+TAKEN_APART["__del__ of many"] = TAKEN_APART["__del__"].format("[Loops() for _ in range(9)]")
+TAKEN_APART["__del__"] = TAKEN_APART["__del__"].format("Loops()")
 
 
 @pytest.mark.parametrize("how", TAKEN_APART)
-def test_what_never_ends_where_a_run_is_taken_apart_is_ended(folder: Any, how: str) -> None:
-    """Behind its limit, where nothing is raised any more: the process is ended from outside, 2 s after the limit."""
-    program, line = TAKEN_APART[how]
-    endless = "while True:\n{0}    tl.load(x, shape=(4,))\n{0}    open('started', 'w').close()\n"
-    inside = "        " if how == "finally" else "    "
-    loop = endless.format(inside)
-    program = program.format(loop) if how == "finally" else f"{program}    {loop}"
-    folder.write("k.py", f"{program}def bench(rt):\n    rt.launch(kernel, rt.zeros((64,)), grid=(1,))\n")
+def test_what_never_ends_where_a_run_is_taken_apart_is_ended(
+    folder: Any, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind its limit, where nothing is raised any more: the process is ended from outside, soon after."""
+    monkeypatch.setattr(supervision, "GRACE_S", 1.0)
+    bench = "def bench(rt):\n    rt.launch(kernel, rt.zeros((64,)), grid=(1,))\n"
+    folder.write("k.py", TAKEN_APART[how] + bench)
     ends = []
 
     def carry_out(limit_s: float) -> str:
         process = folder.fork("run", "k.py", "--topology", "tiny", "-q", "--timeout", f"{limit_s} s")
         out, err = process.communicate(timeout=120)
         ends.append((process.returncode, out))
-        return str(err) if (folder.path / "started").exists() else ""
+        return str(err)
 
-    told = limited("in code", carry_out)
-    where = [f"in {folder.path}/k.py:{at}, in code that no interrupt ends{END}" for at in (line - 1, line)]
-    assert told.removeprefix(LIMIT) in where
+    where = f"in {folder.path}/k.py:3, in code that no interrupt ends"
+    assert limited(where, carry_out) == f"{LIMIT}{where}{END}"
     assert ends[-1] == (5, "")
 
 
