@@ -7,8 +7,6 @@ Closed form: ceil(log2 N)(a + S/b) for N = 2^k, where no two messages share a li
 part. For other N less: what its messages take one by one (`_stepped`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree

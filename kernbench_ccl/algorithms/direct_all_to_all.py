@@ -8,8 +8,6 @@ Closed form: fully connected, each pair has a link of its own: a + S/(N b). On a
 rank's link: a + (N - 1)/N S/b.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

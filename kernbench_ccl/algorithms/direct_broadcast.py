@@ -5,8 +5,6 @@ The root sends each tile to every rank in turn.
 Closed form: the root's links carry the vector N - 1 times: a + S/b fully connected, a + (N - 1) S/b on a switch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

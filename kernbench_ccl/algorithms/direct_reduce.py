@@ -5,8 +5,6 @@ The root receives a tile of every rank in turn and adds it to its own.
 Closed form: the root's links carry the vector N - 1 times: a + S/b fully connected, a + (N - 1) S/b on a switch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

@@ -6,8 +6,6 @@ Closed form: the root's links carry N - 1 parts of S/N, each its own when it has
 a + (N - 1)/N S/b on a switch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

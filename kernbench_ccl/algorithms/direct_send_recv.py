@@ -5,8 +5,6 @@ Rank r sends to r + 1 and receives from r - 1.
 Closed form: on a ring every link carries one vector: a + S/b.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

@@ -8,8 +8,6 @@ Closed form: ceil(log2 N) a, and nothing for the bytes of a token.
 Source: Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

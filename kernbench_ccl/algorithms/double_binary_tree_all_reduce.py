@@ -11,8 +11,6 @@ goes on. Where each rank has children it receives twice S/2 on the way up and se
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree

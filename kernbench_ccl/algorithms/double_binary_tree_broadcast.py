@@ -11,8 +11,6 @@ floor(log2(N - 1)) + 1 levels, and on each has to be there as a whole before it 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree

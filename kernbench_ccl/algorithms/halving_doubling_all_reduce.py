@@ -8,8 +8,6 @@ Closed form: a step at distance d moves d/n of the vector: 2 log2(N) a + 2 (N - 
 other N: 2 log2(n) a + 2 (n - 1)/n S/b and two more steps of a + S/b.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any

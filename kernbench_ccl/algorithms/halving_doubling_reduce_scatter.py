@@ -5,8 +5,6 @@ Ranks exchange halves of what they still have at distance N/2, N/4, ..., 1, redu
 Closed form: log2(N) a + (N - 1)/N S/b (S: all parts) where partners share no links.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _halving

@@ -8,8 +8,6 @@ Closed form: only the step between SIPs crosses scale-up links, where the PEs of
 2(N - 1)(a + S/(N b)); the rest is on-die.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _grid, _ring

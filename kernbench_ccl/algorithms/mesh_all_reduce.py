@@ -10,8 +10,6 @@ Closed form: each part of s = S/2 bytes takes 2(X - 1)(a + s/(X b)) + 2(Y - 1)(a
 2) a more for the ways back.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _grid

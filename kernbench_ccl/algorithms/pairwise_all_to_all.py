@@ -6,8 +6,6 @@ Closed form: N - 1 rounds one after the other: (N - 1)(a + S/(N b)). Pipelined n
 there is one latency: a + (N - 1)/N S/b; that much at most where each round has links of its own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _forms

@@ -5,8 +5,6 @@ Rank r sends to r + 1: first its own part, then, in each of N - 2 more steps, th
 Closed form: in each of N - 1 steps every link carries one part of S/N bytes (S: all parts): (N - 1)(a + S/(N b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _ring

@@ -7,8 +7,6 @@ Closed form: in each of 2(N - 1) steps every link carries one segment of S/N byt
 with the latency a and the bandwidth b of a link: 2(N - 1)(a + S/(N b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _ring

@@ -5,8 +5,6 @@ Each half is a ring all-gather (see ring_all_gather). Two ranks have one link be
 Closed form: as one direction with S/2: (N - 1)(a + S/(2 N b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _ring

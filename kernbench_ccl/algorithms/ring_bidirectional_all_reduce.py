@@ -6,8 +6,6 @@ and take one direction.
 Closed form: as one direction with S/2: 2(N - 1)(a + S/(2 N b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _ring

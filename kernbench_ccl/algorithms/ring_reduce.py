@@ -6,8 +6,6 @@ Closed form: the first tile of each PE, t bytes together, takes N - 1 links, on 
 whole before it goes on; the others follow it: at most (N - 1) a + (N - 2) t/b + S/b.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _tree

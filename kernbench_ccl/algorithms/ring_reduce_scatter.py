@@ -6,8 +6,6 @@ before with its own data added. The sum for rank r is complete when it gets ther
 Closed form: in each of N - 1 steps every link carries one part of S/N bytes (S: all parts): (N - 1)(a + S/(N b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _ring

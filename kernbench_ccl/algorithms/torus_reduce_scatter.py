@@ -9,8 +9,6 @@ The parts are dealt to the PEs: 4 of them take part for all ways to be used.
 Closed form: each part of s = S/4 bytes takes (X - 1)(a + s/(X b)) + (Y - 1)(a + s/(X Y b)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernbench_ccl.algorithms import _grid
