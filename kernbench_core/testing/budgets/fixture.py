@@ -3,134 +3,141 @@
 from __future__ import annotations
 
 import os
+import shlex
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.runs.result import RunResult
-from kernbench_core.testing.budgets.budgeted_run import BudgetedRun, budgeted
-from kernbench_core.testing.budgets.golden_check import checked_golden, updated_golden
-from kernbench_core.testing.budgets.golden_names import case_of, folder_of, golden_name
-from kernbench_core.testing.budgets.limits import budgets_from
-from kernbench_core.testing.budgets.measured import limited_figures, where_it_went
-from kernbench_core.testing.budgets.records import CaseRecord, RunRecord
-from kernbench_core.testing.budgets.user_frames import of_user_frames
+from kernbench_core.testing.budgets.golden import case_of, checked_golden, golden_file, updated_golden
+from kernbench_core.testing.budgets.limits import budgets_from, figures_of_result
+from kernbench_core.testing.budgets.report import PROPERTY
+from kernbench_core.units import format_time
 from kernbench_core.wording import brief
 
 __tracebackhide__ = True  # a failure shows the line of the test
+#: How many resources are told, and how many kernel lines.
+_MOST = 3
 
 
-@attrs.frozen
-class GoldenPlace:
-    """Where the goldens of a test lie, what its paths are shown relative to, and the command that writes them."""
+@attrs.frozen(repr=False, eq=False)
+class BudgetedRun(RunResult):
+    """What the fixture's `run` returns: all that `kb.run` gives, and `budget`. A pickled one holds to nothing."""
 
-    test_file: Path
-    nodeid: str
-    shown_from: Path
-    command: str
-    update: bool
+    _hold: Callable[..., None] | None = attrs.field(default=None, kw_only=True)
 
-    def file(self, name: str | None) -> Path:
-        """Return the file of one of its goldens; UsageError for a name that is none."""
-        return folder_of(self.test_file) / golden_name(case_of(self.nodeid), name)
+    def budget(self, limits: Mapping[str, object] | None = None, /, **more: object) -> None:
+        """Hold figures to limits: the most that each may be, or a pair of the least and the most, None where open.
 
-    def shown(self, file: Path) -> str:
-        """Return a path as sentences have it: relative to where pytest was called, with slashes."""
-        return Path(os.path.relpath(file, self.shown_from)).as_posix()
+        Times are in ns and sizes in bytes, or quantities as "65 us". The test fails when it is over, with every figure
+        that is beyond its limit. Raise UsageError for a name that is no figure, and for what is no limit.
 
+        `result.budget({"utilisation.pe_gemm": (0.5, None)}, time_ns="65 us", hbm_bytes=1 << 20, hazards=0)`
+        """
+        if self._hold is not None:
+            self._hold(self, limits, **more)
 
-@attrs.define
-class _LookedAt:
-    """A result that the test looked at: which figures are beyond their limits, where its time went, its goldens."""
-
-    result: weakref.ref[RunResult]
-    record: RunRecord
-    beyond: list[str] = attrs.field(factory=list)
-    went: list[str] = attrs.field(factory=list)
-    goldens: list[str] = attrs.field(factory=list)
-
-    def failures(self, number: int) -> Iterator[str]:
-        """Yield what is wrong with it, each with its bench and topology, and its number among several."""
-        what = f"{self.record.bench} on {self.record.topology}{f' (run {number})' if number > 1 else ''}"
-        if self.beyond:
-            count = len(self.record.budgets)
-            which = "its budget" if count == 1 else f"{len(self.beyond)} of {count} budgets"
-            yield "\n".join([f"{what} is beyond {which}:", *(f"  {each}" for each in self.beyond), *self.went])
-        yield from (f"{what} {golden}" for golden in self.goldens)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**RunResult.__getstate__(self), "_hold": None}
 
 
 class KernbenchFixture:
     """Runs benches, and holds results to limits and goldens, for one test, which fails at its end."""
 
-    def __init__(self, place: GoldenPlace) -> None:
-        self.case = CaseRecord(place.nodeid)
-        self.files: list[Path] = []
-        self._place = place
-        self._looked_at: list[_LookedAt] = []
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._wrong: list[str] = []
+        self._runs: list[tuple[weakref.ref[RunResult], str]] = []
+        self._goldens: set[Path] = set()
 
     def run(self, *args: Any, **options: Any) -> BudgetedRun:
         """Run a bench as `kb.run` does, which says what the arguments are; the result has `budget`, too."""
         from kernbench_core.runs.bench_run import run
 
         try:
-            return budgeted(run(*args, **options), self.budget)
-        except KernbenchError as error:
-            raise of_user_frames(error) from None
+            result = run(*args, **options)
+        except KernbenchError as error:  # its sentence has the user's line; what lies between says nothing to a user
+            raise error.with_traceback(None) from None
+        own = {str(each.alias): getattr(result, each.name) for each in attrs.fields(RunResult) if each.init}
+        return BudgetedRun(**own, hold=self.budget)
 
     def budget(self, result: RunResult, limits: Mapping[str, object] | None = None, /, **more: object) -> None:
         """Hold any result to limits, as `result.budget` does with one that `run` returned."""
-        if not isinstance(limits, Mapping | None):
-            raise UsageError(f"a budget must name its figures, as time_ns=65_000 or a mapping, not {brief(limits)}.")
-        looked_at = self._entry(result)
-        figures = looked_at.record.figures
-        budgets = budgets_from([*(limits or {}).items(), *more.items()], figures)
-        looked_at.record.budgets += budgets
-        measured = [(each, figures[each.figure]) for each in budgets]
-        looked_at.beyond += [each.fault(figure) for each, figure in measured if not each.holds(figure)]
-        if looked_at.beyond:
-            looked_at.went = list(where_it_went(result))
+        which, figures = self._which(result), figures_of_result(result)
+        budgets = budgets_from({**limits, **more} if isinstance(limits, Mapping) else limits or more, figures)
+        faults = []
+        for each in budgets:
+            measured = figures[each.figure]
+            fault = each.fault(measured)
+            faults += [f"  {fault}"] if fault else []
+            limit = {"budget": each.said, "beyond": bool(fault), "smaller": each.high is not None}
+            self._note(which, each.figure, measured, **limit)
+        if faults:
+            count = "its budget" if len(budgets) == 1 else f"{len(faults)} of {len(budgets)} budgets"
+            self._wrong.append("\n".join([f"{which} is beyond {count}:", *faults, *_where_it_went(result)]))
 
     def golden(self, result: RunResult, name: str | None = None) -> None:
         """Compare all figures of a result with the golden of this test, or with one of several, by name.
 
         The test fails when it is over, and says what differs and why. With `--kernbench-update` the golden is written.
         """
-        looked_at = self._entry(result)
-        file = self._place.file(name)
-        if file in self.files:
-            which = "a golden without a name" if name is None else f"a golden of the name {name!r}"
-            raise UsageError(f"a test must ask for {which} once; give each a name, as golden(result, 'second').")
-        self.files.append(file)
-        looked_at.record.name = looked_at.record.name or name or ""
-        check = updated_golden if self._place.update else checked_golden
-        found, failure = check(result, file, self._place.shown(file), case_of(self._place.nodeid), self._place.command)
-        looked_at.record.goldens.append(found)
-        looked_at.goldens += filter(None, [failure])
+        which, item = self._which(result), self._item
+        case = case_of(item.nodeid)
+        file = golden_file(item.path, case, name)
+        if file in self._goldens:
+            raise UsageError("a test must give each of its goldens a name of its own, as golden(result, 'second').")
+        self._goldens.add(file)
+        called_from = item.config.invocation_params.dir
+        shown, tests = (Path(os.path.relpath(path, called_from)).as_posix() for path in (file, item.path))
+        if item.config.getoption("kernbench_update"):
+            found = updated_golden(result, file, shown, case)
+        else:
+            command = f"pytest {shlex.quote(f'{tests}::{case}')} --kernbench-update"
+            found = checked_golden(result, file, shown, command)
+        self._note(which, "time_ns", result.total_ns, golden=shown, state=found.state, moved=found.moved)
+        if found.failure:
+            self._wrong.append(f"{which} {found.failure}")
 
     def taken(self) -> str:
         """Return all that is wrong, as one failure, once; "" where nothing is."""
-        text = "\n\n".join(each for number, one in enumerate(self._looked_at, 1) for each in one.failures(number))
-        for one in self._looked_at:
-            one.beyond, one.goldens = [], []
-        return text
+        wrong, self._wrong = self._wrong, []
+        return "\n\n".join(wrong)
 
     def __repr__(self) -> str:
-        return f"<kernbench of {self.case.test}>"
+        return f"<kernbench of {self._item.nodeid}>"
 
-    def _entry(self, result: RunResult) -> _LookedAt:
-        """Return what is noted of a result; UsageError for what is none, or was interrupted."""
+    def _which(self, result: RunResult) -> str:
+        """Say which run of the test a result is: "softmax on tiny (run 2)"; UsageError for what is no result."""
         if not isinstance(result, RunResult):
             raise UsageError(f"a budget or golden must be of a result, as of kernbench.run, not {brief(result)}.")
-        if result.interrupted:
-            raise UsageError("a budget or golden must be of a whole run, and this one was interrupted.")
-        for known in self._looked_at:
-            if known.result() is result:
-                return known
-        record = RunRecord(result.bench, result.topology, limited_figures(result))
-        self._looked_at.append(_LookedAt(weakref.ref(result), record))
-        self.case.runs.append(record)
-        return self._looked_at[-1]
+        for known, which in self._runs:
+            if known() is result:
+                return which
+        number = f" (run {len(self._runs) + 1})" if self._runs else ""
+        which = f"{result.bench} on {result.topology}{number}"
+        self._runs.append((weakref.ref(result), which))
+        self._note(which, "time_ns", result.total_ns)
+        return which
+
+    def _note(self, run: str, figure: str, value: float | None, **more: object) -> None:
+        """Have the report of the test carry a figure, to wherever the session is summed up."""
+        row = {"run": run, "figure": figure, "value": value, **more}
+        self._item.user_properties.append((PROPERTY, row))
+
+
+def _where_it_went(result: RunResult) -> Iterator[str]:
+    """Say where the time of a run went: its phases, what was busiest, and the kernel lines whose ops took longest."""
+    yield "Where the time went:"
+    parts = [(name.replace("_", " "), ns) for name, ns in sorted(result.phases.items(), key=lambda each: -each[1])]
+    parts += [(f"{use.name} busy", use.busy_ns) for use in result.busiest[:_MOST]]
+    for name, ns in parts:
+        if ns:
+            yield f"  {name}: {format_time(ns)} ({100 * ns / result.total_ns:.1f} %)"
+    lines = zip(*(result.lines[name].tolist() for name in ("ns", "ops", "file", "line", "text")), strict=True)
+    for ns, ops, file, line, text in sorted(lines, reverse=True)[:_MOST]:
+        yield f"  {file}:{line}: {format_time(ns)} in {ops} ops: {text}"

@@ -1,58 +1,27 @@
-"""What pytest loads of kernbench by itself: options and the fixture; the rest is imported when a test uses them.
+"""What pytest loads of kernbench by itself: options, the fixture, its failures and the report at the end.
 
 PYTEST_DONT_REWRITE: there is no assertion in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernbench_core.testing.budgets import FIXTURE
-
 if TYPE_CHECKING:
     from kernbench_core.testing.budgets.fixture import KernbenchFixture
-    from kernbench_core.testing.budgets.session import BudgetSession
 
-#: What the session of budgets is registered as.
-SESSION = "kernbench-budgets"
+_FIXTURE = pytest.StashKey["KernbenchFixture"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("kernbench", "simulated runs (kernbench)")
     group.addoption("--kernbench-update", action="store_true", help="Write the goldens of the tests that run anew.")
-    group.addoption(
-        "--kernbench-report",
-        action="append",
-        metavar="md[=FILE]",
-        help="Print a table of budgets, or write it into a file; what $GITHUB_STEP_SUMMARY names is appended to. "
-        "Repeatable.",
-    )
-    group.addoption(
-        "--kernbench-json",
-        action="append",
-        metavar="[FORM=]FILE",
-        help="Write figures for a dashboard: as customSmallerIsBetter of github-action-benchmark, or pytest-benchmark. "
-        "Repeatable.",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin at once where an option asks for it, or other processes run the tests and this one sums up."""
-    asked = any(config.getoption(f"kernbench_{name}") for name in ("update", "report", "json"))
-    if asked or config.getoption("dist", "no") != "no":
-        _session(config)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin where a test is going to use the fixture."""
-    begun = config.pluginmanager.has_plugin(SESSION)
-    if begun or any(FIXTURE in getattr(item, "fixturenames", ()) for item in items):
-        _session(config).collected(items)
+    group.addoption("--kernbench-report", action="store_true", help="Print a table of budgets and goldens at the end.")
+    group.addoption("--kernbench-json", metavar="FILE", help="Write figures for dashboards: customSmallerIsBetter.")
 
 
 @pytest.fixture
@@ -64,15 +33,53 @@ def kernbench(request: pytest.FixtureRequest) -> Iterator[KernbenchFixture]:
         result.budget(time_ns=80_000, hazards=0)
         kernbench.golden(result)
     """
-    yield from _session(request.config).fixture(request)
+    from kernbench_core.testing.budgets.fixture import KernbenchFixture
+
+    request.node.stash[_FIXTURE] = KernbenchFixture(request.node)
+    yield request.node.stash[_FIXTURE]
+    if wrong := _wrong(request.node):  # found while other fixtures went down
+        pytest.fail(wrong, pytrace=False)
 
 
-def _session(config: pytest.Config) -> BudgetSession:
-    """Return what is registered with this pytest; begin it where it has not begun."""
-    found: BudgetSession | None = config.pluginmanager.get_plugin(SESSION)
-    if found is None:
-        from kernbench_core.testing.budgets.session import BudgetSession
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that ended well with all that its fixture found wrong; else say that beside the test's own error."""
+    try:
+        result = yield
+    except BaseException:
+        if wrong := _wrong(item):
+            item.add_report_section("call", "kernbench", wrong)
+        raise
+    if wrong := _wrong(item):
+        pytest.fail(wrong, pytrace=False)
+    return result
 
-        found = BudgetSession(config)
-        config.pluginmanager.register(found, SESSION)
-    return found
+
+def _wrong(item: pytest.Item) -> str:
+    made = item.stash.get(_FIXTURE, None)
+    return "" if made is None else made.taken()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the table that is asked for and the goldens that were written, and write the JSON.
+
+    With xdist the process that has no tests does so for all: their reports come to it.
+    """
+    asked = [config.getoption(f"kernbench_{name}") for name in ("update", "report", "json")]
+    if not any(asked) or config.getoption("collectonly", False) or hasattr(config, "workerinput"):
+        return
+    from kernbench_core.errors import UsageError
+    from kernbench_core.testing.budgets.report import BudgetReport
+
+    update, table, json_file = asked
+    report = BudgetReport.of(report for reports in terminalreporter.stats.values() for report in reports)
+    lines = [*(report.table() if table else ()), *(report.golden_lines() if update else ())]
+    if lines:
+        terminalreporter.section("kernbench")
+        for line in lines:
+            terminalreporter.write_line(line)
+    if json_file:
+        try:
+            report.write_json(config.invocation_params.dir / json_file)
+        except UsageError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.TESTS_FAILED)

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from kernbench_core.runs.result import RunResult
-from kernbench_core.testing.budgets.measured import limited_figures
+from kernbench_core.testing.budgets.limits import figures_of_result
 from tests.core.testing.budgets.inner_pytest import REPO, Inner
 
 pytest_plugins = ["pytester"]
@@ -37,8 +37,8 @@ def test_commands_print_what_the_page_shows(inner: Inner) -> None:
 
 def test_figures_of_the_page_are_figures(result: RunResult) -> None:
     """Each that it names, of a kind too."""
-    known = limited_figures(result)
-    section = PAGE.read_text(encoding="utf-8").partition("## Budgets")[2].partition("## Reports")[0]
+    known = figures_of_result(result)
+    section = PAGE.read_text(encoding="utf-8").partition("## Budgets")[2].partition("## The report")[0]
     named = set(re.findall(r"`(\w+_(?:ns|bytes)|[a-z_]+)`(?=[,)]| \()", section))
     assert {"time_ns", "flop", "max_abs_error", "outside"} <= named
     assert named - {*known, "verify_data"} == set()

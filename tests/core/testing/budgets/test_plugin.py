@@ -15,9 +15,8 @@ pytest_plugins = ["pytester"]
 TESTS = """
 import sys
 
-def test_a(request):
+def test_a():
     print("LOADED", sorted(name for name in sys.modules if name.startswith("kernbench_core")))
-    print("REGISTERED", request.config.pluginmanager.has_plugin("kernbench-budgets"))
 """
 
 
@@ -40,7 +39,6 @@ def test_nothing_else_is_imported_for_who_does_not_use_it(inner: Inner) -> None:
     inner.write(TESTS)
     found = inner.run_apart("-s", "-W", "error", "--strict-markers", "--strict-config")
     found.assert_outcomes(passed=1)
-    assert re.findall("REGISTERED (.*)", found.stdout.str()) == ["False"]
     (loaded,) = re.findall("LOADED (.*)", found.stdout.str())
     assert "numpy" not in loaded and loaded.count("kernbench_core") == 7
     inner.write("def test_a(kernbench):\n    pass\n")
