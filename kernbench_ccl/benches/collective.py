@@ -9,7 +9,7 @@ from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs, right_outputs
 from kernbench_ccl.measure.auto_door import auto_door
 from kernbench_ccl.measure.sweep import counts_of, size_of
-from kernbench_ccl.measure.trial import TrialCall
+from kernbench_ccl.measure.trials import TrialCall
 from kernbench_ccl.plan import Settings, choose_algorithm, load_ccl, make_group, plan_collective
 from kernbench_ccl.plan.backend import elapsed_ns
 from kernbench_ccl.plan.configuration import AUTO

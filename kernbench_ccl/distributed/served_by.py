@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from kernbench_ccl.measure.auto_door import auto_door
-from kernbench_ccl.measure.trial import TrialCall
+from kernbench_ccl.measure.trials import TrialCall
 from kernbench_ccl.plan import choose_algorithm
 
 if TYPE_CHECKING:

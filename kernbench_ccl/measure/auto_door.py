@@ -15,7 +15,7 @@ from kernbench_ccl.plan.selection import AutoDoor
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
-    from kernbench_ccl.measure.trial import TrialCall
+    from kernbench_ccl.measure.trials import TrialCall
     from kernbench_ccl.plan import Settings
     from kernbench_core.host import Runtime
 

@@ -10,8 +10,7 @@ from attrs import evolve, frozen
 from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.machine import Setup, TimedMachine
-from kernbench_ccl.measure.trial import TrialCall
-from kernbench_ccl.measure.trials import AlgorithmTrials
+from kernbench_ccl.measure.trials import AlgorithmTrials, TrialCall
 from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.auto import AutoMachine, choose_auto, told_trials

@@ -12,8 +12,7 @@ from attrs import frozen
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure.machine import Setup, machine_of
-from kernbench_ccl.measure.trial import TrialCall
-from kernbench_ccl.measure.trials import AlgorithmTrials
+from kernbench_ccl.measure.trials import AlgorithmTrials, TrialCall
 from kernbench_ccl.plan.trial_choice import TrialTime, choose_by_trial, tried_sizes
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.errors import KernbenchError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.measure import time_collective
-from kernbench_ccl.measure.trial import AlgorithmTrial
+from kernbench_ccl.measure.trials import AlgorithmTrial
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from tests.core.forked import Forked, command

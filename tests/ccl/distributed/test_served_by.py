@@ -10,7 +10,7 @@ import pytest
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_ccl.measure import time_collective
-from kernbench_ccl.measure.trial import AlgorithmTrial
+from kernbench_ccl.measure.trials import AlgorithmTrial
 from kernbench_core.plugins import load_plugins
 
 PLUGINS = load_plugins()

@@ -185,7 +185,7 @@ def test_more_pes_help_where_one_is_as_wide_as_the_links(bandwidth, plugins):
 
 def test_without_trials_auto_takes_the_nearest_measurement(monkeypatch):
     """On links that no table has nothing is simulated beside the rows."""
-    from kernbench_ccl.measure.trial import AlgorithmTrial
+    from kernbench_ccl.measure.trials import AlgorithmTrial
 
     monkeypatch.setattr(AlgorithmTrial, "run", lambda *_: pytest.fail("nothing must be tried"))
     sets = ["system.network.latency=501ns", "cube.pes=1"]

@@ -16,8 +16,7 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.measurement import measure
 from kernbench_ccl.measure.sweep import counts_of
-from kernbench_ccl.measure.trial import AlgorithmTrial, TrialCall
-from kernbench_ccl.measure.trials import AlgorithmTrials
+from kernbench_ccl.measure.trials import AlgorithmTrial, AlgorithmTrials, TrialCall
 from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import load_ccl, make_group
 from kernbench_ccl.plan.trial_choice import TriedChoice, choose_by_trial
@@ -217,7 +216,7 @@ def test_a_trial_takes_its_own_garbage_away_and_no_other(
         engines.append(weakref.ref(engine))
         return engine
 
-    monkeypatch.setattr("kernbench_ccl.measure.trial.GraphEngine", made)
+    monkeypatch.setattr("kernbench_ccl.measure.trials.GraphEngine", made)
     monkeypatch.setenv("KERNBENCH_CACHE_BYTES", "0")
     trials = evolve(chooser()[1].trials, most_events=most_events)
     gc.unfreeze()  # what conftest.py froze
