@@ -8,9 +8,8 @@ from itertools import chain
 
 from attrs import evolve
 
-from kernbench_ccl.catalogue.checked_answers import checked
+from kernbench_ccl.catalogue.checked_answers import call_faults, checked, field_faults
 from kernbench_ccl.catalogue.names import COMMANDS, meant
-from kernbench_ccl.catalogue.record_faults import call_faults, field_faults
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError
 from kernbench_core.registry import CollectiveEntry, Provider, Registry

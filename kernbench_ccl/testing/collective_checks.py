@@ -11,8 +11,7 @@ from attrs import evolve, frozen
 
 import kernbench_ccl.distributed as dist
 from kernbench_ccl.catalogue import Algorithm, Catalogue
-from kernbench_ccl.catalogue.checked_answers import checked
-from kernbench_ccl.catalogue.record_faults import call_faults, field_faults
+from kernbench_ccl.catalogue.checked_answers import call_faults, checked, field_faults
 from kernbench_ccl.cli import ccl
 from kernbench_ccl.collectives import CallShape, CollectiveKind, right_outputs
 from kernbench_ccl.contract import Network
