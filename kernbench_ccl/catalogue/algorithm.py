@@ -1,4 +1,4 @@
-"""A checked view of an algorithm's module: what the contract names, with its defaults; and all that is wrong with it."""
+"""A checked view of an algorithm's module: what the contract names, with its defaults, and what is wrong with it."""
 
 from __future__ import annotations
 
