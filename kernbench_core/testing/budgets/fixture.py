@@ -73,13 +73,12 @@ class KernbenchFixture:
         faults = []
         for each in budgets:
             measured = figures[each.figure]
-            fault = each.fault(measured)
-            faults += [f"  {fault}"] if fault else []
+            if fault := each.fault(measured):
+                faults.append(f"{which}: {fault}")
             limit = {"budget": each.said, "beyond": bool(fault), "smaller": each.high is not None}
             self._note(which, each.figure, measured, **limit)
         if faults:
-            count = "its budget" if len(budgets) == 1 else f"{len(faults)} of {len(budgets)} budgets"
-            self._wrong.append("\n".join([f"{which} is beyond {count}:", *faults, *_where_it_went(result)]))
+            self._wrong.append("\n".join([*faults, *_where_it_went(result)]))
 
     def golden(self, result: RunResult, name: str | None = None) -> None:
         """Compare all figures of a result with the golden of this test, or with one of several, by name.
@@ -133,11 +132,11 @@ class KernbenchFixture:
 def _where_it_went(result: RunResult) -> Iterator[str]:
     """Say where the time of a run went: its phases, what was busiest, and the kernel lines whose ops took longest."""
     yield "Where the time went:"
-    parts = [(name.replace("_", " "), ns) for name, ns in sorted(result.phases.items(), key=lambda each: -each[1])]
-    parts += [(f"{use.name} busy", use.busy_ns) for use in result.busiest[:_MOST]]
-    for name, ns in parts:
+    for name, ns in sorted(result.phases.items(), key=lambda each: -each[1]):
         if ns:
-            yield f"  {name}: {format_time(ns)} ({100 * ns / result.total_ns:.1f} %)"
+            yield f"  {name.replace('_', ' ')}: {format_time(ns)} ({100 * ns / result.total_ns:.1f} %)"
+    for use in result.busiest[:_MOST]:
+        yield f"  {use.name}: busy {format_time(use.busy_ns)}, in use {100 * use.utilisation:.1f} %"
     lines = zip(*(result.lines[name].tolist() for name in ("ns", "ops", "file", "line", "text")), strict=True)
     for ns, ops, file, line, text in sorted(lines, reverse=True)[:_MOST]:
         yield f"  {file}:{line}: {format_time(ns)} in {ops} ops: {text}"
