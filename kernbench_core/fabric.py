@@ -7,7 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph, PeSite
@@ -78,7 +79,7 @@ class Addresses(Protocol):
         """Return the id of the m_cpu of a cube."""
 
 
-@records.define  # frozen ones are made four times as slowly, and each way through a machine makes some
+@attrs.define  # frozen ones are made four times as slowly, and each way through a machine makes some
 class RoundTrip:
     """Keep what the lower bound of a transaction needs, and the time in ns that it really took."""
 
@@ -89,7 +90,7 @@ class RoundTrip:
     total: int
 
 
-@records.frozen
+@attrs.frozen
 class OneWay:
     """Keep the path and the bytes of a message that nothing answers, and the time in ns that it really took."""
 

@@ -7,9 +7,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from attrs import field, frozen
+
 from kernbench_core.errors import ConfigError
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.records import field, frozen
 
 
 class EdgeKind(Enum):

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kernbench_core.records import field, frozen
+from attrs import field, frozen
+
 from kernbench_core.units import DIMENSIONS, parse_quantity
 from kernbench_core.wording import MOST_TOLD
 

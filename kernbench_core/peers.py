@@ -7,8 +7,9 @@ from functools import lru_cache
 from numbers import Integral
 from typing import Final
 
+from attrs import field, frozen
+
 from kernbench_core.errors import ConfigError, KernelError
-from kernbench_core.records import field, frozen
 from kernbench_core.wording import brief
 
 Peer = int | tuple[int, int] | str

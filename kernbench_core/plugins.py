@@ -12,7 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kernbench_core import records, registry
+import attrs
+
+from kernbench_core import registry
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -30,7 +32,7 @@ _REGISTRIES: dict[str, type[Registry[Any]]] = {
 }  # fmt: skip
 
 
-@records.frozen(order=True)
+@attrs.frozen(order=True)
 class PluginSource:
     """One plug-in to load: its distribution, its entry-point name and the module that holds its hooks.
 
@@ -53,7 +55,7 @@ class PluginSource:
         return import_file(self.file) if self.file else import_named(self.module)
 
 
-@records.frozen
+@attrs.frozen
 class Plugins:
     """Everything that the loaded plug-ins offer, in frozen registries.
 
@@ -134,7 +136,7 @@ def load_plugins(
     fatal = [each for each in plugins.failures if chosen.strict or (each.provider in tried and each not in apart)]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
-    return records.evolve(plugins, strict=chosen.strict)
+    return attrs.evolve(plugins, strict=chosen.strict)
 
 
 def _wanted(

@@ -13,14 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
 
 
-@records.frozen
+@attrs.frozen
 class Provider:
     """Say where an entry comes from: the plug-in's entry-point name, and its distribution with version."""
 
@@ -37,7 +38,7 @@ CORE: Final = Provider("core", "kernbench", "")
 _PLUGIN: Final = "kernbench_core.plugin"
 
 
-@records.frozen
+@attrs.frozen
 class Entry:
     """Name one thing and say, as `"module:attr"`, where it is imported from on first use."""
 
@@ -53,12 +54,12 @@ class Entry:
             )
 
 
-@records.frozen
+@attrs.frozen
 class _Described(Entry):
     sentence: str
 
 
-@records.frozen
+@attrs.frozen
 class ComponentEntry(Entry):
     """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
     Several kinds are separated by commas; an empty text stands for any.
@@ -77,7 +78,7 @@ class ComponentEntry(Entry):
         return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
 
 
-@records.frozen
+@attrs.frozen
 class BenchEntry(Entry):
     """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
 
@@ -85,7 +86,7 @@ class BenchEntry(Entry):
     """
 
 
-@records.frozen
+@attrs.frozen
 class TopologyEntry(_Described):
     """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
 
@@ -94,7 +95,7 @@ class TopologyEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
@@ -104,7 +105,7 @@ class NetworkEntry(_Described):
     NOUN = "network"
 
 
-@records.frozen
+@attrs.frozen
 class MachineEntry(_Described):
     """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
 
@@ -112,7 +113,7 @@ class MachineEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
     With `takes` "timeline" it is given a `Timeline` of `kernbench_core.timeline` instead of the op log.
@@ -126,7 +127,7 @@ class ExporterEntry(Entry):
     takes: str = "op_log"
 
 
-@records.frozen
+@attrs.frozen
 class OpEntry(Entry):
     """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
 
@@ -136,7 +137,7 @@ class OpEntry(Entry):
     """
 
 
-@records.frozen
+@attrs.frozen
 class AlgorithmEntry(_Described):
     """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
 
@@ -148,7 +149,7 @@ class AlgorithmEntry(_Described):
     NOUN = "algorithm"
 
 
-@records.frozen
+@attrs.frozen
 class CollectiveEntry(_Described):
     """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
 
@@ -157,7 +158,7 @@ class CollectiveEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class CommandEntry(_Described):
     """A sub-command of `kernbench`: `target` is a click command.
 
@@ -169,7 +170,7 @@ class CommandEntry(_Described):
     panel: str = "Commands"
 
 
-@records.frozen
+@attrs.frozen
 class CalibratorEntry(_Described):
     """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
 
@@ -177,7 +178,7 @@ class CalibratorEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class ReportSectionEntry(_Described):
     """A section of the HTML report: `target` is a `Section` of `kernbench_core.report`.
 
@@ -185,7 +186,7 @@ class ReportSectionEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class KitEntry(_Described):
     """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
 
@@ -193,7 +194,7 @@ class KitEntry(_Described):
     """
 
 
-@records.frozen
+@attrs.frozen
 class PluginFailure:
     """A plug-in that could not be used, or one `entry` of it, as "algorithm 'ring'", and why in one line."""
 

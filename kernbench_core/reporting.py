@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from attrs import Factory, define, field, frozen
+
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Command, MsgBase
-from kernbench_core.records import Factory, define, field, frozen
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Waits
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from kernbench_core.records import field, frozen
+from attrs import field, frozen
 
 GRID_NS = 2.0**-16
 """The grid of simulated time, in nanoseconds: sums of its multiples are exact in a float64 up to `EXACT_NS`."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attrs import frozen
+
 from kernbench_core.host import Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
-from kernbench_core.records import frozen
 from kernbench_core.values.dtypes import itemsize
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import attrs
 import numpy as np
 
-from kernbench_core import records
 from kernbench_core.component import ComponentBase
 from kernbench_core.memory import AtomicTransaction
 from kernbench_core.params import Param
@@ -26,7 +26,7 @@ _FEW: Final = 64
 Channels = Mapping[int, tuple[int, ...]]
 
 
-@records.define(eq=False)
+@attrs.define(eq=False)
 class AtomicWork:
     """One request at the units: its `steps` by channel, and the bursts (addresses) that have to be `fetched`.
 

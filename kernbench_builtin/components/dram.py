@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.values import Region
 
 
-@records.frozen
+@attrs.frozen
 class DramPlace:
     """Name one burst of a controller: channel, bank of the channel (all groups counted), row, burst of the row."""
 
@@ -19,7 +20,7 @@ class DramPlace:
     column: int
 
 
-@records.frozen
+@attrs.frozen
 class DramGeometry:
     """Describe a controller: what `geometry()` of a component returns; asked once, before it is driven.
 
@@ -44,7 +45,7 @@ class DramGeometry:
     row_bytes: int = 0
     banks: int = 0
     bank_groups: int = 1
-    timing: Mapping[str, float] = records.field(factory=lambda: MappingProxyType({}))
+    timing: Mapping[str, float] = attrs.field(factory=lambda: MappingProxyType({}))
     sustained: float = 1.0
     address: Callable[[DramPlace], int] | None = None
     locate: Callable[[int], DramPlace] | None = None

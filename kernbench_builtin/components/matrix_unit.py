@@ -6,11 +6,12 @@ import math
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
+from attrs import frozen
+
 from kernbench_builtin.components.compute_unit import ComputeUnit, streamed_bytes
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
-from kernbench_core.records import frozen
 from kernbench_core.units import grid_ceil
 
 _FACTORS = 2

@@ -36,4 +36,6 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
 
     if args is not None:
         return command.run_here(list(args), plugins)
-    return command.run_process(plugins)
+    code = command.run_process(plugins)
+    gc.freeze()  # what is left goes with the process: Python would look through all of it, in vain
+    return code

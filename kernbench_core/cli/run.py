@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import rich_click as click
 
-from kernbench_core import records
 from kernbench_core.cli.option_types import PortNumber, Time, as_option, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
@@ -29,7 +29,7 @@ _Tell = Callable[[Any], None]
 _INTERRUPTED = 130
 
 
-@records.frozen
+@attrs.frozen
 class Look:
     """How a result is printed: as one JSON object, in one line, or with everything that is known.
 
@@ -50,7 +50,7 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
     """Give a command the options of `RunCall`, under the names of its fields, `but` some."""
 
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
-        fields = {field.name: field for field in records.fields(RunCall)}
+        fields = {field.name: field for field in attrs.fields(RunCall)}
         for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
             if name not in but:
                 command = as_option(name, option, fields[name].default)(command)

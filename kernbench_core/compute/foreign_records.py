@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from attrs import evolve
+
 from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.records import evolve
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.memory_store import MemoryStore

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.compute.ops import ALIASES, OPS, MathOp, Operands, op_of, type_rules
 from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, blaming, keywords_of, refuse_kind
@@ -22,7 +23,6 @@ from kernbench_core.compute.ops.record_faults import PluginOp, with_rules_checke
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.errors import ShapeError
-from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.halves import as_f32

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import CallSite, describe_site, site_of_frame
 from kernbench_core.errors import SanityError
 from kernbench_core.values.arrays import Array
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _KEPT_BYTES: Final = 1 << 30
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class Read:
     """What was read while a run went on: its data then, the call that read it, and the user's line."""
 
@@ -34,7 +35,7 @@ class Read:
     site: CallSite | None
 
 
-@records.frozen
+@attrs.frozen
 class BranchValues:
     """Values that kernels `read` although only phase 2 knows them, and how many of them it `confirmed`, if asked."""
 
@@ -50,7 +51,7 @@ class BranchValues:
         return f"{self.kind}: {self.confirmed} of {self.read} confirmed"
 
 
-@records.frozen
+@attrs.frozen
 class HostReads(BranchValues):
     """Values that the host `read` while the run went on, and how many of them phase 2 `confirmed`, if asked."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
+from attrs import define, field
 
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.recomputation import anew, differs, snapshot
@@ -17,7 +18,6 @@ from kernbench_core.compute.verification import Failure, Verification, differenc
 from kernbench_core.errors import ExecutionError, PluginError
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.records import define, field
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.value import AssemblyValue, OpId, ResultValue, Value

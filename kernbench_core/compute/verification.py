@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from attrs import define, evolve, field, frozen
 
 from kernbench_core.errors import ExecutionError, KernbenchError, LimitError
 from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.records import define, evolve, field, frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.lineage import element_of

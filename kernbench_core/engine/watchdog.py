@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.engine.standstill import Standstill
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
@@ -42,7 +43,7 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-@records.frozen
+@attrs.frozen
 class Limits:
     """Say when a run is to be stopped; None is no limit.
 
@@ -54,13 +55,13 @@ class Limits:
     timeout_s: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        for name, value in records.asdict(self).items():
+        for name, value in attrs.asdict(self).items():
             kind, must_be = (int, "integer") if name == "max_events" else (int | float, "finite number")
             if value is not None and not (isinstance(value, kind) and 0 < value < _ENDLESS):
                 raise UsageError(f"{name} must be a positive {must_be} or None, not {brief(value)}.")
 
 
-@records.frozen
+@attrs.frozen
 class Progress:
     """How far a run is, at one moment of it.
 
@@ -85,8 +86,8 @@ class Progress:
     done: int | None = None
     of: int | None = None
     unit: str = ""
-    step_s: float = records.field()
-    events_per_s: float = records.field()
+    step_s: float = attrs.field()
+    events_per_s: float = attrs.field()
 
     @step_s.default
     def _all_of_it(self) -> float:

@@ -18,7 +18,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import UsageError
 from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Extents
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
@@ -42,7 +43,7 @@ _ARRAY = "an array, or a tensor of this run"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-@records.frozen
+@attrs.frozen
 class Bench:
     """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function.
 
@@ -58,7 +59,7 @@ class Bench:
     registered: bool = False
     sizes: ArraySizes | None = None
     program: Callable[[LaunchGrid | None, Any], Callable[..., Any]] | None = None
-    defaults: Mapping[str, Any] = records.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
     def noun(self) -> str:
@@ -161,7 +162,7 @@ def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Re
     function = registry.load(text)
     if not callable(function):
         raise registry.fault(text, f"must be a function bench(rt, …), not {brief(function)}")
-    return records.evolve(describe_bench(text, function), registered=True)
+    return attrs.evolve(describe_bench(text, function), registered=True)
 
 
 def sources_of(bench: str | Path | Sources) -> Sources | None:
@@ -187,7 +188,7 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
     doc = (inspect.getdoc(function) or "").strip()
     sizes: ArraySizes | None = getattr(function, _SIZES, None)
     told = {**({} if sizes is None else sizes.sentences()), **argument_sentences(doc)}
-    params = tuple(records.evolve(param, sentence=told.get(param.name, "")) for param in params)
+    params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
     if sizes is not None:
         _check_sizes(name, sizes, {param.name: param.kind for param in params})
     return Bench(name, function, doc.partition("\n")[0], params, sources, sizes=sizes)

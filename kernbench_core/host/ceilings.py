@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from attrs import frozen
+
 from kernbench_core.graph import EdgeKind
-from kernbench_core.records import frozen
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bandwidth, format_flops
 from kernbench_core.values.dtypes import itemsize

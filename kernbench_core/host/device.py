@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from attrs import field, frozen
+
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.graph import Node, PeSite
@@ -15,7 +17,6 @@ from kernbench_core.memory.outside import OutsideAccesses
 from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.peers import nearest_in
-from kernbench_core.records import field, frozen
 from kernbench_core.topology.design import Design, Machine
 from kernbench_core.values.chunking import Chunk
 from kernbench_core.values.memory_store import MemoryStore

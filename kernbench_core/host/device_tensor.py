@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core import records
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, UninitializedReadError, UsageError
 from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.memory.placement import Layout, Placement
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 
-@records.frozen
+@attrs.frozen
 class ShardInfo:
     """Say what one PE holds of a tensor: its copy of which part.
 

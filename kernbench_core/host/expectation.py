@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import attrs
 import numpy as np
 
-from kernbench_core import records
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.arrays import Array
@@ -22,7 +22,7 @@ class Checker(Protocol):
     name: str
 
 
-@records.frozen
+@attrs.frozen
 class Expectation:
     """Keep what a tensor must be: the value it held when checked, and the array or its maker.
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import CallSite, site_of_frame
 from kernbench_core.environment import Event, Signal
 from kernbench_core.errors import KernelError, UsageError
@@ -46,7 +47,7 @@ POLL_NS: Final = 100.0
 _MOST_IDLE_POLLS: Final = 10_000
 
 
-@records.define(eq=False, repr=False)
+@attrs.define(eq=False, repr=False)
 class LaunchHandle(Pictured):
     """Refer to a launch that may still be running.
 
@@ -107,25 +108,25 @@ class LaunchHandle(Pictured):
         return f"<LaunchHandle of {self.name}, {'not over' if over is None else repr(over)}>"
 
 
-@records.define(eq=False)
+@attrs.define(eq=False)
 class Shared:
     """What all host programs of one run share."""
 
-    programs: list[HostProgram] = records.field(factory=list)
-    requests: list[HostRequest] = records.field(factory=list)
-    launches: list[LaunchHandle] = records.field(factory=list)
+    programs: list[HostProgram] = attrs.field(factory=list)
+    requests: list[HostRequest] = attrs.field(factory=list)
+    launches: list[LaunchHandle] = attrs.field(factory=list)
     #: Launches that no program has waited for yet.
-    running: list[LaunchHandle] = records.field(factory=list)
-    expectations: list[Expectation] = records.field(factory=list)
-    rows: list[dict[str, Scalar]] = records.field(factory=list)
+    running: list[LaunchHandle] = attrs.field(factory=list)
+    expectations: list[Expectation] = attrs.field(factory=list)
+    rows: list[dict[str, Scalar]] = attrs.field(factory=list)
     #: What programs were told that a reader of the result is to know, a sentence each.
-    notes: dict[str, None] = records.field(factory=dict)
+    notes: dict[str, None] = attrs.field(factory=dict)
     #: The tensors that were made and not freed, with the names that they were given.
-    tensors: dict[TensorAllocation, str | None] = records.field(factory=dict)
+    tensors: dict[TensorAllocation, str | None] = attrs.field(factory=dict)
     #: Programs that sleep between two polls.
     polling: int = 0
     #: What each package keeps for the run, under a name of its own.
-    kept: dict[str, Any] = records.field(factory=dict)
+    kept: dict[str, Any] = attrs.field(factory=dict)
     #: The plug-ins of the run, None where the installed ones are meant.
     plugins: Plugins | None = None
     #: Where files are kept that programs read, None where nobody wants them.

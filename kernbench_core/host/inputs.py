@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from kernbench_core import records
+import attrs
 
 
-@records.define
+@attrs.define
 class Inputs:
     """The files that one run reads: `kept` are bytes by name, `asked` the paths of all that it asked for.
 
@@ -24,9 +24,9 @@ class Inputs:
     """
 
     folders: tuple[Path, ...]
-    recorded: Mapping[str, Path] = records.field(factory=dict)
-    kept: dict[str, bytes] = records.field(factory=dict)
-    asked: dict[str, str] = records.field(factory=dict)
+    recorded: Mapping[str, Path] = attrs.field(factory=dict)
+    kept: dict[str, bytes] = attrs.field(factory=dict)
+    asked: dict[str, str] = attrs.field(factory=dict)
 
     def read(self, path: str | Path) -> Path:
         """Keep a file, if it can be read, and return where to read it."""

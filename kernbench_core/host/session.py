@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.engine.engine import Engine
 from kernbench_core.engine.faults import host_error, models_blamed
@@ -41,7 +43,6 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.logger import LineUse, OpLogger
 from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.process.interrupt import WallTime
-from kernbench_core.records import evolve
 from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter

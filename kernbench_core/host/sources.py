@@ -22,7 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -46,7 +47,7 @@ def file_and_function(text: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2] or BENCH_FUNCTION)
 
 
-@records.frozen
+@attrs.frozen
 class _Own:
     """A module of the bench's folder: its file, relative to that; None for a folder without `__init__.py`."""
 
@@ -55,7 +56,7 @@ class _Own:
     """The folder of its sub-modules, where it is a package."""
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class Sources:
     """A bench's file and its own modules: `given` is the path as it was given, `folder` the absolute one of its folder.
 
@@ -65,11 +66,11 @@ class Sources:
     given: Path
     folder: Path
     files: Mapping[str, bytes]
-    modules: Mapping[str, _Own] = records.field(factory=dict, repr=False)
+    modules: Mapping[str, _Own] = attrs.field(factory=dict, repr=False)
     function: str = BENCH_FUNCTION
     imported: frozenset[str] = frozenset()
     """The first names of what these files import."""
-    _loaded: dict[str, ModuleType] = records.field(factory=dict, init=False, repr=False)
+    _loaded: dict[str, ModuleType] = attrs.field(factory=dict, init=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -102,6 +103,7 @@ class Sources:
         where = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         name = f"kernbench_{kind}_{path.stem}_{where}"
         spec = self._spec(name, _Own(self.given.name))
+        spec.loader_state = self  # so that a cache finds out what was executed
         module = importlib.util.module_from_spec(spec)
         # Dataclasses and pickles in the file look their own module up by name.
         sys.modules[name] = module

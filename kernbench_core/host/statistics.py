@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
-from kernbench_core import records
 from kernbench_core.engine.faults import models_blamed
 from kernbench_core.errors import ComponentError
 from kernbench_core.reporting import COMBINE
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kernbench_core.reporting import Stat
 
 
-@records.frozen
+@attrs.frozen
 class Statistic:
     """One number of a run: the `combined` ("sum", "max" or "mean") counts of `of` components of the model `component`.
 

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.host.statistics import Statistic, statistics
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
@@ -26,7 +27,7 @@ _SECTION = re.compile(r"^(\w+):", re.MULTILINE)
 Interval = tuple[float, float]
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class ResourceUse:
     """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes.
 
@@ -45,7 +46,7 @@ class ResourceUse:
         return f"<ResourceUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class NotModelled:
     """Quote one thing that a model of this run ignores, with how many messages crossed that model."""
 
@@ -57,7 +58,7 @@ class NotModelled:
         return f"<NotModelled by {self.component}: {textwrap.shorten(self.sentence, 30, placeholder='…')}>"
 
 
-@records.frozen
+@attrs.frozen
 class LateStart:
     """Say how many ns after the common start stamp a PE began."""
 
@@ -65,7 +66,7 @@ class LateStart:
     late_ns: float
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class TimingResult:
     """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
 
@@ -172,7 +173,7 @@ def busiest(uses: Iterable[ResourceUse]) -> tuple[ResourceUse, ...]:
     for use in uses:
         kinds.setdefault(use.kind, []).append(use)
     return tuple(
-        records.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
+        attrs.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
         for group in sorted((sorted(group, key=_busiest_first) for group in kinds.values()), key=_group_order)
     )
 

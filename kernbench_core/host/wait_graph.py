@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kernbench_core.records import define, field, frozen
+from attrs import define, field, frozen
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware

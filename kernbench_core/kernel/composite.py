@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from attrs import field, frozen
+
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.errors import PageFaultError, UninitializedReadError
@@ -17,7 +19,6 @@ from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.records import field, frozen
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site
 from kernbench_core.kernel.descriptors import gather_regions
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
-from kernbench_core.records import evolve
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:

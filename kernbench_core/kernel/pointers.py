@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
+from attrs import define
 from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
@@ -20,7 +21,6 @@ from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, inserts_o
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.elements import index_at
-from kernbench_core.records import define
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.values.region import Region

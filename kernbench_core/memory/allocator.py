@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
-from kernbench_core.records import frozen
+from attrs import frozen
 
 
 @frozen

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from attrs import field, frozen
+
 from kernbench_core.callsite import call_site, describe_site, site_of_frame
 from kernbench_core.errors import KernelError
 from kernbench_core.graph import PeSite
 from kernbench_core.memory.allocator import FirstFit
 from kernbench_core.memory.page_table import Mapping, PageTable
 from kernbench_core.memory.placement import MESH_DIMS, Layout, Placements, dealt_rows, resolve
-from kernbench_core.records import field, frozen
 from kernbench_core.topology.address import OFFSET_BITS
 from kernbench_core.topology.design import Design
 from kernbench_core.units import format_bytes

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
+from attrs import evolve, frozen
+
 from kernbench_core.memory.elements import spell_index
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.records import evolve, frozen
 from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values.value import OpId
 

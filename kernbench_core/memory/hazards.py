@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from attrs import define, evolve
+
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.memory.clocks import Clocks, Thread
 from kernbench_core.memory.elements import first_common, index_at
 from kernbench_core.memory.hazard import RECYCLED_TCM, UNORDERED_READ, UNORDERED_WRITES, Hazard, HazardUse
 from kernbench_core.memory.memory_uses import LastUse, TensorUses, UseGroup
-from kernbench_core.records import define, evolve
 from kernbench_core.values.region import Region, ascending_pieces, linear_at, overlaps
 from kernbench_core.values.value import OpId
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import evolve, frozen
+
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.memory.elements import index_at, spell_index
-from kernbench_core.records import evolve, frozen
 
 if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorAllocation

@@ -11,8 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from attrs import field, frozen
+
 from kernbench_core.errors import ShapeError, UsageError
-from kernbench_core.records import field, frozen
 from kernbench_core.units import format_bytes
 from kernbench_core.values.region import Region
 from kernbench_core.wording import brief

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import describe_site
 from kernbench_core.memory.scratchpad import Birth, TcmBlock, TcmTable
 from kernbench_core.units import format_bytes, format_time
@@ -18,7 +19,7 @@ _MOST_ROWS = 12
 _MOST_PES = 8
 
 
-@records.frozen
+@attrs.frozen
 class Held:
     """One block of a scratchpad: what it is for, the kernel line it was born at, where it lies, from when to when.
 
@@ -36,7 +37,7 @@ class Held:
     to_ns: float | None
 
 
-@records.frozen
+@attrs.frozen
 class TcmUse:
     """What one PE's scratchpad of `size` bytes held: the peak in bytes, when it was first reached (ns), and of what.
 
@@ -51,7 +52,7 @@ class TcmUse:
     steps: tuple[tuple[float, int], ...]
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class TcmMap:
     """What the scratchpads held, the PE with the highest peak first; `total_ns` is how long the run took."""
 
@@ -70,13 +71,13 @@ class TcmMap:
                 "size": use.size,
                 "peak_bytes": use.peak_bytes,
                 "peak_ns": use.peak_ns,
-                **({"at_peak": [records.asdict(held) for held in use.at_peak], "steps": use.steps} if not rank else {}),
+                **({"at_peak": [attrs.asdict(held) for held in use.at_peak], "steps": use.steps} if not rank else {}),
             }
             for rank, use in enumerate(self.uses)
         ]
 
 
-@records.define(eq=False)
+@attrs.define(eq=False)
 class _Open:
     """A block that was handed out; it does not refer to the block, which lives as long as it is referred to."""
 
@@ -92,11 +93,11 @@ class _Open:
         return Held(birth.op, birth.shape, birth.dtype, line, self.offset, self.nbytes, self.from_ns, self.to_ns)
 
 
-@records.define(eq=False)
+@attrs.define(eq=False)
 class _Log:
     table: TcmTable
-    live: dict[int, _Open] = records.field(factory=dict)
-    steps: list[tuple[float, int]] = records.field(factory=list)
+    live: dict[int, _Open] = attrs.field(factory=dict)
+    steps: list[tuple[float, int]] = attrs.field(factory=list)
     used: int = 0
     peak: int = 0
     peak_ns: float = 0.0

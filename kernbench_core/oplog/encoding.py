@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from attrs import fields, frozen, has
 
-from kernbench_core.records import fields, frozen, has
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from attrs import field, frozen
+
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns, Ints
 from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
 from kernbench_core.oplog.spill import chunks
 from kernbench_core.oplog.writing import SPILL_ROWS
-from kernbench_core.records import field, frozen
 from kernbench_core.values.lineage import made_for
 from kernbench_core.values.value import OpId
 

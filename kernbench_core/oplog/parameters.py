@@ -12,8 +12,9 @@ from functools import cache
 from operator import itemgetter
 from typing import Any, Final
 
+from attrs import frozen
+
 from kernbench_core.oplog.description import OpDescription, OpPattern, handle_of
-from kernbench_core.records import frozen
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.oplog.packing import NumberArray, NumberColumn, PackedColumn
 from kernbench_core.oplog.parameters import PatternPlan, Plans, encode_params, plan_of_pattern
 from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues
-from kernbench_core.records import frozen
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, Self
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import UsageError
 
 #: The variables: paths as in PATH, names with commas between them, and 1.
@@ -19,7 +20,7 @@ WITHOUT: Final = "KERNBENCH_NO_PLUGIN"
 STRICT: Final = "KERNBENCH_STRICT_PLUGINS"
 
 
-@records.frozen
+@attrs.frozen
 class Chosen:
     """Say which plug-ins are wanted.
 
@@ -43,7 +44,7 @@ class Chosen:
     def with_more(self, files: tuple[str, ...], without: tuple[str, ...], strict: bool) -> Self:
         """Return this with what the command line adds."""
         more = (path for path in files if path not in self.files)
-        return records.evolve(
+        return attrs.evolve(
             self, files=(*self.files, *more), without=(*self.without, *without), strict=self.strict or strict
         )
 

@@ -6,7 +6,9 @@ import keyword
 import re
 from typing import Final
 
-from kernbench_core import hookspecs, records, registry
+import attrs
+
+from kernbench_core import hookspecs, registry
 from kernbench_core.errors import PluginError
 from kernbench_core.registration.own_ops import is_own
 from kernbench_core.registry import Entry, Provider
@@ -46,7 +48,7 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
         raise PluginError(
             f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."
         )
-    for field in records.fields(type(entry)):
+    for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
         texts = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
@@ -152,7 +153,7 @@ def _from_cache(call: RunCall, config: Config, plugins: Plugins, here: Path, wal
     from kernbench_core.runs.cached.lookup import cached_run
 
     request = request_of(call, config, plugins, here, wall)
-    plain = records.evolve(request, trace=None, out=None, bundle=None, report=None)
+    plain = attrs.evolve(request, trace=None, out=None, bundle=None, report=None)
     manifest = manifest_of(plain, None)
     result = cached_run(request, here, manifest, lambda: carry_out(request, call.on_progress, wall))
     _refuse(result, request.options)
@@ -219,14 +220,14 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         partial = _result(request, engine, recorder, None, began, interrupted=True)
         engine.close()
         wall.end()
-        raise RunInterrupted(records.evolve(partial, unwritten=request.files)) from None
+        raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made = _result(request, engine, recorder, verification, began)
-        result = records.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
+        result = attrs.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
         if watcher is not None:
             seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-            result = records.evolve(result, timeline=seen)
+            result = attrs.evolve(result, timeline=seen)
             for note in seen.notes:
                 warnings.warn(note, KernbenchWarning, stacklevel=3)
     wall.end()
@@ -255,8 +256,8 @@ def _page_so_far(
     result = _result(request, engine, recorder, None, began, interrupted=True)
     if watcher is not None:
         seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-        result = records.evolve(result, timeline=seen)
-    return records.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
+        result = attrs.evolve(result, timeline=seen)
+    return attrs.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
 
 
 def _recorder() -> Recorder:

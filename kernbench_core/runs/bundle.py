@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.process.whole_files import check_file, files_below, whole_file, write_text
 from kernbench_core.runs.manifest import MANIFEST
@@ -36,7 +37,7 @@ _MOST_BETWEEN = 64 << 10
 _BLOCK = 1 << 20
 
 
-@records.frozen
+@attrs.frozen
 class Bundle:
     """A bundle to write: `texts` are the configuration files that the run was given, by name."""
 

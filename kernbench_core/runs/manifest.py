@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import UsageError
 from kernbench_core.host.sources import BENCH_FUNCTION
@@ -37,9 +38,9 @@ INPUTS = "inputs"
 #: The folder of arrays that the bench was given.
 PARAMS = "params"
 #: The options of a run that a manifest keeps, with their defaults; the limits stand in an object of their own.
-_LIMITS = tuple(field.name for field in records.fields(Limits))
+_LIMITS = tuple(field.name for field in attrs.fields(Limits))
 _OPTIONS: Mapping[str, Any] = {
-    name: getattr(records.fields(RunOptions), name).default
+    name: getattr(attrs.fields(RunOptions), name).default
     for name, option in command_options(RunOptions).items()
     if option.kept and name not in _LIMITS
 }
@@ -66,7 +67,7 @@ _FORMS: Mapping[str, Any] = {
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
 
-@records.frozen
+@attrs.frozen
 class Manifest:
     """One run's recipe, and the SHA-256 of the op log that it gave.
 
@@ -97,7 +98,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, object]:
         """Return the plain JSON object, schema first."""
-        fields = {**records.asdict(self, recurse=False), **self.options}
+        fields = {**attrs.asdict(self, recurse=False), **self.options}
         fields["limits"] = {name: self.options[name] for name in _LIMITS}
         fields["plugins"] = [dict(plugin) for plugin in self.plugins]
         return {
@@ -128,7 +129,7 @@ def read_manifest(path: Path) -> Manifest:
     faults = list(_faults(found))
     if faults:
         raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}; restore it.")
-    fields = {field.name: found[field.name] for field in records.fields(Manifest) if field.name in found}
+    fields = {field.name: found[field.name] for field in attrs.fields(Manifest) if field.name in found}
     options = {name: found.get(name, default) for name, default in _OPTIONS.items()}
     options |= {name: found["limits"].get(name) for name in _LIMITS}
     manifest = Manifest(**{**fields, "options": options, "plugins": tuple(found["plugins"])})

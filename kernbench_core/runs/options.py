@@ -12,7 +12,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import LONGEST_PATH
 from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS
@@ -31,7 +32,7 @@ Record = TypeVar("Record")
 _Answer = TypeVar("_Answer")
 
 
-@records.frozen
+@attrs.frozen
 class Option:
     """How a field of `RunOptions` stands on the command line, and whether a manifest keeps it.
 
@@ -89,7 +90,7 @@ def _grid(given: object) -> str | None:
     return ",".join(str(int(n)) for n in extents)
 
 
-@records.frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class RunOptions:
     """How one run is to be made; `kb.run` says what each option does.
 
@@ -101,13 +102,13 @@ class RunOptions:
     ] = None
     set: Annotated[
         tuple[str, ...] | Mapping[str, object], Option("Set one configuration key; repeatable.", "KEY=VALUE")
-    ] = records.field(default=(), converter=_settings)
+    ] = attrs.field(default=(), converter=_settings)
     device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
     seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
     grid: Annotated[
         str | None,
         Option("The programs of a kernel that is run alone, as 64, or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True),
-    ] = records.field(default=None, converter=_grid)
+    ] = attrs.field(default=None, converter=_grid)
     data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
     verify_data: Annotated[
         bool, Option("Compute the data too, and compare it with the bench's reference.", kept=True)
@@ -185,7 +186,7 @@ class RunOptions:
     depends: Annotated[
         tuple[str, ...],
         Option("A file, a pattern or a $VARIABLE that the bench reads, for --cached; repeatable.", "FILE"),
-    ] = records.field(default=(), converter=_places)
+    ] = attrs.field(default=(), converter=_places)
     max_events: Annotated[int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1)] = None
     max_sim_ns: Annotated[
         float | None,
@@ -198,7 +199,7 @@ class RunOptions:
 
     def __attrs_post_init__(self) -> None:
         _ = self.limits  # which raises for one that is none
-        for flag in (field.name for field in records.fields(type(self)) if isinstance(field.default, bool)):
+        for flag in (field.name for field in attrs.fields(type(self)) if isinstance(field.default, bool)):
             if not _is_flag(getattr(self, flag)):
                 raise UsageError(f"{flag} must be True or False, not {brief(getattr(self, flag))}.")
         for name in ("components", "trace", "out", "report", "bundle"):
@@ -247,7 +248,7 @@ class RunOptions:
         return Limits(self.max_events, self.max_sim_ns, self.timeout_s)
 
 
-@records.frozen
+@attrs.frozen
 class RunCall(RunOptions):
     """The arguments of `kb.run`: what is run, where, and how."""
 
@@ -256,10 +257,10 @@ class RunCall(RunOptions):
         str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE")
     ] = "default"
     params: Mapping[str, object] | None = None
-    timeline: bool = records.field(default=False, kw_only=True)
-    on_progress: "Callable[[Progress], None] | None" = records.field(default=None, kw_only=True)
-    watcher: "RunWatcher | None" = records.field(default=None, kw_only=True)
-    plugins: "Plugins | None" = records.field(default=None, kw_only=True)
+    timeline: bool = attrs.field(default=False, kw_only=True)
+    on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
+    watcher: "RunWatcher | None" = attrs.field(default=None, kw_only=True)
+    plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -274,7 +275,7 @@ class RunCall(RunOptions):
 @functools.cache
 def command_options(record: type[RunOptions]) -> Mapping[str, Option]:
     """Return the options that the command line has of a record, by field, positional arguments first."""
-    fields = sorted(records.fields(record), key=lambda field: field.kw_only)
+    fields = sorted(attrs.fields(record), key=lambda field: field.kw_only)
     return {field.name: option for field in fields for option in getattr(field.type, "__metadata__", ())}
 
 

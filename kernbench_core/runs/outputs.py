@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import NoDataError, UninitializedReadError
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.kernel.pointers import PerPe, Pointer
@@ -50,7 +51,7 @@ class LaterExecutor:
         return None if self._made is None else self._made.computed_by
 
 
-@records.define(eq=False)
+@attrs.define(eq=False)
 class _Kept:
     """Hold the memory of a run that is over, for its tensors: nothing of its machine."""
 

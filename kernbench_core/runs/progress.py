@@ -15,7 +15,8 @@ from contextlib import suppress
 from types import FrameType, MappingProxyType, TracebackType
 from typing import Any, TextIO
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.process.terminal import shown
 from kernbench_core.units import format_count, format_time
@@ -97,7 +98,7 @@ class ProgressDisplay:
         )
         if same and latest.fraction is not None:
             fraction = latest.fraction if fraction is None else max(latest.fraction, fraction)
-        self.latest = records.evolve(
+        self.latest = attrs.evolve(
             progress,
             sim_ns=max(latest.sim_ns, progress.sim_ns),
             events=max(latest.events, progress.events),
@@ -110,7 +111,7 @@ class ProgressDisplay:
         """Return what stands behind the title, the longest form first; a sub-class may say something else."""
         now = self._clock()
         waited = now - self._updated
-        return describe(records.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
+        return describe(attrs.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
 
     def stop(self) -> None:
         """Take the line away; `update` stays harmless."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import UsageError
 from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import Bench
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config
 
 
-@records.frozen
+@attrs.frozen
 class Request:
     """One run: its options, and what they stand for.
 
@@ -49,7 +50,7 @@ class Request:
     bundle: Bundle | None = None
     report: Path | None = None
     changes: Mapping[str, Any] | None = None
-    depends: Mapping[str, str] = records.field(factory=dict)
+    depends: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def wants_timeline(self) -> bool:
@@ -145,9 +146,9 @@ def for_bench(call: RunCall, bench: Bench) -> RunCall:
         return call
     bench.program(call.launch_grid, None)  # which says what is missing
     kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}
-    fields = {field.name: field for field in records.fields(RunOptions)}
+    fields = {field.name: field for field in attrs.fields(RunOptions)}
     unsaid = {name: value for name, value in bench.defaults.items() if getattr(call, name) == fields[name].default}
-    return records.evolve(call, **kept, **unsaid)
+    return attrs.evolve(call, **kept, **unsaid)
 
 
 def _check_timeline(request: Request) -> None:
@@ -155,7 +156,7 @@ def _check_timeline(request: Request) -> None:
     if request.wants_timeline:
         return
     for name in ("window", "level"):
-        if getattr(request.options, name) != getattr(records.fields(RunOptions), name).default:
+        if getattr(request.options, name) != getattr(attrs.fields(RunOptions), name).default:
             raise UsageError(
                 f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, --report or "
                 f"--web (in Python also timeline=True), not alone; leave out --{name}, or give one of them."

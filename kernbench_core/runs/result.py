@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
@@ -52,7 +53,7 @@ def _listed(found: Iterable[Any]) -> Listing[Any]:
     return Listing(found)
 
 
-@records.frozen(repr=False, eq=False)
+@attrs.frozen(repr=False, eq=False)
 class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
@@ -91,36 +92,36 @@ class RunResult:
     wall_s: float
     verification: Verification | None
     op_log_sha256: str | None
-    manifest: Mapping[str, Any] = records.field(converter=Document)
+    manifest: Mapping[str, Any] = attrs.field(converter=Document)
     _op_log: OpLog | None
     _store: MemoryStore | None
     interrupted: bool = False
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
-    hazards: tuple[Hazard, ...] = records.field(default=(), converter=_listed)
-    outside: tuple[OutsideAccess, ...] = records.field(default=(), converter=_listed)
-    branch_values: BranchValues = records.field(factory=BranchValues)
-    host_reads: HostReads = records.field(factory=HostReads)
+    hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
+    outside: tuple[OutsideAccess, ...] = attrs.field(default=(), converter=_listed)
+    branch_values: BranchValues = attrs.field(factory=BranchValues)
+    host_reads: HostReads = attrs.field(factory=HostReads)
     python_reads: PythonReads | None = None
-    rows: tuple[Row, ...] = records.field(default=(), converter=_listed)
+    rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     computed_by: ComputedBy | None = None
     timeline: Timeline | None = None
-    launches: tuple[LaunchFigures, ...] = records.field(default=(), converter=_listed)
+    launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
     kernels: KernelFigures | None = None
-    links: ColumnTable = records.field(factory=lambda: ColumnTable(0, {}))
-    components: ColumnTable = records.field(factory=lambda: ColumnTable(0, {}))
-    lines: ColumnTable = records.field(factory=lambda: ColumnTable(0, {}))
-    functions: ColumnTable = records.field(factory=lambda: ColumnTable(0, {}))
-    op_kinds: ColumnTable = records.field(factory=lambda: ColumnTable(0, {}))
-    models: Mapping[str, str] = records.field(factory=dict)
-    outputs: Outputs = records.field(factory=lambda: Outputs(None))
+    links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    components: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    lines: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    functions: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    op_kinds: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    models: Mapping[str, str] = attrs.field(factory=dict)
+    outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
     unwritten: tuple[str, ...] = ()
     from_cache: bool = False
     cache_key: str | None = None
     cache_note: str = ""
     _all_links: bool = False
-    _op_columns: list[ColumnTable] = records.field(factory=list)
+    _op_columns: list[ColumnTable] = attrs.field(factory=list)
 
     @property
     def op_log(self) -> OpLog:
@@ -229,9 +230,9 @@ class RunResult:
             "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
             "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
             "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
-            "computed_by": None if self.computed_by is None else records.asdict(self.computed_by),
-            "late_starts": [records.asdict(late) for late in timing.late_starts],
-            "busiest": [records.asdict(use) for use in timing.busiest],
+            "computed_by": None if self.computed_by is None else attrs.asdict(self.computed_by),
+            "late_starts": [attrs.asdict(late) for late in timing.late_starts],
+            "busiest": [attrs.asdict(use) for use in timing.busiest],
             "kernels": None if self.kernels is None else self.kernels.to_json(),
             "launches": [launch.to_json() for launch in self.launches],
             **({"links": self.links.to_json()} if self._all_links else {}),
@@ -241,18 +242,18 @@ class RunResult:
             "functions": [*self.functions],
             "models": dict(self.models),
             "outputs": self.outputs.to_json(),
-            "branch_values": records.asdict(self.branch_values),
-            "host_reads": records.asdict(self.host_reads),
+            "branch_values": attrs.asdict(self.branch_values),
+            "host_reads": attrs.asdict(self.host_reads),
             **({} if self.python_reads is None else {"python_reads": self.python_reads.to_json()}),
-            "hazards": [records.asdict(hazard) for hazard in self.hazards],
-            "outside": [records.asdict(each) for each in self.outside],
+            "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
+            "outside": [attrs.asdict(each) for each in self.outside],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
                 for row in self.rows
             ],
             "warnings": list(self.warnings),
-            "statistics": [records.asdict(each) for each in timing.statistics],
-            "not_modelled": [records.asdict(item) for item in timing.not_modelled],
+            "statistics": [attrs.asdict(each) for each in timing.statistics],
+            "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
             **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
             **({} if self.explain is None else {"explain": self.explain.to_json()}),
             "op_log_sha256": self.op_log_sha256,
@@ -289,8 +290,8 @@ class RunResult:
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
         apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns", *_OF_CACHE)
-        own = (_settled(getattr(self, field.name)) for field in records.fields(RunResult) if field.name not in apart)
-        return (records.evolve(self.timing, wall_s=0.0), *own)
+        own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
+        return (attrs.evolve(self.timing, wall_s=0.0), *own)
 
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if isinstance(other, RunResult) else NotImplemented
@@ -301,7 +302,7 @@ class RunResult:
     def __getstate__(self) -> dict[str, Any]:
         """Leave op log and store behind; the columns of the op log go along."""
         _ = self.ops
-        found = {field.name: getattr(self, field.name) for field in records.fields(type(self))}
+        found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return {**found, "_op_log": None, "_store": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -320,7 +321,7 @@ def _settled(value: Any) -> Any:
     from kernbench_core.compute.verification import Verification  # a run without data does not load it
 
     if isinstance(value, Verification):
-        return tuple(_settled(getattr(value, each.name)) for each in records.fields(Verification) if each.eq)
+        return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(Verification) if each.eq)
     return value
 
 

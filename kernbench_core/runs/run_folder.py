@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import files_below, folder_above, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
@@ -29,7 +30,7 @@ _LINKS = "links.npz"
 _TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _MACHINE, _LINKS, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
 
 
-@records.frozen
+@attrs.frozen
 class OutFolder:
     """A folder that can be written: `written` are the files in it that an earlier run wrote, relative to it."""
 

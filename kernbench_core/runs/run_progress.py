@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MemoryReadMsg
 
@@ -26,7 +27,7 @@ _COUNT_S = 0.05
 _MOST_LOOKED_AT = 64
 
 
-@records.frozen
+@attrs.frozen
 class RunStep:
     """What a run does at a moment: a phase of it, `done` `of` `unit`s, and the part of it that is over."""
 
@@ -81,7 +82,7 @@ class RunProgress:
         if done >= step.of or time.perf_counter() - self._looked >= _LOOK_S:
             self._uncounted = 0
             of = max(done, step.of)  # what was dropped and is read again is computed once more
-            self._tell(records.evolve(step, done=done, of=of, fraction=done / of))
+            self._tell(attrs.evolve(step, done=done, of=of, fraction=done / of))
 
     def _host(self, runs: bool) -> None:
         """Tell that a host program goes on, whatever it does now, or what it waits for."""
@@ -125,7 +126,7 @@ class RunProgress:
         took = self._took.get(_alike(request.launch))
         if not took:
             return step
-        return records.evolve(step, fraction=min(0.99, (self._latest.sim_ns - _start_ns(request.launch)) / took))
+        return attrs.evolve(step, fraction=min(0.99, (self._latest.sim_ns - _start_ns(request.launch)) / took))
 
     def _tell(self, step: RunStep) -> None:
         """Report a step, whose fraction does not go back."""
@@ -133,7 +134,7 @@ class RunProgress:
         if (step.phase, step.key) != (self._step.phase, self._step.key):
             self._step_began = now
         elif self._step.fraction is not None:
-            step = records.evolve(step, fraction=max(self._step.fraction, step.fraction or 0.0))
+            step = attrs.evolve(step, fraction=max(self._step.fraction, step.fraction or 0.0))
         self._step = step
         if self._told is not None:
             self._told(

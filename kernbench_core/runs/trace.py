@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import check_file, whole_file
@@ -24,7 +25,7 @@ LARGE: Final = 64 << 20
 """From how many bytes on a trace that could be smaller is worth a word."""
 
 
-@records.frozen
+@attrs.frozen
 class TraceFile:
     """A file to write a trace to, and the exporter that its suffix chose; `.gz` at the end compresses.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from kernbench_core import records
+import attrs
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
@@ -33,7 +33,7 @@ class RunWatcher(Protocol):
         """Take a page of what there is so far; of the whole run at its end, whether wanted or not."""
 
 
-@records.define
+@attrs.define
 class PartialPages:
     """Gives a watcher what a run has so far, in a twentieth of the run's time at most.
 

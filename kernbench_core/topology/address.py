@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from attrs import frozen
+
 from kernbench_core.errors import OutOfBoundsError
-from kernbench_core.records import frozen
 from kernbench_core.units import format_bytes
 
 OFFSET_BITS, INDEX_BITS, SPACE_BITS, CUBE_BITS, SIP_BITS = 36, 8, 2, 8, 9

@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
+from attrs import evolve
+
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.records import evolve
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations

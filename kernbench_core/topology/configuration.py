@@ -12,10 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from attrs import evolve, field, frozen
+
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.process.whole_files import is_file
-from kernbench_core.records import evolve, field, frozen
 from kernbench_core.topology.strict_yaml import MAX_BYTES, Located, plain, read_objects, read_yaml
 from kernbench_core.wording import brief, in_a_line
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import field, frozen
+
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph, PeSite
-from kernbench_core.records import field, frozen
 from kernbench_core.topology.address import AddressMap
 from kernbench_core.topology.networks import ScaleUpNetwork
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from attrs import evolve, frozen
+
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
-from kernbench_core.records import evolve, frozen
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.specification import Choices, ComponentSpec
 from kernbench_core.wording import MOST_TOLD, brief

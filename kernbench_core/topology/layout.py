@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from kernbench_core.records import frozen
+from attrs import frozen
+
 from kernbench_core.topology.naming import SIDES
 from kernbench_core.topology.specification import CubeSpec
 

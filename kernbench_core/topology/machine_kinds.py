@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-from kernbench_core import records
+import attrs
+from attrs import evolve, frozen
+
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
-from kernbench_core.records import evolve, frozen
 from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.design import BareHardware, Machine
@@ -100,7 +101,7 @@ def _faults(kind: MachineKind[Any]) -> Iterator[str]:
     if not isinstance(runs, bool):
         yield f"must have True or False as runs_kernels, not {runs!r}"
     section: object = kind.section
-    if section is not None and not (isinstance(section, type) and records.has(section)):
+    if section is not None and not (isinstance(section, type) and attrs.has(section)):
         yield f"must have an attrs class or None as section, not {section!r}"
     if not isinstance(kinds, tuple) or not all(isinstance(each, str) for each in kinds):
         yield f"must have a tuple of texts as node_kinds, not {kinds!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernbench_core.records import frozen
+from attrs import frozen
 
 HOST = "host"
 """The node that every request enters the machine by."""

@@ -15,9 +15,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from attrs import field, frozen
+
 from kernbench_core.params import Param
 from kernbench_core.peers import DIRECTIONS
-from kernbench_core.records import field, frozen
 from kernbench_core.topology import naming
 
 _PORT = re.compile(r"[a-z0-9_]+")

@@ -5,8 +5,9 @@ Its configuration has the sections `system`, `host`, `sip`, `cube` and `pe`. Ker
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from kernbench_core.graph import Graph, Node
-from kernbench_core.records import evolve
 from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar
 
-from kernbench_core.records import field, frozen
+from attrs import field, frozen
+
 from kernbench_core.topology.link_rates import PCIE_GENERATIONS, PCIE_LANES, pcie_bandwidth, ucie_bandwidth
 
 

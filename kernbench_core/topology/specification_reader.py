@@ -8,7 +8,8 @@ import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import closest, did_you_mean
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
@@ -132,11 +133,11 @@ def reader_of(kind: Any) -> _Reader:
         return lambda value: None if value is None else inner(value)
     if get_origin(kind) is collections.abc.Mapping and arguments == (str, object):
         return _mapping
-    if get_origin(kind) is collections.abc.Mapping and records.has(arguments[1]):
+    if get_origin(kind) is collections.abc.Mapping and attrs.has(arguments[1]):
         return functools.partial(_several, reader_of(arguments[1]))
     if get_origin(kind) is list:
         return functools.partial(_listed, reader_of(arguments[0]))
-    if records.has(kind):
+    if attrs.has(kind):
         return _section(kind)
     from kernbench_core.topology.reading.foreign_kinds import foreign_reader
 
@@ -211,7 +212,7 @@ def _each(reader: _Reader, pairs: Iterable[tuple[Any, object]]) -> list[tuple[An
 def _section(cls: Any) -> _Reader:
     """Return what types a section: each key as its field is annotated."""
     hints = get_type_hints(cls, include_extras=True)
-    fields = [each for each in records.fields(cls) if each.init]
+    fields = [each for each in attrs.fields(cls) if each.init]
     keys = _keys({each.name: (reader_of(hints[each.name]), _is_needed(each)) for each in fields})
     aliases = {each.name: each.alias for each in fields}
     forms: tuple[Derivation, ...] = getattr(cls, "FORMS", ())
@@ -229,7 +230,7 @@ def _section(cls: Any) -> _Reader:
 
 def _is_needed(field: Any) -> bool:
     """Say whether a field has no default; one of a class that attrs made has a word of its own for that."""
-    return field.default is records.NOTHING or repr(field.default) == "NOTHING"
+    return field.default is attrs.NOTHING or repr(field.default) == "NOTHING"
 
 
 def _keys(known: Mapping[str, tuple[_Reader, bool]]) -> Callable[[Any], dict[str, Any]]:
@@ -277,5 +278,5 @@ def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read
                 figure = form.derive(*(getattr(read, key) for key in form.others))
             except ValueError as fault:
                 raise _KeyFault(str(fault)) from None
-            read = records.evolve(read, **{form.key: figure})
+            read = attrs.evolve(read, **{form.key: figure})
     return read

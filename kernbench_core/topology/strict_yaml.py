@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
+from attrs import evolve, field, frozen
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.records import evolve, field, frozen
 from kernbench_core.wording import brief
 
 MAX_BYTES = 4 * 2**20

@@ -7,8 +7,9 @@ import heapq
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
+from attrs import define, evolve, field, frozen
+
 from kernbench_core.graph import Edge, EdgeKind, Graph
-from kernbench_core.records import define, evolve, field, frozen
 from kernbench_core.topology import naming
 from kernbench_core.topology.checking import PE_KINDS, Plan
 from kernbench_core.topology.layout import Point

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.errors import StoreError, UnsupportedError
-from kernbench_core.records import frozen
 from kernbench_core.values.halves import as_f16, as_f32
 from kernbench_core.wording import brief
 

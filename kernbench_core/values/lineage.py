@@ -7,8 +7,8 @@ collectives.
 from __future__ import annotations
 
 import numpy as np
+from attrs import frozen
 
-from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.region import Region, intersect, linear_at
 from kernbench_core.values.value import LoadedValue, OpId, Value

@@ -7,7 +7,8 @@ the index of what it reads, which holds the writes of all other PEs from then on
 
 from __future__ import annotations
 
-from kernbench_core.records import define, field
+from attrs import define, field
+
 from kernbench_core.values.region import Region, ascending_pieces, overlaps
 from kernbench_core.values.store_index import SpaceIndex, Write
 

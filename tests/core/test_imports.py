@@ -12,11 +12,11 @@ import kernbench_core
 
 REPO = Path(kernbench_core.__file__).parents[1]
 FLAT = sorted(path.stem for path in (REPO / "kernbench_core").glob("*.py") if path.stem != "__init__")
-LIBRARIES = ("attr", "greenlet", "ml_dtypes", "numpy", "pluggy", "rich", "rich_click", "simpy", "yaml")
+LIBRARIES = ("greenlet", "ml_dtypes", "numpy", "pluggy", "rich", "rich_click", "simpy", "yaml")
 
 
 def loaded_with(program: str) -> tuple[set[str], set[str]]:
-    """Return the rooms, but for those of the form and of records, and our libraries that a process has in the end."""
+    """Return the rooms, but for that of the form, and our libraries but attrs that a process has in the end."""
     told = (
         f"{program}\nimport sys\n"
         "print(*{name.split('.')[1] for name in sys.modules if name.startswith('kernbench_core.')})\n"
@@ -24,7 +24,7 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     *_, modules, libraries = done.stdout.split("\n")[:-1]
-    return set(modules.split()) - {*FLAT, "compiled", "records"}, set(libraries.split())
+    return set(modules.split()) - {*FLAT, "compiled"}, set(libraries.split())
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
         ("engine.engine", {"engine", "events", "process", "workers"}, {"simpy"}),
         ("engine.watchdog", {"engine", "events", "process", "workers"}, {"simpy"}),
         ("testing", {"testing"}, set()),
-        ("testing.rig", {"engine", "events", "process", "testing", "workers"}, {"attr", "simpy"}),
+        ("testing.rig", {"engine", "events", "process", "testing", "workers"}, {"simpy"}),
     ],
 )
 def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], libraries: set[str]) -> None:

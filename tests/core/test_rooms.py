@@ -22,7 +22,6 @@ OPEN = {
     "kernbench_core.compute.ops",
     "kernbench_core.compute.ops.shape_rules",
     "kernbench_core.compute.ops.type_rules",
-    "kernbench_core.records",
     "kernbench_core.events.queue",  # its two forms are two files
     "kernbench_core.topology.naming",
     "kernbench_core.values.dtypes",

@@ -18,9 +18,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from attrs import field, frozen
+
 from kernbench_core.compute import Scope
 from kernbench_core.errors import ShapeError
-from kernbench_core.records import field, frozen
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import is_float, itemsize
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+import attrs
 import rich_click as click
 
-from kernbench_core import records
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
 
 
-@records.frozen
+@attrs.frozen
 class SlowerLimit:
     """The most that a total time may rise by: a `share` of what it was, or `ns`; `text` is how it was given."""
 

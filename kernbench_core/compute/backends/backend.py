@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.ops.record import MathFunction
-from kernbench_core.records import frozen
 from kernbench_core.values.arrays import Array
 
 

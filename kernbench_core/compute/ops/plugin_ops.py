@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, keywords_of
 from kernbench_core.compute.ops.record import MathOp
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
@@ -81,7 +82,7 @@ class OpsOfPlugins:
         wrong = next(record_faults(op), None)
         if wrong is not None:
             raise self._blame(name)(wrong)
-        return records.evolve(with_rules_checked(op, self._blame(name)), name=name)
+        return attrs.evolve(with_rules_checked(op, self._blame(name)), name=name)
 
     def _imported(self, name: str) -> object:
         module, _, attribute = self._functions[name].partition(":")

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.compute.promotion import WeakType, meet_all
-from kernbench_core.records import frozen
 from kernbench_core.values.arrays import Shape
 
 Params = Mapping[str, Any]

@@ -9,14 +9,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from attrs import evolve, fields, frozen
+from attrs import field as attribute
 
 from kernbench_core.compute.ops.plugin_faults import Blame, blaming
 from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands, Params, TypeRule
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.promotion import WeakType
 from kernbench_core.errors import KernelError, LimitError, in_words
-from kernbench_core.records import evolve, fields, frozen
-from kernbench_core.records import field as attribute
 from kernbench_core.values.arrays import Shape
 from kernbench_core.values.dtypes import NAMES
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.compute.ops.record import MathFunction, Params
 from kernbench_core.compute.promotion import meet_all
-from kernbench_core.records import frozen
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 

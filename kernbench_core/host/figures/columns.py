@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core import records
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.listing import html_more, html_table
 from kernbench_core.wording import brief
@@ -18,7 +18,7 @@ _Array: TypeAlias = npt.NDArray[Any]
 _SHOWN, _CELL, _TABLED = 4, 22, 12
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class TextColumn:
     """A column of texts that repeat: for each row the number of its text."""
 

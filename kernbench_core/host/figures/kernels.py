@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, UnitWork
 from kernbench_core.units import format_time
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _AT_WORK, _LOST = 0.1, 0.5
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class KernelUse:
     """Say how busy the busiest resource of a kind was while kernels ran, and over the run: shares of its capacity.
 
@@ -41,7 +42,7 @@ class KernelUse:
         return f"<KernelUse {self.name} ({self.kind}) {self.utilisation:.1%}, of the run {self.run_utilisation:.1%}>"
 
 
-@records.frozen
+@attrs.frozen
 class ArrayFill:
     """Say how the units of one kind, arrays of cells, spent the time at work, together; times in ns.
 
@@ -61,7 +62,7 @@ class ArrayFill:
         return (self.filling_ns + self.unfilled_ns) / self.busy_ns
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class KernelFigures:
     """What the kernels of a run did together: `time_ns` is how long any ran, the rest is about that time."""
 
@@ -91,9 +92,9 @@ class KernelFigures:
         """Return plain JSON types."""
         return {
             "time_ns": self.time_ns,
-            "busiest": [records.asdict(use) for use in self.busiest],
+            "busiest": [attrs.asdict(use) for use in self.busiest],
             "roofline": None if self.roofline is None else self.roofline.to_json(),
-            "fills": [{**records.asdict(fill), "lost": fill.lost} for fill in self.fills],
+            "fills": [{**attrs.asdict(fill), "lost": fill.lost} for fill in self.fills],
             "hint": self.hint,
         }
 

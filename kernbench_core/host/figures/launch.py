@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.figures.meter import busiest_of, links_of
 from kernbench_core.host.figures.roofline import rate_text
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": None}
 
 
-@records.frozen(repr=False, eq=False, slots=False)
+@attrs.frozen(repr=False, eq=False, slots=False)
 class LaunchFigures(Pictured):
     """Say how one launch went; times in ns.
 
@@ -119,12 +120,12 @@ class LaunchFigures(Pictured):
             "ended_ns": self.ended_ns,
             "completed_ns": self.completed_ns,
             "time_ns": self.time_ns,
-            "busiest": [records.asdict(use) for use in self.busiest],
+            "busiest": [attrs.asdict(use) for use in self.busiest],
             "roofline": None if self.roofline is None else self.roofline.to_json(),
         }
 
     def _values(self) -> tuple[Any, ...]:
-        own = (getattr(self, field.name) for field in records.fields(type(self)) if field.name[0] != "_")
+        own = (getattr(self, field.name) for field in attrs.fields(type(self)) if field.name[0] != "_")
         return (*own, self.busiest)
 
     def __eq__(self, other: object) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core import records
 from kernbench_core.component import ComponentBase
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
 
-@records.frozen(repr=False)
+@attrs.frozen(repr=False)
 class LaunchUse:
     """Say how busy the busiest resource of a kind was during a launch: a fraction of its capacity, and ns.
 
@@ -48,7 +48,7 @@ class LaunchUse:
         return f"<LaunchUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class Resources:
     """Name what can be busy, by number: `wires` numbers of wires first, and units behind them; number 0 is nothing.
 

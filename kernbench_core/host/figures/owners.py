@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core import records
 from kernbench_core.graph import Node
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _Indices: TypeAlias = npt.NDArray[np.intp]
 _NOTHING: Final = Node("", "")
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class Owners:
     """Say where resources are, by their numbers: the SIPs of both ends, and the index of the PE that each is a part of.
 

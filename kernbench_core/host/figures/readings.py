@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
+import attrs
 import numpy as np
 import numpy.typing as npt
-
-from kernbench_core import records
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -26,7 +25,7 @@ _NUMBER, _BUSY, _TAKEN, _CARRIED = map(attrgetter, ("number", "busy_ns", "availa
 _MOST = 1 << 17
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class BusyInterval:
     """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they took.
 
@@ -41,7 +40,7 @@ class BusyInterval:
     units_busy: FloatArray
 
 
-@records.frozen(eq=False)
+@attrs.frozen(eq=False)
 class _Reading:
     """Keep what was read at a time: of wires by number, of each unit; `kept` says that the time before it counts."""
 

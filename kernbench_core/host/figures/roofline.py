@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.reporting import LaunchWork, UnitWork
 from kernbench_core.units import format_bandwidth, format_flops
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
 
 
-@records.frozen
+@attrs.frozen
 class Achieved:
     """Compare what the resources of one kind did during a kernel with their peak; both in `unit`.
 
@@ -40,7 +41,7 @@ def rate_text(rate: float, unit: str) -> str:
     return format_bandwidth(rate) if unit == "GB/s" else format_flops(rate)
 
 
-@records.frozen
+@attrs.frozen
 class RooflinePoint:
     """Place one launch under the roof. Rates in GFLOP/s and GB/s, `intensity` in FLOP per byte of HBM traffic.
 
@@ -65,9 +66,9 @@ class RooflinePoint:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types; an endless intensity is None."""
-        resources = [{**records.asdict(each), "share": each.share} for each in self.resources]
+        resources = [{**attrs.asdict(each), "share": each.share} for each in self.resources]
         intensity = self.intensity if self.intensity != float("inf") else None
-        return {**records.asdict(self), "intensity": intensity, "share": self.share, "resources": resources}
+        return {**attrs.asdict(self), "intensity": intensity, "share": self.share, "resources": resources}
 
 
 def roofline_point(work: LaunchWork, duration_ns: float, hardware: Hardware) -> RooflinePoint | None:

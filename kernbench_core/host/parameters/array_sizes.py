@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from attrs import define, field, frozen
+
 from kernbench_core.errors import StoreError, UsageError
-from kernbench_core.records import define, field, frozen
 from kernbench_core.values.dtypes import NAMES, dtype_name, info
 from kernbench_core.wording import brief
 

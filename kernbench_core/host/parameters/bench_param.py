@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.process.whole_files import is_file
 from kernbench_core.units import finite
 from kernbench_core.values.masks import NO_MASK, has_mask
@@ -18,7 +19,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-@records.frozen
+@attrs.frozen
 class BenchParam:
     """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
 

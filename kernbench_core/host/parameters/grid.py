@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from attrs import frozen
+
 from kernbench_core.errors import UsageError
-from kernbench_core.records import frozen
 from kernbench_core.wording import brief
 
 _MOST_EXTENTS, _MOST_DIGITS, _LONGEST = 3, 18, 200

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import frozen
 
 from kernbench_core.host.parameters.bench_param import array_of
-from kernbench_core.records import frozen
 from kernbench_core.values.dtypes import NAMES, dtype_name, dtype_of, is_known, numpy_dtype
 from kernbench_core.values.element_types import ElementType, as_dtype
 from kernbench_core.values.masks import NO_MASK, has_mask

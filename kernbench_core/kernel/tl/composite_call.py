@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from attrs import evolve, frozen
+
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.compute.ops import OPS, Form, Operands, type_rules
@@ -17,7 +19,6 @@ from kernbench_core.kernel.pointers import Pointer, Ref, direct_transfer, make_r
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
-from kernbench_core.records import evolve, frozen
 from kernbench_core.values.dtypes import dtype_of, is_float
 from kernbench_core.wording import brief
 

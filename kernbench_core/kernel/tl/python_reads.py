@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import asdict, frozen
+
 from kernbench_core.callsite import describe_site
-from kernbench_core.records import asdict, frozen
 from kernbench_core.units import format_time, grid_ceil
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kernbench_core import records
+import attrs
+
 from kernbench_core.cache import dependencies
-from kernbench_core.cache.dependencies import NotCacheable, digest_of, environment_digest
+from kernbench_core.cache.dependencies import NotCacheable, digest_of, environment_digest, places_of
 from kernbench_core.cache.store import Cache
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.runs.cached.packing import pack, unpack
@@ -55,17 +56,17 @@ def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Call
         about, (kept, shown) = found
         show(shown)
         more = {"cache_note": _sentence(key, about), "all_links": request.options.links == "all"}
-        answer: RunResult = records.evolve(kept, from_cache=True, cache_key=key, **more)
-        return records.evolve(answer, wall_s=time.perf_counter() - began)
+        answer: RunResult = attrs.evolve(kept, from_cache=True, cache_key=key, **more)
+        return attrs.evolve(answer, wall_s=time.perf_counter() - began)
     with recorded() as shown:
         made = carry_out()
     about = {"kind": "run", "name": f"{made.bench} on {made.topology}", "params": dict(manifest.params)}
-    result = records.evolve(made, timeline=None, explain=made.explain if request.options.explain else None)
+    result = attrs.evolve(made, timeline=None, explain=made.explain if request.options.explain else None)
     try:
         _keep(cache, key, _read_by(request), request.plugins, (result, shown), {**about, "parts": parts})
     except NotCacheable as why:
         return _not_kept(made, why)
-    return records.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}.")
+    return attrs.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}.")
 
 
 def replayed(
@@ -84,6 +85,7 @@ def replayed(
         parts = _parts_of_machine(config, plugins)
     except NotCacheable as why:
         return make(), str(why)
+    depends = {place: digest_of(place) for place in places_of(options.get("depends", ()), Path.cwd())}
     named = sorted(path for path in map(os.path.abspath, _texts(options.values())) if Path(path).is_file())
     files = [[path, digest_of(path)] for path in named]
     console = make_console(sys.stdout)
@@ -99,7 +101,7 @@ def replayed(
         return exit_code, ""
     shown["warnings"] = [*dict.fromkeys((*shown["warnings"], *heard()))]
     try:
-        _keep(cache, key, {}, plugins, shown, {"kind": "output", "name": command, "parts": parts})
+        _keep(cache, key, depends, plugins, shown, {"kind": "output", "name": command, "parts": parts})
     except NotCacheable as why:
         return 0, str(why)
     return 0, ""
@@ -134,13 +136,14 @@ def _keep(
 
 def _not_kept(result: RunResult, why: NotCacheable) -> RunResult:
     warnings.warn(str(why), KernbenchWarning, stacklevel=5)
-    return records.evolve(result, cache_note=str(why))
+    return attrs.evolve(result, cache_note=str(why))
 
 
 def _sentence(key: str, about: Mapping[str, Any]) -> str:
     """Say of an answer from the cache when it was made, of what it depends, and that there may be more."""
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime(about["made_ns"] / 1e9))
-    all_have = "machine, arguments, options, the code of kernbench and of plug-ins"
+    bench = "bench, " * (about["kind"] == "run")
+    all_have = f"machine, {bench}arguments, options, the code of kernbench and of plug-ins"
     names = [place if place[0] == "$" else Path(place).name for place in about["depends"]]
     names[_NAMED:] = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
     return (

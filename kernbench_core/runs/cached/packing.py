@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
-from kernbench_core import records
 from kernbench_core.cache.dependencies import NotCacheable
 from kernbench_core.values import dtypes
 
@@ -62,7 +62,7 @@ def _object(value: Any, arrays: bytearray) -> dict[str, Any]:
     """Take an object apart as a pickle does: what it is made of, its state, and what it has as a dict."""
     kind = type(value)
     if kind.__name__ == "Failure":
-        value = records.evolve(value, value=None)  # it is of the run's memory, which stays behind
+        value = attrs.evolve(value, value=None)  # it is of the run's memory, which stays behind
     _, made_of, state, _, items = (*value.__reduce_ex__(2), None, None, None)[:5]
     told = {"args": made_of[1:], "state": state, "items": None if items is None else dict(items)}
     said = {name: _encode(each, arrays) for name, each in told.items() if each}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, get_origin
 
+import attrs
 import cattrs
 from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError
 
-from kernbench_core import records
 from kernbench_core.topology.reading.faults import Faults, ReadingFault, faults_of
 
 
@@ -27,7 +27,7 @@ def foreign_reader(kind: Any, reader_of: Callable[[Any], Callable[[Any], Any]]) 
 
 
 def _is_ours(kind: Any) -> bool:
-    return records.has(kind) or get_origin(kind) is list
+    return attrs.has(kind) or get_origin(kind) is list
 
 
 def _flat(faults: ClassValidationError | IterableValidationError) -> Iterator[ReadingFault]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
+from attrs import frozen
+
 from kernbench_core.graph import Graph
-from kernbench_core.records import frozen
 from kernbench_core.registry import Registry
 from kernbench_core.topology.configuration import Config
 
