@@ -427,12 +427,13 @@ def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugi
     plan = SweepPlan(
         bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"), params={"a": str(tmp_path / "x.npy")},
         axes=(axis_of("topology", TOPOLOGY, ["tiny", str(tmp_path / "mine.yaml")]),
-              axis_of("b", PARAM, [str(tmp_path / "y.npy"), "none", "not.there", 3])),
+              axis_of("b", PARAM, [str(tmp_path / "y.npy"), "none", "not.there", 3, str(tmp_path / "ring.py")])),
     )  # fmt: skip
     for name in ("x.npy", "y.npy", "z.npy", "unused.py"):
         (tmp_path / name).write_text(name)
     (tmp_path / "sub").mkdir()
-    texts = {"own.py": "import near", "near.py": "from sub import deep", "sub/deep.py": "", "area.py": "import rates"}
+    texts = {"own.py": "import near", "near.py": "from sub import deep", "sub/deep.py": "", "area.py": "import rates",
+             "ring.py": "import steps", "steps.py": ""}  # fmt: skip
     for name, text in (texts | {"rates.py": "import json"}).items():
         (tmp_path / name).write_text(text)
     (tmp_path / "mine.yaml").write_text("base: base.yaml")

@@ -136,7 +136,7 @@ def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
     varied = (value for axis in plan.axes if axis.target == PARAM for value in axis.values)
     for value in (*plan.params.values(), *plan.arguments, *varied):
         if isinstance(value, str) and Path(value).suffix:
-            yield Path(value)
+            yield from _with_own_modules(value) if file_and_function(value) else [Path(value)]
 
 
 def _with_own_modules(named: str) -> Iterator[Path]:

@@ -13,7 +13,8 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from kernbench_core.cache.dependencies import digest_of
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.package import __version__
 from kernbench_core.sweeps.evaluate import POINT_SCHEMA, STATUSES, folder_of
 from kernbench_core.sweeps.plan import SweepPlan
@@ -102,7 +103,8 @@ def open_sweep(
     `digests` are those of the files that the plan names, and of the code that computes; `most` is how many points there
     are to be at most. Raise UsageError where another sweep is at work there, and where the folder holds something else:
     another plan, records of another version, and points made of files or code that were changed since; with
-    `retry_changed` these have no record.
+    `retry_changed` their records are removed, and those of points that failed, of which nobody knows what they read.
+    Warn where files are changed while the block runs.
     """
     with _made(path):
         _check_free(path)
@@ -125,9 +127,29 @@ def open_sweep(
                 f"the points in {str(path)!r} must be of the same files, and of {len(changed):,} of them {name!r} was "
                 "changed since; simulate these again with --retry-changed, or give another folder."
             )
+        gone = {key for key, record in records.items() if changed and (key in changed or record["error"])}
         with _told(path):
+            for key in gone:  # before anything else: what stayed would be shown beside what is made now
+                (path / _POINTS / f"{key}.json").unlink()
             write_whole(path / _PLAN, _text(head))
-        yield SweepFolder(path, plan, kept, code, {key: each for key, each in records.items() if key not in changed})
+        folder = SweepFolder(path, plan, kept, code, {key: each for key, each in records.items() if key not in gone})
+        yield folder
+        _warn_of_changes(folder.records.values(), files)
+
+
+def _warn_of_changes(records: Iterable[Mapping[str, Any]], files: Mapping[str, str]) -> None:
+    """Warn where points are of other content of one file, or a file is not what it was when the sweep began."""
+    seen: dict[str, str] = {}
+    made_of = (each for record in records for each in record["files"].items())
+    torn = [name for name, digest in made_of if seen.setdefault(name, digest) != digest]
+    torn += [name for name, digest in files.items() if Path(name).is_file() and digest_of(name) != digest]
+    if torn:
+        warnings.warn(
+            f"{torn[0]!r} was changed while the sweep went on, and its points may be of two versions; run it again, in "
+            "a folder with --retry-changed.",
+            KernbenchWarning,
+            stacklevel=3,
+        )
 
 
 def _changed(records: Mapping[str, Mapping[str, Any]], code: str, folder: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.package import __version__
 from kernbench_core.sweeps import SweepPlan, open_sweep, read_sweep
 from kernbench_core.sweeps import folder as folder_module
@@ -91,29 +92,65 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     with open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}, retry_changed=True) as folder:
         assert not folder.records
         folder.put(records(code=folder.code)[1])
+    with open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}) as folder:  # the first is no more there
+        assert [record["index"] for record in folder.records.values()] == [1]
+        folder.put(records(code="other")[0])
     with pytest.raises(UsageError, match="and of 1 of them 'the code of kernbench or of a plug-in' was changed since"):
-        open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}).__enter__()  # the first is still as it was
+        open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}).__enter__()
 
 
-def test_points_whose_files_were_changed_have_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are those of the bench's folder, and variables; a file that changes back is as it was."""
+def test_points_whose_files_were_changed_are_refused_or_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are those of the bench's folder, and variables; whoever reads the folder finds points of one version."""
     (tmp_path / "helper.py").write_text("1")
     monkeypatch.setenv("SCALE", "2")
     one, two = hashlib.sha256(b"1").hexdigest(), hashlib.sha256(b"2").hexdigest()
     plan = SweepPlan.from_json({**PLAN.to_json(), "bench": str(tmp_path / "b.py")})
     made_of = ({"helper.py": one, "$SCALE": two}, {"helper.py": two}, {"gone.csv": one})
-    with open_sweep(tmp_path / "s", plan) as folder:
+    with pytest.warns(KernbenchWarning), open_sweep(tmp_path / "s", plan) as folder:
         folder.put(*({**record, "files": files} for record, files in zip(records(plan), made_of, strict=True)))
-    with open_sweep(tmp_path / "s", plan, retry_changed=True) as folder:
-        assert [record["index"] for record in folder.records.values()] == [0]
-    (tmp_path / "helper.py").write_text("2")
-    with open_sweep(tmp_path / "s", plan, retry_changed=True) as folder:
-        assert [record["index"] for record in folder.records.values()] == [1]
-    (tmp_path / "helper.py").write_text("1")
+    (tmp_path / "helper.py").write_text("3")
     monkeypatch.setenv("SCALE", "3")
     told = r"and of 3 of them '(helper\.py|\$SCALE|gone\.csv)' was changed since; simulate these again"
     with pytest.raises(UsageError, match=told):
         open_sweep(tmp_path / "s", plan).__enter__()
+    (tmp_path / "helper.py").write_text("2")
+    with open_sweep(tmp_path / "s", plan, retry_changed=True) as folder:
+        assert [record["index"] for record in folder.records.values()] == [1]
+        assert list(read_sweep(tmp_path / "s").records) == list(folder.records.values())
+
+
+def test_points_that_failed_are_tried_again_with_those_that_changed(tmp_path: Path) -> None:
+    """Nobody knows what they read; where nothing changed they stay."""
+    failed, old, _ = records()
+    for code, left in (("", 2), ("other", 0)):
+        with open_sweep(tmp_path, PLAN, retry_changed=True) as folder:
+            folder.put(failed | {"status": "error", "error": {"sentence": "so."}}, old | {"code": code})
+        with open_sweep(tmp_path, PLAN, retry_changed=True) as folder:
+            assert len(folder.records) == left
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_what_changes_while_a_sweep_goes_on_is_warned_of(tmp_path: Path, planned: bool) -> None:
+    """A file of the plan, and one that points say that they read."""
+    file = tmp_path / "own.py"
+    file.write_text("1")
+    digests = {str(file): hashlib.sha256(b"1").hexdigest()}
+    first, second = digests, {str(file): hashlib.sha256(b"2").hexdigest()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with open_sweep(tmp_path / "s", PLAN, digests) as folder:
+            folder.put(*records(code=folder.code, files=first))
+    with pytest.warns(KernbenchWarning) as warned, open_sweep(tmp_path / "s", PLAN, digests) as folder:
+        if planned:
+            file.write_text("2")
+        else:
+            folder.put(records(files=second)[2])
+    assert [str(each.message) for each in warned] == [
+        f"{str(file)!r} was changed while the sweep went on, and its points may be of two versions; run it again, in a "
+        "folder with --retry-changed."
+    ]
 
 
 def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
