@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchError
 from kernbench_core.package import IMPORTED_NS
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 _CORE: Final = __name__.partition(".")[0]
-#: The name of a module that a bench's file was executed as; its text is in the key.
-_OF_BENCH: Final = re.compile(r"kernbench_\w+_[0-9a-f]{12}")
+#: What modules are called that the files of benches were executed as; their text is in the key.
+_OF_BENCH: Final = "kernbench_bench_"
 #: The packages of the plug-ins that were asked for last, with their digests.
 _LAST: list[tuple[Plugins, dict[str, str]]] = []
 
@@ -54,26 +54,31 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
 
 @cache
 def environment_digest() -> str:
-    """Return the SHA-256 of what is installed beside: Python, and the libraries with their versions."""
+    """Return the SHA-256 of what is installed beside: Python, where it looks, and the libraries with their versions."""
     found = {Path(path).name for folder in sys.path for path in glob.glob(f"{folder}/*.dist-info")}  # noqa: PTH207
-    return text_digest(repr((sys.version, sys.flags.optimize, platform.machine(), sorted(found))))
+    looks = os.environ.get("PYTHONPATH")
+    return text_digest(repr((sys.version, sys.flags.optimize, platform.machine(), looks, sorted(found))))
 
 
 def loaded_files(plugins: Plugins) -> dict[str, str]:
     """Return the SHA-256 of the files of all modules that are loaded and neither installed nor of a plug-in.
 
-    It is "" where a file was written after this process began: what is loaded may be what it was before.
+    It is "" where a file was written after this process began: what is loaded may be what it was before. Of files that
+    kernbench executed, as algorithms are, and their own modules, it is that of what was executed.
     """
     others = {"__main__", *_packages_of(plugins)}
-    found = set()
+    found, executed = set(), dict[str, str]()
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if name.partition(".")[0] in others or _OF_BENCH.fullmatch(name) or not isinstance(file, str):
+        file, spec = (getattr(module, "__dict__", {}).get(each) for each in ("__file__", "__spec__"))
+        if name.partition(".")[0] in others or name.startswith(_OF_BENCH) or not isinstance(file, str):
             continue
-        if not file.startswith(_installed()):
+        sources: Any = getattr(spec, "loader_state", None)
+        if hasattr(sources, "hashes"):
+            executed |= {str(sources.folder / each): digest for each, digest in sources.hashes.items()}
+        elif not file.startswith(_installed()):
             path = Path(file).absolute()
             found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
-    return {path: "" if _is_new(path) else digest_of(path) for path in sorted(found)}
+    return {path: "" if _is_new(path) else digest_of(path) for path in sorted(found)} | executed
 
 
 def digest_of(place: str) -> str:
@@ -92,8 +97,8 @@ def digest_of(place: str) -> str:
 
 
 def places_of(patterns: Iterable[str], folder: Path) -> list[str]:
-    """Return the places of patterns that start from a folder; `$NAME` is a variable."""
-    return [each if each.startswith("$") else os.path.abspath(folder / each) for each in patterns]  # noqa: PTH100
+    """Return the places of patterns that start from a folder, or from the user's with `~`; `$NAME` is a variable."""
+    return [each if each[:1] == "$" else os.path.abspath(folder / os.path.expanduser(each)) for each in patterns]  # noqa: PTH100, PTH111
 
 
 def text_digest(text: str) -> str:

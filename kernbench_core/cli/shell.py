@@ -90,10 +90,12 @@ class Shell:
 
         `make` prints it, and returns the exit code; `options` are those that change what it prints, files among them.
         """
+        from kernbench_core.process.whole_files import same_folder
         from kernbench_core.runs.cached.lookup import replayed
 
         before = len(self._heard)
-        exit_code, told = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
+        with same_folder():
+            exit_code, told = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
         if told:
             sys.stdout.flush()
             self.note(told)

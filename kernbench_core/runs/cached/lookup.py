@@ -165,9 +165,9 @@ def _parts_of_run(request: Request, manifest: Manifest, here: Path) -> dict[str,
     told = manifest.to_json()
     types = {name: str(value.dtype) for name, value in request.values.items() if hasattr(value, "dtype")}
     device = None if options.backend == "numpy" else backend_of(options.backend).device
-    files = [] if bench.sources is None else [str(bench.sources.folder), str(here), bench.sources.hashes]
+    files = [] if bench.sources is None else [str(bench.sources.folder), bench.sources.hashes]
     return _parts_of_machine(request.config, request.plugins) | {
-        "bench": _digest([told.pop("bench"), files]),
+        "bench": _digest([told.pop("bench"), files, str(here)]),
         "arguments": _digest([told.pop("params"), types]),
         "versions": _digest([told.pop("versions"), told.pop("plugins"), environment_digest()]),
         "options": _digest([told, [getattr(options, name) for name in _OPTIONS], device]),

@@ -31,9 +31,13 @@ class Script:
 
     @property
     def files(self) -> list[str]:
-        """The file that is executed, where there is one."""
-        spec = importlib.util.find_spec(self.name) if self.is_module and _is_importable(self.name) else None
-        return [self.name] if not self.is_module else [] if spec is None or spec.origin is None else [spec.origin]
+        """The file that is executed, of a module all that it may be: to find it would import its package."""
+        if not self.is_module:
+            return [self.name]
+        at = self.name.replace(".", "/")
+        places = [Path(folder, at) for folder in ("", *sys.path)]
+        found = [path for place in places for path in (place.with_name(f"{place.name}.py"), place / "__main__.py")]
+        return [str(path) for path in found if path.is_file()]
 
     def check(self) -> None:
         """Raise UsageError where there is no such file or module."""

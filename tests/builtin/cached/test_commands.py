@@ -141,6 +141,40 @@ def test_a_script_is_run_anew_for_whatever_is_otherwise(call: Call, tmp_path: Pa
         assert code == 3 and "found 27.0" in out and "from the cache" not in err
 
 
+@pytest.mark.parametrize("module", ["pack.part", "pack", "flat"])
+def test_a_module_counts_and_what_a_script_is_said_to_depend_on(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    """Without its package being imported to find it; places are patterns and variables, too."""
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack/__init__.py").write_text("import triton\n")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = {"pack.part": "pack/part.py", "pack": "pack/__main__.py", "flat": "flat.py"}[module]
+
+    def cached() -> bool:
+        for name in ("pack", "pack.part", "flat"):
+            sys.modules.pop(name, None)
+        options = ("--topology", "tiny", "--depends", "$SCALE", "--depends", "*.csv")
+        code, _, err = call("triton", "--cached", *options, "-m", module)
+        assert code == 0
+        return "from the cache" in err
+
+    for change in (
+        lambda: (tmp_path / file).write_text("print(1)"), lambda: (tmp_path / file).write_text("print(2)"),
+        lambda: monkeypatch.setenv("SCALE", "2"), lambda: (tmp_path / "new.csv").write_text(""),
+    ):  # fmt: skip
+        change()
+        assert [cached(), cached()] == [False, True]
+
+
+def test_a_folder_that_is_gone_is_a_sentence(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    code, out, err = call("probe", "--topology", "tiny", "--cached")
+    assert (code, out, err) == (2, "", "error: the current folder must exist; change to another one.\n")
+
+
 def test_files_are_written_by_a_run_of_its_own(call: Call, tmp_path: Path) -> None:
     args = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--cached")
     code, _, _ = call(*args, "--out", "saved")

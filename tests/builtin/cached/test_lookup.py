@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from kernbench_core import records
 from kernbench_core.cache import dependencies
 from kernbench_core.cache.store import Cache
 from kernbench_core.errors import KernbenchWarning, UsageError
@@ -77,7 +77,7 @@ def test_a_result_from_the_cache_is_the_one_that_is_made(kind: str, plugins: Plu
     assert made.ops == again.ops and made.links == again.links and made.masked_share == again.masked_share
     assert [launch.links for launch in made.launches] == [launch.links for launch in again.launches]
     assert repr(made) == repr(again) and made.verified == again.verified == {"wrong": False}.get(kind, made.verified)
-    assert records.evolve(made, wall_s=1.0)._repr_html_() == records.evolve(again, wall_s=1.0)._repr_html_()
+    assert attrs.evolve(made, wall_s=1.0)._repr_html_() == attrs.evolve(again, wall_s=1.0)._repr_html_()
     assert str(made.launches) == str(again.launches) and str(made.hazards) == str(again.hazards)
     if options.get("outputs"):
         assert {name: each.tobytes() for name, each in again.outputs.items()} == {
@@ -192,18 +192,23 @@ OTHERS = {
 }  # fmt: skip
 
 
-def test_each_option_that_changes_the_result_makes_another_run(plugins: Plugins) -> None:
+def test_each_option_that_changes_the_result_makes_another_run(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {"bench": "vector-add", "topology": "tiny", "params": {"n": 64}, "cached": True}
     keys = {
         kb.run(**{**asked, **more}, plugins=plugins).cache_key for more in [{}, *({n: v} for n, v in OPTIONS.items())]
     }
     assert len(keys) == len(OPTIONS) + 1
-    assert {field.name for field in records.fields(RunCall)} == {*OPTIONS, *OTHERS}
+    assert {field.name for field in attrs.fields(RunCall)} == {*OPTIONS, *OTHERS}
     made = {
         kb.run("gemm", "tiny", {**SIZE, "a": np.zeros((32, 32), dtype)}, cached=True, plugins=plugins).cache_key
         for dtype in (np.float16, ml_dtypes.bfloat16)
     }
     assert len(made) == 2  # of the same bytes
+    before = dependencies.environment_digest.__wrapped__()
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert dependencies.environment_digest.__wrapped__() != before
 
 
 def test_a_bench_that_is_no_files_is_run_each_time(plugins: Plugins) -> None:
@@ -254,7 +259,31 @@ def test_a_hit_says_when_it_was_made_and_of_what_it_depends(plugins: Plugins, tm
     assert names == [str(tmp_path / "t.csv"), "$SCALE", str(tmp_path / "more.txt")]
     assert found.cache_note.startswith(f"from the cache ({(found.cache_key or '')[:12]}), made 20")
     assert found.cache_note.endswith("; what the program reads besides is not covered.")
-    assert "it depends on machine, arguments, options, the code of kernbench and of plug-ins, " in found.cache_note
+    told = "it depends on machine, bench, arguments, options, the code of kernbench and of plug-ins, "
+    assert told in found.cache_note
+
+
+ALGORITHM = (Path(kb.__file__).parents[1] / "kernbench_ccl/algorithms/ring_all_reduce.py").read_text()
+
+
+def test_an_algorithm_of_a_file_counts_with_its_own_modules(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is executed by kernbench, and its modules are not left in sys.modules; one of the user's folder is, with ~."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "ours.py").write_text(f"import amount\n{ALGORITHM}")
+    (tmp_path / "amount.py").write_text("N = 1")
+    options: dict[str, Any] = {"cached": True, "plugins": plugins, "depends": ["~/mine.txt"]}
+    params = {"size": "1 KiB", "algo": "./ours.py"}
+    for path, text in (("amount.py", "N = 2"), ("ours.py", f"import amount\n#\n{ALGORITHM}"), ("mine.txt", "")):
+        runs = [kb.run("collective", "default", params, **options) for _ in range(2)]
+        assert runs[1].from_cache
+        (tmp_path / path).write_text(text)
+        assert not kb.run("collective", "default", params, **options).from_cache
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/ours.py").write_text(ALGORITHM)
+    monkeypatch.chdir("sub")  # where the same name is another file
+    assert not kb.run("collective", "default", params, **options).from_cache
 
 
 def test_races_are_errors_from_the_cache_too(plugins: Plugins) -> None:
