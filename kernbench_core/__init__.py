@@ -1,8 +1,8 @@
 """Minimal framework: contracts, configuration, topology, engine, kernels, two phases and the command-line shell.
 
-`import kernbench_core as kb; kb.run("gemm", verify_data=True)` is all that a notebook needs. The names below, for
-notebooks, plug-ins and models, are imported on first use, so that importing the package costs nothing. The docstring of
-each has an example (`help(kb.Param)`), which calls the package `kb`. (pytest reads: PYTEST_DONT_REWRITE.)
+Plug-ins and models import it; users import `kernbench`. The names below are imported on first use, so that importing
+the package costs nothing. The docstring of each has an example (`help(kernbench_core.Param)`), which calls the package
+`kb`. (pytest reads: PYTEST_DONT_REWRITE.)
 """
 
 from __future__ import annotations

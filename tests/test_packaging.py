@@ -359,8 +359,9 @@ def test_what_is_installed_is_small_and_says_its_licence(clean_environment: Path
     assert (installed.metadata["License-Expression"], installed.version) == ("Apache-2.0", "0.1.0")
     (licence,) = folder.glob("kernbench-*.dist-info/licenses/LICENSE")
     assert licence.read_text() == (REPO / "LICENSE").read_text()
-    for package in ("core", "builtin", "ccl"):
-        assert (folder / f"kernbench_{package}" / "py.typed").is_file()
+    for package in ("kernbench", "kernbench_core", "kernbench_builtin", "kernbench_ccl"):
+        assert (folder / package / "py.typed").is_file()
+    assert not (folder / "kernbench_builtin" / "door").exists()
 
 
 def test_installed_configurations_lead_to_their_schemas(clean_environment: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_builtin.exporters import chrome_trace, perfetto
 from kernbench_core.timeline import Timeline, load, save
 

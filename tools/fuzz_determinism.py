@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from attrs import frozen
 from golden import BENCHES, RANKS
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.plugins import Plugins, load_plugins
 
 REPO = Path(__file__).resolve().parent.parent

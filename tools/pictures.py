@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import check_docs
 
-import kernbench_core as kb
+import kernbench as kb
 
 PICTURES = check_docs.REPO / "docs" / "pictures"
 INK = "#7d8590"

@@ -26,6 +26,7 @@ import check_docs
 import click
 from reference_text import NOTE, code, said, sentence, signature, table, whole
 
+import kernbench as door
 import kernbench_core as kb
 from kernbench_core import errors, hookspecs, messages, registry
 from kernbench_core.cli.command import kernbench as whole_command
@@ -328,19 +329,16 @@ def _error_classes() -> Iterator[tuple[str, type]]:
 
 
 def python(plugins: Plugins) -> Iterator[str]:
-    """Yield the page of what `import kernbench_core as kb` gives."""
-    yield from ("# Names of `kb`", "", NOTE, "After `import kernbench_core as kb`; entries of plug-ins are with the")
-    yield from ("[hooks](hooks.md), and what a run gives back is described in [results](../results.md).", "")
-    for name in sorted(name for name in kb.__all__ if not name.startswith("_") and not name.endswith("Entry")):
-        found = getattr(kb, name)
-        called = signature(found, f"kb.{name}") if inspect.isroutine(found) else f"kb.{name}"
-        yield from (
-            f"## `kb.{name}`",
-            "",
-            *([code(called), ""] if called != f"kb.{name}" else []),
-            whole(found, name),
-            "",
-        )
+    """Yield the page of what `import kernbench as kb` gives, and of what `kernbench_core` has for plug-ins."""
+    yield from ("# Names of `kb`", "", NOTE, "After `import kernbench as kb`; what a run gives back is described in")
+    yield "[results](../results.md). What plug-ins import stands behind, with its module, and their entries are with"
+    yield from ("the [hooks](hooks.md).", "")
+    of_plugins = sorted(name for name in kb.__all__ if name not in door.__all__ and not name.endswith("Entry"))
+    for module, names in ((door, door.__all__), (kb, of_plugins)):
+        for name in (name for name in names if not name.startswith("_")):
+            found, shown = getattr(module, name), f"{'kb' if module is door else module.__name__}.{name}"
+            called = signature(found, shown) if inspect.isroutine(found) else shown
+            yield from (f"## `{shown}`", "", *([code(called), ""] if called != shown else []), whole(found, name), "")
 
 
 def figures(plugins: Plugins) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.plugins import load_plugins
 from kernbench_core.report import render_sweep
 from kernbench_core.sweeps import sweep_page

@@ -1,0 +1,58 @@
+"""Run kernels and collectives on simulated machines: `import kernbench as kb; kb.run("gemm", verify_data=True)`.
+
+What users call, from all packages; a name is imported when it is first asked for. Plug-ins import `kernbench_core`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernbench_ccl.measure import time_collective as time_collective
+    from kernbench_core import ConfigError as ConfigError
+    from kernbench_core import DataExecutor as DataExecutor
+    from kernbench_core import GraphEngine as GraphEngine
+    from kernbench_core import Interleave as Interleave
+    from kernbench_core import KernbenchError as KernbenchError
+    from kernbench_core import KernelError as KernelError
+    from kernbench_core import Replicate as Replicate
+    from kernbench_core import RunResult as RunResult
+    from kernbench_core import Shard as Shard
+    from kernbench_core import UsageError as UsageError
+    from kernbench_core import __version__ as __version__
+    from kernbench_core import compile_topology as compile_topology
+    from kernbench_core import depends as depends
+    from kernbench_core import draw_machine as draw_machine
+    from kernbench_core import launch as launch
+    from kernbench_core import load_plugins as load_plugins
+    from kernbench_core import rerun as rerun
+    from kernbench_core import run as run
+    from kernbench_core import sizes_from as sizes_from
+    from kernbench_core import sweep as sweep
+    from kernbench_core import triton as triton
+    from kernbench_core.comparison import compare as compare
+    from kernbench_core.sweeps import SweepResult as SweepResult
+
+_PLACES = {
+    "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
+    "Shard UsageError __version__ compile_topology depends draw_machine launch load_plugins rerun run sizes_from sweep "
+    "triton",
+    "kernbench_core.comparison": "compare",
+    "kernbench_core.sweeps": "SweepResult",
+    "kernbench_ccl.measure": "time_collective",
+}
+_PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}
+__all__ = sorted(_PLACE)
+
+
+if not TYPE_CHECKING:  # type checkers know the names, and refuse all others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_PLACE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

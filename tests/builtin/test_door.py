@@ -1,0 +1,44 @@
+"""`import kernbench`: what users call, by name, from all packages, as type checkers see it too."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernbench
+
+
+def test_the_door_gives_what_it_tells_a_type_checker() -> None:
+    """Each name is the thing itself, and `dir` has nothing else."""
+    tree = ast.parse(Path(kernbench.__file__).read_text())
+    typed = {
+        name.asname: (node.module, name.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+        if name.asname is not None
+    }
+    assert sorted(typed) == dir(kernbench) == kernbench.__all__
+    for name, (module, of) in typed.items():
+        assert getattr(kernbench, name) is getattr(__import__(str(module), fromlist=[of]), of)
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'kernbench' has no attribute 'nonsense'$"):
+        _ = kernbench.nonsense  # type: ignore[attr-defined]
+
+
+def test_importing_it_imports_little() -> None:
+    """Not one of the packages, before a name is asked for."""
+    told = "import kernbench, sys; print(*sorted(name for name in sys.modules if name.startswith('kernbench_')))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_it_is_a_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "kernbench", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("kernbench 0.")
