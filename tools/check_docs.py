@@ -206,6 +206,9 @@ def scratch_folder() -> Iterator[Path]:
         finally:
             os.chdir(before)
             sys.path.remove(folder)
+            for name, module in list(sys.modules.items()):  # no cache keeps what a module without its file may change
+                if str(getattr(module, "__dict__", {}).get("__file__")).startswith(folder):
+                    del sys.modules[name]
 
 
 def plugins_of(page: str) -> Plugins:
