@@ -224,7 +224,7 @@ def test_warnings_of_a_command_come_again(
 ) -> None:
     """Those of Python and those that the command writes, each once; what ends otherwise than with 0 is not kept."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
-    shell, config, codes = Shell(plugins), configure(plugins, "tiny"), iter([3, 0, 99])
+    shell, config, codes = Shell(plugins), configure(plugins, "tiny"), iter([1, 0, 99])
 
     def make() -> int:
         print("printed")
@@ -241,7 +241,7 @@ def test_warnings_of_a_command_come_again(
         assert out == "printed\n"
         seen.append((code, sorted(str(each.message) for each in told), "from the cache" in err, "by hand" in err))
     assert seen == [
-        (3, ["by warnings."], False, True),
+        (1, ["by warnings."], False, True),
         (0, ["by warnings."], False, True),
         (0, ["by hand.", "by warnings."], True, False),
     ]

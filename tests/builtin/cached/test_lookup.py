@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import warnings
@@ -201,11 +202,12 @@ def test_each_option_that_changes_the_result_makes_another_run(
     }
     assert len(keys) == len(OPTIONS) + 1
     assert {field.name for field in attrs.fields(RunCall)} == {*OPTIONS, *OTHERS}
+    Path("b.py").write_text("import numpy as np\ndef bench(rt, x: np.ndarray):\n    rt.zeros((4,), 'f32')\n")
     made = {
-        kb.run("gemm", "tiny", {**SIZE, "a": np.zeros((32, 32), dtype)}, cached=True, plugins=plugins).cache_key
-        for dtype in (np.float16, ml_dtypes.bfloat16)
+        kb.run("b.py", "tiny", {"x": np.zeros(4, dtype)}, cached=True, plugins=plugins).cache_key
+        for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz)
     }
-    assert len(made) == 2  # of the same bytes
+    assert len(made) == 2  # of the same .npy file: numpy spells both V1
     before = dependencies.environment_digest.__wrapped__()
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     assert dependencies.environment_digest.__wrapped__() != before
@@ -247,6 +249,17 @@ def test_what_was_written_after_the_process_began_is_not_kept(
         else f"{new!r} must not be written while this process goes on, which may have loaded it before; the answer is "
         "not kept. Start a new process."
     ]
+
+
+def test_new_is_what_was_written_or_put_in_place_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it looks old, as what `cp -p` writes; what is gone is no less new."""
+    file = tmp_path / "file"
+    file.write_text("")
+    os.utime(file, (1, 1))
+    for since, is_new in ((-1, True), (1, False)):
+        monkeypatch.setattr(dependencies, "IMPORTED_NS", file.stat().st_ctime_ns + since)
+        assert dependencies._is_new(str(file)) == is_new
+    assert dependencies._is_new(f"{file}.gone")
 
 
 def test_a_hit_says_when_it_was_made_and_of_what_it_depends(plugins: Plugins, tmp_path: Path) -> None:
