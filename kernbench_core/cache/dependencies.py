@@ -41,14 +41,11 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
     if not (_LAST and _LAST[0][0] is plugins):
         entries = sorted(repr(entry) for kind in OFFERS for entry in getattr(plugins, kind).values())
         digests = {"what is registered": text_digest("\n".join(entries))}
+        places = {source.file: [source.file] for source in plugins.sources if source.file}
         for name in _packages_of(plugins):
             spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
-            places = [] if spec is None else spec.submodule_search_locations or [spec.origin]
-            digests[name] = _digest_of_package(name, [path for place in places for path in _files_of(str(place))])
-        digests |= {
-            source.file: _digest_of_package(source.name, [source.file]) for source in plugins.sources if source.file
-        }
-        _LAST[:] = [(plugins, digests)]
+            places[name] = [] if spec is None else list(map(str, spec.submodule_search_locations or [spec.origin]))
+        _LAST[:] = [(plugins, digests | {name: _digest_of_code(name, found) for name, found in places.items()})]
     return _LAST[0][1]
 
 
@@ -66,7 +63,7 @@ def loaded_files(plugins: Plugins) -> dict[str, str]:
     It is "" where a file was written after this process began: what is loaded may be what it was before. Of files that
     kernbench executed, as algorithms are, and their own modules, it is that of what was executed.
     """
-    others = {"__main__", *_packages_of(plugins)}
+    others = {"__main__", "__mp_main__", *_packages_of(plugins)}  # the main module, in two names
     found, executed = set(), dict[str, str]()
     for name, module in list(sys.modules.items()):
         file, spec = (getattr(module, "__dict__", {}).get(each) for each in ("__file__", "__spec__"))
@@ -124,8 +121,9 @@ def _files_of(place: str) -> list[str]:
     return sorted(found)
 
 
-def _digest_of_package(name: str, files: Sequence[str]) -> str:
-    """Digest the files of a package; NotCacheable where one was written meanwhile."""
+def _digest_of_code(name: str, places: Sequence[str]) -> str:
+    """Digest a package or a file; NotCacheable where it was written meanwhile."""
+    files = [path for place in places for path in _files_of(place)]
     for path in filter(_is_new, files):
         raise NotCacheable(
             f"the code of {name!r} must be what its files say, and {path!r} was written after this process had begun; "

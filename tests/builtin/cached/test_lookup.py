@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import attrs
@@ -262,7 +263,12 @@ def test_new_is_what_was_written_or_put_in_place_since(tmp_path: Path, monkeypat
     assert dependencies._is_new(f"{file}.gone")
 
 
-def test_a_hit_says_when_it_was_made_and_of_what_it_depends(plugins: Plugins, tmp_path: Path) -> None:
+def test_a_hit_says_when_it_was_made_and_of_what_it_depends(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = ModuleType("__mp_main__")  # as processes that were started have it: the command, and no module of the bench
+    main.__file__ = str(tmp_path / "b.py")
+    monkeypatch.setitem(sys.modules, "__mp_main__", main)
     (tmp_path / "b.py").write_text(
         "import kernbench_core as kb\n@kb.depends('t.csv', '$SCALE')\ndef bench(rt):\n    rt.zeros((4,), 'f32')\n"
     )
