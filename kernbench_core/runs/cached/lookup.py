@@ -53,20 +53,20 @@ def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Call
     wants = bool(request.files) or request.watcher is not None or request.wants_timeline
     found = None if wants else _current(cache, key)
     if found is not None:
-        about, (kept, shown) = found
+        about, (result, shown) = found
         show(shown)
         more = {"cache_note": _sentence(key, about), "all_links": request.options.links == "all"}
-        answer: RunResult = attrs.evolve(kept, from_cache=True, cache_key=key, **more)
+        answer: RunResult = attrs.evolve(result, from_cache=True, cache_key=key, **more)
         return attrs.evolve(answer, wall_s=time.perf_counter() - began)
     with recorded() as shown:
         made = carry_out()
     about = {"kind": "run", "name": f"{made.bench} on {made.topology}", "params": dict(manifest.params)}
     result = attrs.evolve(made, timeline=None, explain=made.explain if request.options.explain else None)
     try:
-        _keep(cache, key, _read_by(request), request.plugins, (result, shown), {**about, "parts": parts})
+        kept = _keep(cache, key, _read_by(request), request.plugins, (result, shown), {**about, "parts": parts})
     except NotCacheable as why:
         return _not_kept(made, why)
-    return attrs.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}.")
+    return attrs.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}." if kept else "")
 
 
 def replayed(
@@ -121,8 +121,11 @@ def _current(cache: Cache, key: str) -> tuple[Mapping[str, Any], Any] | None:
 
 def _keep(
     cache: Cache, key: str, depends: Mapping[str, str], plugins: Plugins, answer: Any, about: Mapping[str, Any]
-) -> None:
-    """Keep an answer with what it depends on, modules among that; NotCacheable where these may be others by now."""
+) -> bool:
+    """Keep an answer with what it depends on, modules among that; return whether there is room for it.
+
+    NotCacheable where what it depends on may be otherwise by now.
+    """
     loaded = dependencies.loaded_files(plugins)
     new = [path for path, digest in loaded.items() if not digest]
     new += [place for place, digest in depends.items() if digest_of(place) != digest]
@@ -131,7 +134,7 @@ def _keep(
             f"{new[0]!r} must not be written while this process goes on, which may have loaded it before; the answer "
             "is not kept. Start a new process."
         )
-    cache.put(key, pack(answer), {**about, "made_ns": time.time_ns(), "depends": {**loaded, **depends}})
+    return cache.put(key, pack(answer), {**about, "made_ns": time.time_ns(), "depends": {**loaded, **depends}})
 
 
 def _not_kept(result: RunResult, why: NotCacheable) -> RunResult:

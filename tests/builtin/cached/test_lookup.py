@@ -305,6 +305,12 @@ def test_an_algorithm_of_a_file_counts_with_its_own_modules(
     assert not kb.run("collective", "default", params, **options).from_cache
 
 
+def test_no_room_is_no_entry(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNBENCH_CACHE_BYTES", "10")
+    with pytest.warns(KernbenchWarning, match=r"^nothing is kept in the cache: .* is more than 10 B, all in '"):
+        assert kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins).cache_note == ""
+
+
 def test_races_are_errors_from_the_cache_too(plugins: Plugins) -> None:
     """A run that fails is not kept; one that did not is no excuse."""
     racing: dict[str, Any] = {"bench": f"{BENCHES}:racing", "topology": "tiny", "cached": True, "plugins": plugins}
