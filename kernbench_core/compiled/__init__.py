@@ -13,6 +13,5 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.compiled.form import in_words as in_words
     from kernbench_core.compiled.form import is_compiled as is_compiled
-    from kernbench_core.compiled.form import is_made as is_made
 
-__getattr__ = door(__name__, {"in_words": "form", "is_compiled": "form", "is_made": "form"})
+__getattr__ = door(__name__, {"in_words": "form", "is_compiled": "form"})

@@ -108,16 +108,6 @@ def why_pure() -> str | None:
     return what_is_missing(_ROOT)
 
 
-def is_made(path: str) -> bool:
-    """Say whether a file was compiled of a source of kernbench beside it, or lists such: it says no more than these."""
-    folder, name = os.path.split(path)
-    if not path.startswith(os.path.join(_ROOT, "kernbench_")):  # noqa: PTH118
-        return False
-    if name.endswith(".so"):
-        return os.path.isfile(os.path.join(folder, name.partition(".")[0]) + ".py")  # noqa: PTH113, PTH118
-    return name.startswith("built.") and folder == os.path.dirname(list_file(_ROOT))  # noqa: PTH120
-
-
 def is_compiled() -> bool:
     """Whether the compiled modules are those that run."""
     return why_pure() is None
