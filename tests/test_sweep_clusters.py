@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
-import io
-import logging
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.sweeps import SweepPlan, planned, run_planned
 from kernbench_core.sweeps.axes import read_axis
+from kernbench_core.sweeps.executors.cluster.executor import ClusterError
 from tests.loopback_cluster import REPO, LoopbackCluster
 from tests.sweep_rig import MarkedSweeps
 
@@ -130,8 +132,7 @@ def test_a_scheduler_that_is_killed_and_comes_back_costs_no_point(
     assert sweeps.content("s") == sweeps.content("whole")
     assert all(sweeps.runs[n] == before[n] for n in told[:4])
     assert [str(each.message) for each in warned] == [
-        f"scheduler {cluster.address} does not answer any more; waiting up to 60 s for it to come back.",
-        f"scheduler {cluster.address} is back; going on.",
+        f"scheduler {cluster.address} does not answer; waiting up to 60 s for it."
     ]
 
 
@@ -159,8 +160,8 @@ def test_a_scheduler_that_goes_for_good_leaves_what_had_finished(
     recorded, before = sweeps.recorded("s"), sweeps.runs
     assert process.returncode == 6
     assert err.splitlines() == [
-        f"warning: scheduler {cluster.address} does not answer any more; waiting up to 2 s for it to come back.",
-        f"error: scheduler {cluster.address} has not come back for 2 s; every point that had finished is recorded: go "
+        f"warning: scheduler {cluster.address} does not answer; waiting up to 2 s for it.",
+        f"error: scheduler {cluster.address} has not answered for 2 s; every point that had finished is recorded: go "
         "on with --resume once it is there, with another --scheduler, or here without one.",
     ]
     assert 4 <= len(recorded) < POINTS
@@ -204,20 +205,17 @@ def test_what_a_killed_worker_evaluated_ends_with_it(
         time.sleep(0.01)
 
 
-def _evaluators(cluster: LoopbackCluster) -> list[str]:
-    """Return the processes that evaluate points for a cluster: they run below its folder."""
+def _evaluators(cluster: LoopbackCluster) -> list[Path]:
+    """Return the folders of processes that evaluate points for a cluster: those are below its folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cwd").readlink().is_relative_to(cluster.folder):
-                found.append((process / "cmdline").read_text())
-        except OSError:
-            continue
-    return [line for line in found if "evaluator" in line]
+        with suppress(OSError):
+            found.append((process / "cwd").readlink())
+    return [folder for folder in found if cluster.folder in folder.parents and "kernbench-" in str(folder)]
 
 
 def test_nothing_of_a_point_is_kept_by_scheduler_or_workers(sweeps: MarkedSweeps, shared: LoopbackCluster) -> None:
-    """Two workers have at most two points each, and what was recorded is forgotten."""
+    """Two workers have a point each, while a record of each may be fetched; what was recorded is forgotten."""
     known: list[int] = []
     with Client(shared.address, set_as_default=False) as client:
         client.wait_for_workers(2)
@@ -288,6 +286,19 @@ def test_what_the_plan_names_travels(tmp_path: Path, shared: LoopbackCluster, mo
     tables = [(tmp_path / folder / "table.csv").read_text() for folder in ("here", "there")]
     assert tables[0].count(",ok,") == 2
     assert tables[0] == tables[1]
+    here, there = (_records(tmp_path / folder) for folder in ("here", "there"))
+    assert here == there
+
+
+DIFFERS = re.compile(
+    r"worker tcp://127\.0\.0\.1:\d+ must have plug-in 'builtin' of (kernbench .*) with files ([0-9a-f]{12}), as is "
+    r"here, not of \1 with files (?!\2)[0-9a-f]{12}; install the same there, and start the worker anew\."
+)
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of a sweep, but for how long points took."""
+    return [json.loads(path.read_bytes()) | {"wall_s": 0} for path in sorted((folder / "points").iterdir())]
 
 
 @pytest.fixture(scope="module")
@@ -311,35 +322,30 @@ def test_a_worker_with_another_model_is_refused_before_any_point(
         names = {info["name"]: address for address, info in client.scheduler_info(-1)["workers"].items()}
     with pytest.raises(UsageError) as caught:
         sweeps.run("s", processes=None, scheduler=shared.address)
-    assert str(caught.value) == (
-        f"worker {names['other']} must have the same files installed as are here, and "
-        "'kernbench_builtin/components/pe_math.py' differs; install the same there."
-    )
+    assert DIFFERS.fullmatch(str(caught.value)), str(caught.value)
+    assert names["other"] in str(caught.value)
     assert not sweeps.runs
 
 
-def test_a_worker_with_another_model_that_joins_later_is_sent_nothing(
-    sweeps: MarkedSweeps, shared: LoopbackCluster, other_tree: Path
+def test_a_worker_with_another_model_that_joins_later_evaluates_nothing(
+    sweeps: MarkedSweeps, cluster: LoopbackCluster, other_tree: Path
 ) -> None:
-    with Client(shared.address, set_as_default=False) as client:
-        client.wait_for_workers(2)
-        late: list[str] = []
+    ran: Counter[int] = Counter()
 
-        def tell(record: Mapping[str, Any]) -> None:
-            if not late:
-                known = set(client.nthreads())
-                shared.start_worker("late", tree=other_tree, threads=8)
-                client.wait_for_workers(3)
-                late.extend(set(client.nthreads()) - known)
-            time.sleep(0.1)  # else all points are over before it is looked who has joined
+    def tell(record: Mapping[str, Any]) -> None:
+        if cluster.workers.keys() == {"a", "b"}:
+            cluster.start_worker("late", tree=other_tree)
+            cluster.kill_worker("a")
+            cluster.kill_worker("b")
+            ran.update(sweeps.runs)
 
-        with pytest.warns(KernbenchWarning) as warned:
-            sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
-    assert [str(each.message) for each in warned] == [
-        f"worker {late[0]} must have the same files installed as are here, and "
-        "'kernbench_builtin/components/pe_math.py' differs; install the same there. It is sent no points."
-    ]
-    assert sweeps.content("s") == sweeps.content("whole")
+    with pytest.raises(ClusterError) as caught:
+        sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+    sentence, _, more = str(caught.value).partition(" Every")
+    assert DIFFERS.fullmatch(sentence), str(caught.value)
+    assert more == " point that had finished is recorded: go on with --resume."
+    assert 1 <= len(sweeps.recorded("s")) < POINTS
+    assert sweeps.runs == ran
 
 
 POISON = """
@@ -354,8 +360,6 @@ def command(pid):
 def bench(rt, n: int = 1):
     if n == 3:
         pid = os.getppid()
-        while "evaluator" in command(pid):
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         assert "spawn_main" in command(pid), "only what a nanny has started may be killed"
         os.kill(pid, signal.SIGKILL)
         time.sleep(600)
@@ -378,7 +382,7 @@ def test_a_point_that_kills_its_worker_is_recorded_as_failed_and_the_others_go_o
         done = run_planned(planned(plan, plugins), plugins, folder=tmp_path / "s", scheduler=cluster.address)
     assert [record["status"] for record in done.records] == ["ok", "ok", "limit", "ok", "ok", "ok"]
     assert done.records[2]["error"]["sentence"] == (
-        "the point was sent to 3 workers, each of which ended while it was evaluated; run it alone to see why, and "
+        "the point was sent to 4 workers, each of which ended while it was evaluated; run it alone to see why, and "
         "give workers more memory if it needs that."
     )
 
@@ -404,11 +408,11 @@ def bare_tree(tmp_path: Path) -> Path:
     return tree
 
 
-def test_a_worker_and_a_scheduler_without_kernbench_are_told_of(sweeps: MarkedSweeps, bare_tree: Path) -> None:
+def test_a_worker_must_have_kernbench_and_a_scheduler_need_not(sweeps: MarkedSweeps, bare_tree: Path) -> None:
     folder = sweeps.base / "cluster"
     folder.mkdir()
     with LoopbackCluster(folder) as cluster:
-        cluster.start_scheduler()
+        cluster.start_scheduler(tree=bare_tree)
         cluster.start_worker("bare", tree=bare_tree)
         with Client(cluster.address, set_as_default=False) as client:
             client.wait_for_workers(1)
@@ -416,43 +420,24 @@ def test_a_worker_and_a_scheduler_without_kernbench_are_told_of(sweeps: MarkedSw
         with pytest.raises(UsageError) as caught:
             sweeps.run("s", processes=None, scheduler=cluster.address)
         assert str(caught.value) == (
-            f"worker {worker} must have kernbench {kb.__version__} installed, and has no such version; install it "
-            "there."
+            f"worker {worker} must have kernbench {kb.__version__} and be able to evaluate points, but "
+            "ModuleNotFoundError: No module named 'kernbench_core'; look at its log."
         )
-        cluster.kill_scheduler()
-        cluster.start_scheduler(tree=bare_tree)
-        with pytest.raises(UsageError) as caught:
-            sweeps.run("s", processes=None, scheduler=cluster.address)
+        cluster.kill_worker("bare")
+        cluster.start_worker("good")
+        sweeps.run("s", processes=None, scheduler=cluster.address)
+    assert sweeps.content("s") == sweeps.content("whole")
+
+
+def test_a_scheduler_without_workers_is_waited_for_and_then_ends_the_sweep(
+    sweeps: MarkedSweeps, cluster: LoopbackCluster
+) -> None:
+    cluster.kill_worker("a")
+    cluster.kill_worker("b")
+    with pytest.raises(ClusterError) as caught:
+        sweeps.run("s", processes=None, scheduler=cluster.address, patience_s=2.0)
     assert str(caught.value) == (
-        f"scheduler {cluster.address} must have kernbench installed, too: ModuleNotFoundError: No module named "
-        "'kernbench_core'."
+        f"scheduler {cluster.address} has had no worker for 2 s; every point that had finished is recorded: go on with "
+        "--resume once it is there, with another --scheduler, or here without one."
     )
-
-
-def test_an_address_that_needs_certificates_is_refused_without_them(sweeps: MarkedSweeps) -> None:
-    with pytest.raises(UsageError) as caught:
-        sweeps.run("s", processes=None, scheduler="tls://127.0.0.1:1")
-    assert str(caught.value) == (
-        "scheduler tls://127.0.0.1:1 must be given certificates, and Dask's configuration has none; set those of "
-        "distributed.comm.tls, or take an address with tcp://."
-    )
-
-
-def test_the_log_of_dask_is_as_it_was_behind_a_sweep(sweeps: MarkedSweeps, shared: LoopbackCluster) -> None:
-    """While it runs nothing of it is written, by loggers that come meanwhile neither."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
-    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
-
-    def tell(record: Mapping[str, Any]) -> None:
-        logging.getLogger("distributed.client").error("from Dask")
-        logging.getLogger("distributed.some.new").error("from Dask")
-
-    with io.StringIO() as written:
-        handler = logging.StreamHandler(written)
-        logging.root.addHandler(handler)
-        try:
-            sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
-        finally:
-            logging.root.removeHandler(handler)
-        assert written.getvalue() == ""
-    assert [(logger.handlers, logger.propagate, logger.level) for logger in loggers] == before
+    assert not sweeps.runs

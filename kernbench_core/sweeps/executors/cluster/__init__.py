@@ -3,13 +3,4 @@
 In: jobs, and what they need of files and installed packages. Out: a record of each. The sweep calls it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from kernbench_core.package import door
-
-if TYPE_CHECKING:
-    from kernbench_core.sweeps.executors.cluster.executor import ClusterExecutor as ClusterExecutor
-
-__getattr__ = door(__name__, {"ClusterExecutor": "executor"})
+from kernbench_core.sweeps.executors.cluster.executor import ClusterExecutor as ClusterExecutor

@@ -1,255 +1,259 @@
 """Points carried out by the workers of a Dask cluster, each recorded once whatever becomes of workers and scheduler.
 
-A worker that ends costs the points it had, which others are sent; one that joins is sent points once it has been looked
-at. A scheduler that goes is waited for, and so is one without workers, for the patience that was asked for.
+Dask chooses a worker for each point, and sends the points of one that has ended to others. What is added here: a
+scheduler that has gone, or has no workers, is waited for, and workers with other code are refused.
 """
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import importlib.util
+import logging
+import queue
+import re
+import secrets
+import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
 
-import attrs
-
-from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError, in_words
+from kernbench_core.package import __version__
 from kernbench_core.plugins import Plugins
 from kernbench_core.sweeps.evaluate import blank_record, failure
-from kernbench_core.sweeps.executors.base import PATIENCE_S, PointJob, PointRecord
-from kernbench_core.sweeps.executors.cluster.connection import Connection, ConnectionLost, PointAnswer, check_address
-from kernbench_core.sweeps.executors.cluster.dispatch import Dispatch
-from kernbench_core.sweeps.executors.cluster.luggage import Luggage, pack
-from kernbench_core.sweeps.executors.cluster.sameness import differences, installed
+from kernbench_core.sweeps.executors.base import PointJob, PointRecord
+from kernbench_core.sweeps.executors.cluster.payload import pack
 from kernbench_core.sweeps.plan import SweepPlan
 
-#: How often it is looked which workers are there, in s.
-_LOOK_S = 1.0
-#: How long there is between two attempts to connect, in s.
-_PAUSE_S = 0.5
-
-
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, KernbenchWarning, stacklevel=2)
+#: What Dask raises where a connection is not there any more.
+_LOST: Final = (OSError, asyncio.CancelledError, concurrent.futures.CancelledError)
+_ADDRESS: Final = re.compile(r"(tcp|tls|wss?)://[^/\s]+:\d{1,5}")
+_WORKER: Final = f"{__name__.rpartition('.')[0]}.worker"
+#: How often a point is tried again where a worker could not begin it.
+_RETRIES: Final = 3
+#: How often workers are counted, and how long it is until the next attempt to connect, in s.
+_LOOK_S, _PAUSE_S = 1.0, 0.5
+#: How long an answer, an attempt to connect, and a farewell may take, in s.
+_ANSWER_S, _CONNECT_S, _FAREWELL_S = 60.0, 5.0, 3.0
 
 
 class ClusterError(KernbenchError):
     """The cluster of a sweep went away, or cannot carry out any point."""
 
 
-@attrs.define(kw_only=True)
+def check_address(address: str) -> None:
+    """Raise UsageError for a text that cannot be the address of a scheduler, or where Dask is missing."""
+    if not _ADDRESS.fullmatch(address):
+        raise UsageError(
+            f"--scheduler must be the address of a Dask scheduler, as tcp://host:8786, not {address!r}; "
+            "`dask scheduler` prints it."
+        )
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError(
+            "--scheduler needs the package distributed, which is not installed; pip install 'kernbench[cluster]'."
+        )
+
+
 class ClusterExecutor:
-    """Carries out jobs on the workers of the scheduler at `address`; a context manager.
+    """Carries out jobs on the workers of the scheduler at an address; each of them gets the `payload`, a zip file."""
 
-    `luggage` goes to each worker before its first job, `installed` is what every worker must have. `warn` is told in a
-    sentence of workers that cannot be used, and of the scheduler when it goes and when it comes back.
-    """
-
-    address: str = attrs.field(converter=check_address)
-    luggage: Luggage
-    installed: Mapping[str, Any]
-    patience_s: float = PATIENCE_S
-    warn: Callable[[str], None] = _warn
-    connect: Callable[[str], Connection] = Connection
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    _dispatch: Dispatch = attrs.field(init=False)
-    _connection: Connection | None = attrs.field(default=None, init=False)
-    _refused: set[str] = attrs.field(factory=set, init=False)
-    _looked_s: float = attrs.field(default=float("-inf"), init=False)
-    _served_s: float = attrs.field(default=0.0, init=False)
-    _begun: bool = attrs.field(default=False, init=False)
-    _given_up: list[PointRecord] = attrs.field(factory=list, init=False)
-    _answers: deque[PointAnswer] = attrs.field(factory=deque, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._dispatch = Dispatch(self.luggage.sweep)
+    def __init__(self, address: str, payload: bytes, patience_s: float) -> None:
+        self._address, self._payload, self._patience_s = address, payload, patience_s
+        self._name = f"kernbench-{secrets.token_hex(6)}"
+        self._client: Any = None
+        #: Jobs to be sent again, those that are sent, by key, and the futures of these when they are over.
+        self._waiting: deque[PointJob] = deque()
+        self._sent: dict[str, tuple[PointJob, Any]] = {}
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._records: deque[PointRecord] = deque()
+        self._count = self._threads = 0
+        self._counted_s = self._served_s = float("-inf")
+        self._is_missed = False
 
     @classmethod
     def for_plan(cls, plan: SweepPlan, plugins: Plugins, address: str, patience_s: float) -> ClusterExecutor:
-        """Return one for the points of a plan; UsageError for a wrong address, and for files that cannot travel."""
+        """Return one for the points of a plan; UsageError for a wrong address."""
         check_address(address)
-        return cls(address=address, luggage=pack(plan, plugins), installed=installed(plugins), patience_s=patience_s)
-
-    def __enter__(self) -> ClusterExecutor:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+        return cls(address, pack(plan, plugins), patience_s)
 
     def run(self, jobs: Iterable[PointJob]) -> Iterator[PointRecord]:
         """Yield the record of each job as it finishes, in any order, one for each.
 
-        Raise UsageError where nothing listens at the address, and where a worker has something else installed; and
-        ClusterError where the cluster is gone for longer than the patience. What was yielded before stays true.
+        Raise UsageError where a worker has other code, and ClusterError where the scheduler, or all workers, are missed
+        for longer than the patience, or can carry out no point. What was yielded before stays true.
         """
         coming = iter(jobs)
-        if not self._begun:
-            self._begin()
-        self._served_s = self.clock()
-        more = True
-        while more or not self._dispatch.is_idle:
+        self._served_s = time.monotonic()
+        while True:
             try:
-                connection = self._connected()
-                if connection is not None:
-                    self._look(connection)
-                    more = self._fill(connection, coming) and more
-                    yield from self._taken()
-                    self._answers.extend(connection.answers(_LOOK_S if self._dispatch.tickets else 0.0))
-                    while self._answers:
-                        yield from self._record(connection, self._answers.popleft())
-                yield from self._taken()
-            except ConnectionLost:
-                self._lost()
-            self._check_patience()
+                self._count_threads()
+                self._send(coming)
+                if not self._sent:
+                    return
+                over = self._over()
+                self._send(coming, len(over))  # before records are fetched: else workers would wait for that
+                for future in over:
+                    self._records.append(self._record(future))
+                    del self._sent[future.key]
+                    future.release()
+            except _LOST:
+                self._lose()
+            while self._records:
+                yield self._records.popleft()
+            if time.monotonic() - self._served_s > self._patience_s:
+                what = "has not answered" if self._client is None else "has had no worker"
+                raise ClusterError(
+                    f"scheduler {self._address} {what} for {self._patience_s:g} s; every point that had finished is "
+                    "recorded: go on with --resume once it is there, with another --scheduler, or here without one."
+                )
 
     @property
     def has_more(self) -> bool:
         """Whether another record has come by now."""
-        return bool(self._given_up or self._answers)
+        return bool(self._records)
 
     def close(self) -> None:
         """Have workers stop what they evaluate, and end the connection."""
-        if self._connection is not None:
-            self._connection.end(self.luggage.sweep)
-            self._connection.close()
-            self._connection = None
+        if self._client is not None:
+            for _, future in self._sent.values():
+                future.release()
+            with suppress(Exception):
+                self._ask(self._client.run, _on_worker, "end", self._name, on_error="ignore", limit_s=_FAREWELL_S)
+                self._ask(self._client.unregister_worker_plugin, self._name, limit_s=_FAREWELL_S)
+        self._disconnect()
 
-    def _begin(self) -> None:
-        """Connect, and look at the workers that are there."""
+    def _count_threads(self) -> None:
+        """Count the threads of all workers, if that was not done for a while; connect where there is no connection."""
+        if self._client is None:
+            self._connect()
+        if time.monotonic() - self._counted_s > _LOOK_S:
+            self._threads = sum(self._ask(self._client.nthreads).values())
+            self._counted_s = time.monotonic()
+        if self._threads:
+            self._served_s = time.monotonic()
+
+    def _connect(self) -> None:
+        """Connect, send the payload, and have the workers that are there get ready."""
+        from distributed import Client
+        from distributed.diagnostics.plugin import UploadFile
+
+        _set_log_level(logging.CRITICAL + 1)
         try:
-            self._connection = self.connect(self.address)
-            fault = self._connection.scheduler_fault()
-            if fault:
-                raise UsageError(f"scheduler {self.address} must have kernbench installed, too: {fault}.")
-            wrong = self._join(self._connection, self._connection.workers())
-        except ConnectionLost:
-            raise UsageError(
-                f"scheduler {self.address} must answer, and does not; start it with `dask scheduler`, and look whether "
-                "its port can be reached from here."
-            ) from None
+            with warnings.catch_warnings(action="ignore"):  # of versions of libraries that play no part here
+                make: Any = Client
+                limit_s = min(_CONNECT_S, self._patience_s)
+                self._client = make(self._address, timeout=limit_s, set_as_default=False, name="kernbench")
+        except _LOST:
+            raise
+        except Exception as error:
+            raise ClusterError(f"scheduler {self._address} cannot be talked to: {in_words(error)}") from error
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"{self._name}.zip")
+            path.write_bytes(self._payload)
+            plugin = UploadFile(str(path), load=False)
+        self._ask(self._client.register_plugin, plugin, name=self._name)
+        found = self._ask(self._client.run, _on_worker, "prepare", self._name, on_error="return")
+        wrong = [_why(f"worker {who}", told) for who, told in sorted(found.items()) if told is not None]
         if wrong:
             raise UsageError("\n".join(wrong))
-        self._begun = True
+        self._counted_s, self._is_missed = float("-inf"), False
 
-    def _connected(self) -> Connection | None:
-        """Return the connection, a new one after the last was lost; None where there is none yet."""
-        if self._connection is None:
-            try:
-                self._connection = self.connect(self.address)
-            except ConnectionLost:
-                self.sleep(_PAUSE_S)
-            else:
-                self._looked_s = float("-inf")
-                self.warn(f"scheduler {self.address} is back; going on.")
-        return self._connection
+    def _send(self, coming: Iterator[PointJob], over: int = 0) -> None:
+        """Have a job sent for each thread beside `over` of them: one that waits would be blamed if its worker ended."""
+        while len(self._sent) - over < max(self._threads, 1):
+            self._waiting.extend(() if self._waiting else islice(coming, 1))
+            if not self._waiting:
+                return
+            asked, key = ("evaluate_job", self._name, self._waiting[0]), f"{self._name}-{self._count}"
+            future = self._client.submit(_on_worker, *asked, key=key, retries=_RETRIES, pure=False)
+            self._sent[key] = self._waiting.popleft(), future
+            self._count += 1
+            future.add_done_callback(self._done.put)
 
-    def _lost(self) -> None:
-        """Give a connection up: what was sent by it is sent again by the next."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._dispatch.leave_all()
-        self.warn(
-            f"scheduler {self.address} does not answer any more; waiting up to {self.patience_s:g} s for it to come "
-            "back."
-        )
+    def _over(self) -> list[Any]:
+        """Return the futures of jobs that are over, after a while at most."""
+        over = []
+        with suppress(queue.Empty):
+            over.append(self._done.get(timeout=_LOOK_S))
+            while True:
+                over.append(self._done.get_nowait())
+        return [future for future in over if future.key in self._sent]
 
-    def _check_patience(self) -> None:
-        if self._dispatch.workers:
-            self._served_s = self.clock()
-        elif self.clock() - self._served_s > self.patience_s:
-            what = "has not come back" if self._connection is None else "has had no worker that can be used"
-            raise ClusterError(
-                f"scheduler {self.address} {what} for {self.patience_s:g} s; every point that had finished is "
-                "recorded: go on with --resume once it is there, with another --scheduler, or here without one."
+    def _record(self, future: Any) -> PointRecord:
+        """Return the record of a job that is over; raise ClusterError where no worker could begin it."""
+        from distributed.scheduler import KilledWorker
+
+        try:
+            record: PointRecord = future.result(timeout=_ANSWER_S)
+            return record
+        except _LOST:
+            raise
+        except KilledWorker as error:
+            limit = LimitError(
+                f"the point was sent to {error.allowed_failures + 1} workers, each of which ended while it was "
+                "evaluated; run it alone to see why, and give workers more memory if it needs that."
             )
+            return blank_record(self._sent[future.key][0]) | failure(limit)
+        except Exception as error:
+            told = f"{_why('a worker', error)} Every point that had finished is recorded: go on with --resume."
+            raise ClusterError(told) from error
 
-    def _look(self, connection: Connection) -> None:
-        """Take note of workers that have gone and that have joined, if it was not looked for a while."""
-        if self.clock() - self._looked_s < _LOOK_S and self._dispatch.workers:
-            return
-        there = connection.workers()
-        self._looked_s = self.clock()
-        for gone in self._dispatch.workers - there.keys():
-            self._leave(connection, gone)
-        self._refused &= there.keys()
-        known = self._dispatch.workers | self._refused
-        for sentence in self._join(connection, {each: n for each, n in there.items() if each not in known}):
-            self.warn(f"{sentence} It is sent no points.")
-        if not self._dispatch.workers:
-            self.sleep(_PAUSE_S)
+    def _lose(self) -> None:
+        """Give the connection up: what was sent by it is sent again by the next."""
+        if not self._is_missed:
+            told = f"scheduler {self._address} does not answer; waiting up to {self._patience_s:g} s for it."
+            warnings.warn(told, KernbenchWarning, stacklevel=2)
+        self._is_missed = True
+        self._disconnect()
+        self._waiting.extend(job for job, _ in self._sent.values())
+        self._sent.clear()
+        time.sleep(_PAUSE_S)
 
-    def _join(self, connection: Connection, workers: Mapping[str, int]) -> list[str]:
-        """Get workers ready, and send points to those that have the same installed; tell of the others."""
-        if not workers:
-            return []
-        told = connection.prepare(list(workers), self.luggage)
-        still_there = connection.workers()
-        wrong = []
-        for address, threads in sorted(workers.items()):
-            if address not in still_there or address not in told:
-                continue
-            sentence = differences(f"worker {address}", told[address], self.installed)
-            if sentence is None:
-                self._dispatch.join(address, threads)
-            else:
-                self._refused.add(address)
-                wrong.append(sentence)
-        return wrong
+    def _disconnect(self) -> None:
+        if self._client is not None:
+            with suppress(*_LOST):
+                self._client.close(timeout=_FAREWELL_S)
+            self._client = None
+        _set_log_level(logging.NOTSET)
 
-    def _leave(self, connection: Connection, worker: str) -> None:
-        """Send a worker that is gone nothing more; record points that have taken too many with them."""
-        before = self._dispatch.tickets
-        for job in self._dispatch.leave(worker):
-            self._give_up(job)
-        connection.forget(before - self._dispatch.tickets)
+    def _ask(self, question: Callable[..., Any], *args: Any, limit_s: float = _ANSWER_S, **named: Any) -> Any:
+        """Return what a method of the client answers, in so long at most."""
+        return self._client.sync(question, *args, callback_timeout=limit_s, **named)
 
-    def _give_up(self, job: PointJob) -> None:
-        self._given_up.append(
-            blank_record(job)
-            | failure(
-                LimitError(
-                    f"the point was sent to {self._dispatch.tries} workers, each of which ended while it was "
-                    "evaluated; run it alone to see why, and give workers more memory if it needs that."
-                )
-            )
-        )
 
-    def _taken(self) -> Iterator[PointRecord]:
-        """Yield the records of points that were given up."""
-        while self._given_up:
-            yield self._given_up.pop(0)
+def _why(who: str, error: object) -> str:
+    """Say why a worker cannot evaluate points, in a sentence."""
+    if isinstance(error, UsageError):
+        return str(error)
+    told = in_words(error).rstrip(".") if isinstance(error, BaseException) else repr(error)
+    return f"{who} must have kernbench {__version__} and be able to evaluate points, but {told}; look at its log."
 
-    def _fill(self, connection: Connection, coming: Iterator[PointJob]) -> bool:
-        """Send jobs as long as a worker has room for one; return whether there may be more."""
-        while (worker := self._dispatch.free_worker()) is not None:
-            job = self._dispatch.next_waiting()
-            if job is None:
-                job = next(coming, None)
-                if job is None:
-                    return False
-            connection.submit(self._dispatch.send(job, worker), worker, self.luggage.sweep, job)
-        return True
 
-    def _record(self, connection: Connection, answer: PointAnswer) -> Iterator[PointRecord]:
-        """Yield the record that an answer holds; without one, have the job sent again."""
-        worker = self._dispatch.worker_of(answer.ticket)
-        if worker is None:
-            return
-        if answer.fault:
-            raise ClusterError(
-                f"worker {worker} cannot evaluate points: {answer.fault}; look at its log. Every point that had "
-                "finished is recorded: go on with --resume."
-            )
-        if answer.record is not None:
-            self._dispatch.answered(answer.ticket)
-            yield answer.record
-        elif answer.is_ended:  # the worker is there, the process that it had evaluate the point is not
-            job = self._dispatch.failed(answer.ticket)
-            if job is not None:
-                self._give_up(job)
-        else:  # it went with its worker, or that has another process by now
-            self._leave(connection, worker)
-            self._looked_s = float("-inf")
+def _set_log_level(level: int) -> None:
+    """Have Dask write what is at least of a level: sentences of ours tell what is to be known."""
+    for handler in logging.getLogger("distributed").handlers:
+        handler.setLevel(level)
+
+
+def _by_value() -> Callable[..., Any]:
+    """Return what calls a function of `worker` there: a local function, as those are sent by value.
+
+    So the scheduler, which looks at all that it passes on, need not have kernbench.
+    """
+
+    def call(function: str, *args: Any, dask_worker: Any = None) -> Any:
+        from distributed import get_worker
+
+        return getattr(import_module(_WORKER), function)(*args, dask_worker or get_worker())
+
+    return call
+
+
+_on_worker: Final = _by_value()

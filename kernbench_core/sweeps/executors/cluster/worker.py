@@ -1,128 +1,102 @@
-"""What runs inside a Dask worker: it gets ready for a sweep, and has points evaluated in processes of their own.
+"""What runs on a worker: Dask's process only waits; points are evaluated by processes that it forks, as on one machine.
 
-A bench may do to its process what it likes; that of the worker only waits. Nothing is kept of a point. These functions
-are found by their names on the worker, so what they take and return is plain data.
+A bench may do to its process what it likes. What a sweep needs is laid down when its first job comes.
 """
 
 from __future__ import annotations
 
-import asyncio
+import functools
+import os
 import shutil
-import tempfile
+import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
-from kernbench_core.sweeps.executors.cluster.evaluator import Evaluator, EvaluatorEnded
-from kernbench_core.sweeps.executors.cluster.luggage import unpack, unpacked, untravelled
+from kernbench_core.errors import UsageError, in_words
+from kernbench_core.sweeps.evaluate import evaluate, import_all, warm
+from kernbench_core.sweeps.executors.cluster.payload import difference, digest_of, installed, sent_from, sent_to, unpack
+from kernbench_core.sweeps.executors.local import LocalExecutor
 
-#: How many sweeps a worker is ready for; the one that was used least recently is given up for another.
-_MOST_SWEEPS: Final = 4
+#: A job of no point, by which a worker gets ready.
+_NO_POINT: Mapping[str, Any] = {"run": {"options": {}}, "objectives": ()}
 
 
 @attrs.define(eq=False)
 class _Sweep:
-    """One sweep on this worker: the folder of its files, and the processes that have no point to evaluate."""
+    """A sweep on this worker: the folder of its files, what else was sent, and its processes, which may have no job."""
 
     folder: Path
-    start: Path
-    environment: Mapping[str, str]
-    installed: Mapping[str, Any]
-    idle: list[Evaluator] = attrs.field(factory=list)
-    busy: set[Evaluator] = attrs.field(factory=set)
-    is_over: bool = False
-
-    def end(self) -> None:
-        """End its processes, and remove its files."""
-        self.is_over = True
-        for evaluator in (*self.idle, *self.busy):
-            evaluator.kill()
-        self.idle.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+    told: Mapping[str, Any]
+    executors: list[LocalExecutor] = attrs.field(factory=list)
+    idle: list[LocalExecutor] = attrs.field(factory=list)
 
 
-_sweeps: OrderedDict[str, _Sweep] = OrderedDict()
+#: The sweeps of this process, by name; None for one that is over.
+_sweeps: dict[str, _Sweep | None] = {}
 _lock = threading.Lock()
-#: Held while a sweep is got ready: workers that are threads of one process share what that takes.
-_preparing = threading.Lock()
 
 
-def is_known() -> bool:
-    """Tell whoever asks by this function that it can be found."""
-    return True
+def prepare(name: str, dask_worker: Any) -> None:
+    """Get ready for a sweep; raise UsageError where something else is installed here, or no process can be had."""
+    if failed := evaluate_job(name, _NO_POINT, dask_worker):
+        raise UsageError(f"worker {dask_worker.address} cannot begin a sweep: {failed['error']['sentence']}")
 
 
-async def prepare(luggage: Mapping[str, Any], dask_worker: Any = None) -> dict[str, Any]:
-    """Unpack the files of a sweep and start a process that can evaluate its points; return what is installed there.
-
-    Raise what unpacking raises, and EvaluatorEnded where the process ends at once.
-    """
-    folder = getattr(dask_worker, "local_directory", None)
-    return await asyncio.to_thread(_prepare, luggage, folder)
-
-
-def _prepare(luggage: Mapping[str, Any], beside: str | None) -> dict[str, Any]:
-    with _preparing:
-        known = _sweeps.get(luggage["sweep"]) or _prepared(luggage, beside)
-    return dict(known.installed)
-
-
-def _prepared(luggage: Mapping[str, Any], beside: str | None) -> _Sweep:
-    folder = Path(tempfile.mkdtemp(prefix="kernbench-", dir=beside))
-    try:
-        start, environment = unpack(luggage, folder)
-        evaluator = Evaluator(start, environment)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def evaluate_job(name: str, job: Mapping[str, Any], dask_worker: Any) -> dict[str, Any]:
+    """Return the record of a job of a sweep; raise UsageError where something else is installed here."""
     with _lock:
-        sweep = _sweeps[luggage["sweep"]] = _Sweep(folder, start, environment, evaluator.installed, [evaluator])
-        given_up = [_sweeps.popitem(last=False)[1] for _ in range(len(_sweeps) - _MOST_SWEEPS)]
-    for each in given_up:
-        each.end()
-    return sweep
-
-
-def evaluate_job(name: str, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `{"record": …}` of a job of a sweep.
-
-    Or `{"ended": True}` where the process ended that was to evaluate it, and `{}` where this worker is not ready for
-    the sweep: it is another than the one that was prepared, or was told that the sweep is over.
-    """
-    with _lock:
-        sweep = _sweeps.get(name)
+        if name not in _sweeps:
+            import_all()
+            for package in {name.partition(".")[0] for name in sys.modules if name.startswith("kernbench_")}:
+                digest_of(package)  # as it is now, when it is loaded
+            folder = Path(dask_worker.local_directory, name).resolve()
+            _sweeps[name] = _Sweep(folder, unpack(folder.with_suffix(".zip"), folder))
+        sweep = _sweeps[name]
         if sweep is None:
             return {}
-        _sweeps.move_to_end(name)
-        evaluator = sweep.idle.pop() if sweep.idle else None
-    try:
-        if evaluator is None:
-            evaluator = Evaluator(sweep.start, sweep.environment)
-        with _lock:
-            sweep.busy.add(evaluator)
-        if sweep.is_over:
-            evaluator.kill()
-        record = evaluator.evaluate(unpacked(job, sweep.folder))
-    except EvaluatorEnded:
-        if evaluator is not None:
-            with _lock:
-                sweep.busy.discard(evaluator)
-            evaluator.kill()
-        return {} if sweep.is_over else {"ended": True}
+        if not sweep.idle:
+            sweep.idle.append(LocalExecutor(1, ahead=0, work=functools.partial(_evaluate, sweep.folder, sweep.told)))
+            sweep.executors += sweep.idle
+        executor = sweep.idle.pop()
+    (record,) = executor.run([job])
     with _lock:
-        sweep.busy.discard(evaluator)
-        if not sweep.is_over:
-            sweep.idle.append(evaluator)
-    return {"record": untravelled(record, sweep.folder)}
+        sweep.idle.append(executor)
+        if _sweeps[name] is None:  # it ended meanwhile
+            executor.close()
+    if "differs" in record:
+        raise UsageError(f"worker {dask_worker.address} {record['differs']}")
+    return record
 
 
-def end(name: str) -> None:
-    """Stop what is evaluated for a sweep, and remove its files; nothing where it is not known."""
+def end(name: str, dask_worker: Any) -> None:
+    """Stop what is evaluated for a sweep, now and later, and remove its files."""
     with _lock:
-        sweep = _sweeps.pop(name, None)
+        sweep, _sweeps[name] = _sweeps.get(name), None
+    Path(dask_worker.local_directory, f"{name}.zip").unlink(missing_ok=True)
     if sweep is not None:
-        sweep.end()
+        for executor in sweep.executors:
+            executor.close()
+        shutil.rmtree(sweep.folder, ignore_errors=True)
+
+
+def _evaluate(folder: Path, told: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a job, in a process of its own, or what differs there."""
+    os.chdir(told["start"])
+    os.environ.update(told["environment"])
+    sentence = _differs(tuple(told["installed"].items()))
+    if sentence is not None:
+        return {"differs": sentence}
+    return sent_from(folder, evaluate(sent_to(folder, job), warm())) if job.keys() - _NO_POINT.keys() else {}
+
+
+@functools.cache
+def _differs(wanted: tuple[tuple[str, str], ...]) -> str | None:
+    """Return what is other in this process than is wanted, None where nothing is; it is looked at once."""
+    try:
+        return difference(installed(warm()), dict(wanted))
+    except Exception as error:
+        return f"must be able to load its plug-ins, but {in_words(error)}"
