@@ -122,13 +122,15 @@ def _files_of(place: str) -> list[str]:
 
 
 def _digest_of_code(name: str, places: Sequence[str]) -> str:
-    """Digest a package or a file; NotCacheable where it was written meanwhile."""
+    """Digest a package, or a file as what it holds; NotCacheable where it was written meanwhile."""
     files = [path for place in places for path in _files_of(place)]
     for path in filter(_is_new, files):
         raise NotCacheable(
             f"the code of {name!r} must be what its files say, and {path!r} was written after this process had begun; "
             "start a new one."
         )
+    if files == [name]:
+        return digest_of(name)
     return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files))
 
 

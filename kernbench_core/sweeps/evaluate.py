@@ -82,10 +82,10 @@ def evaluate(
         with _noted(record["warnings"]):
             known = warm() if plugins is None else plugins
             result = _result(job, known, functions)
-            record["files"] = _files_of(job["run"]["bench"], result, known)
             record |= {name: getattr(result, name) for name in _OF_RESULT}
             record["figures"] = named_figures(result)
             record["figures"], record["objectives"] = _measured(job, result)
+            record["files"] = _files_of(job["run"]["bench"], result, known)
             record["status"] = "ok" if result.right else "wrong"
     except INTERRUPTS:
         raise
