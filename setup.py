@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from setuptools import Extension, find_packages, setup
+from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
@@ -103,6 +103,8 @@ COMPILED = (
     "kernbench_builtin.probe.driven.asker",
     "kernbench_builtin.probe.driven.packets",
 )
+#: With the folders of their data, which are no packages.
+PACKAGES = ["kernbench_core*", "kernbench_builtin*", "kernbench_ccl*"]
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
 FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
@@ -259,7 +261,7 @@ class AllOrNothing(build_ext):
 FOUND = {name: form().checksum(str(ROOT), name) for name in COMPILED}
 setup(
     # the users' door is installed as `kernbench`; its source lies with what is built in
-    packages=["kernbench", *find_packages(include=["kernbench_*"], exclude=["kernbench_builtin.door"])],
+    packages=["kernbench", *find_namespace_packages(include=PACKAGES, exclude=["kernbench_builtin.door*"])],
     package_dir={"kernbench": "kernbench_builtin/door"},
     ext_modules=extensions(),
     cmdclass={"build_ext": AllOrNothing},

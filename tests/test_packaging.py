@@ -271,6 +271,9 @@ def small(tmp_path: Path) -> Path:
     head, _, rest = (REPO / "setup.py").read_text(encoding="utf-8").partition("COMPILED = (")
     text = f'{head}COMPILED = ("kernbench_core.units",){rest.partition(chr(10) + ")")[2]}'
     (tmp_path / "setup.py").write_text(text, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "kernbench"\nversion = "0"\n')
+    (tmp_path / "kernbench_builtin" / "door").mkdir(parents=True)
+    (tmp_path / "kernbench_builtin" / "door" / "__init__.py").write_text("")
     for name in ("units.py", "compiled/form.py", "compiled/build_cache.py", "__init__.py"):
         (tmp_path / "kernbench_core" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / "kernbench_core" / name, tmp_path / "kernbench_core" / name)
