@@ -19,6 +19,7 @@ from kernbench_core.registry import (
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
 PAGE = "kernbench_core.report"
+RUN = "Run, and look at runs"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
@@ -130,6 +131,11 @@ def kernbench_exporters() -> list[ExporterEntry]:
 def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     return [
+        CommandEntry(
+            "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
+        ),
+        CommandEntry("report", f"{HERE}.pages.report:report", "Write one offline HTML page of runs, or a sweep.", RUN),
+        CommandEntry("web", f"{HERE}.pages.web:web", "Show saved runs and sweeps in a browser.", RUN),
         CommandEntry(
             "probe",
             f"{HERE}.probe.command:probe",

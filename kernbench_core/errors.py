@@ -6,6 +6,9 @@ that names the place, the thing, what it must be, and what to do.
 
 from __future__ import annotations
 
+import re
+import sys
+
 #: What to do where memory is exhausted, as the end of a sentence.
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
@@ -23,7 +26,19 @@ def in_words(error: BaseException) -> str:
         raise
     except BaseException:
         told = "<exception str() failed>"
+    if isinstance(error, ImportError):
+        told += _refusal(told)
     return f"{type(error).__name__}: {told}".removesuffix(": ")
+
+
+def _refusal(told: str) -> str:
+    """Return what a module that refuses a name in words of its own says, of which an import tells nothing."""
+    found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", told)
+    try:
+        getattr(sys.modules.get(found[2]) if found else None, found[1] if found else "__class__")
+    except AttributeError as error:
+        return "" if type(error) is AttributeError else f"; {str(error).rstrip('.')}"
+    return ""
 
 
 def _readable(text: str) -> str:

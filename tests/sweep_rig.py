@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 from attrs import field, frozen
 
+from kernbench_builtin.sweeps import SweepPlan, planned, run_planned
+from kernbench_builtin.sweeps.axes import read_axis
 from kernbench_core.plugins import Plugins
-from kernbench_core.sweeps import SweepPlan, planned, run_planned
-from kernbench_core.sweeps.axes import read_axis
 
 #: The command line, with the plug-ins of this tree.
 COMMAND = (

@@ -139,7 +139,7 @@ def test_a_section_with_its_vendor_is_checked_as_the_section(plugins: Plugins) -
 @pytest.mark.parametrize(("page", "example"), PLANS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(PLANS)])
 def test_a_plan_of_the_manual_fits(page: str, example: str) -> None:
     """The schema that lies beside what reads plans, which the command prints; and a slip in the plan does not."""
-    schema = json.loads((REPO / "kernbench_core/sweeps/planning/plan.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((REPO / "kernbench_builtin/sweeps/planning/plan.schema.json").read_text(encoding="utf-8"))
     plan = plain(read_yaml(example, page))
     assert faults(schema, plan) == []
     assert len(faults(schema, plan | {"benhc": "gemm"})) == 1

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.sweeps import SweepPlan, planned, run_planned
+from kernbench_builtin.sweeps.axes import read_axis
+from kernbench_builtin.sweeps.executors.cluster.executor import ClusterError
 from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.sweeps import SweepPlan, planned, run_planned
-from kernbench_core.sweeps.axes import read_axis
-from kernbench_core.sweeps.executors.cluster.executor import ClusterError
 from tests.loopback_cluster import REPO, LoopbackCluster
 from tests.sweep_rig import MarkedSweeps
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
+from kernbench_builtin.sweeps import SweepPlan
+from kernbench_builtin.sweeps.axes import PARAM, TOPOLOGY, axis_of
+from kernbench_builtin.sweeps.drive import digests_of
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins
-from kernbench_core.sweeps import SweepPlan
-from kernbench_core.sweeps.axes import PARAM, TOPOLOGY, axis_of
-from kernbench_core.sweeps.drive import digests_of
 from tests.commands import Run
 from tests.core.forked import Forked, command
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
+from kernbench_builtin.sweeps.folder import read_sweep
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
-from kernbench_core.sweeps.folder import read_sweep
 from tests.core.forked import Forked, command
 
 SMALL = {"M": 64, "N": 64, "K": 64}

@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
+from kernbench_builtin.sweeps import SweepPlan, planned, points_of, run_planned
+from kernbench_builtin.sweeps.axes import read_axis
+from kernbench_builtin.sweeps.evaluate import evaluate, import_all, job_of
 from kernbench_core.plugins import load_plugins
-from kernbench_core.sweeps import SweepPlan, planned, points_of, run_planned
-from kernbench_core.sweeps.axes import read_axis
-from kernbench_core.sweeps.evaluate import evaluate, import_all, job_of
 
 PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
 PROCESSES = 2

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "topology.schema.json"
-PLANS = "kernbench_core/sweeps/planning/plan.schema.json"
+PLANS = "kernbench_builtin/sweeps/planning/plan.schema.json"
 OURS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
 FOLDERS = {
     "kernbench_builtin/topologies": OURS,
@@ -25,9 +25,9 @@ FOLDERS = {
 
 def texts() -> dict[str, str]:
     """Return the schemas by their paths in the tree."""
+    from kernbench_builtin.sweeps.planning.schema import plan_schema
     from kernbench_core.plugins import load_plugins
     from kernbench_core.runs.result import json_text
-    from kernbench_core.sweeps.planning.schema import plan_schema
     from kernbench_core.topology import configuration_schema
 
     found = {}

@@ -9,6 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kernbench_builtin.budgets.fixture import KernbenchFixture as KernbenchFixture
+    from kernbench_builtin.sweeps import SweepResult as SweepResult
+    from kernbench_builtin.sweeps import sweep as sweep
     from kernbench_ccl.measure import time_collective as time_collective
     from kernbench_core import ConfigError as ConfigError
     from kernbench_core import DataExecutor as DataExecutor
@@ -29,17 +32,16 @@ if TYPE_CHECKING:
     from kernbench_core import rerun as rerun
     from kernbench_core import run as run
     from kernbench_core import sizes_from as sizes_from
-    from kernbench_core import sweep as sweep
     from kernbench_core import triton as triton
     from kernbench_core.comparison import compare as compare
-    from kernbench_core.sweeps import SweepResult as SweepResult
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends draw_machine launch load_plugins rerun run sizes_from sweep "
+    "Shard UsageError __version__ compile_topology depends draw_machine launch load_plugins rerun run sizes_from "
     "triton",
     "kernbench_core.comparison": "compare",
-    "kernbench_core.sweeps": "SweepResult",
+    "kernbench_builtin.budgets.fixture": "KernbenchFixture",
+    "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_ccl.measure": "time_collective",
 }
 _PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}

@@ -57,11 +57,12 @@ def environment_digest() -> str:
     return text_digest(repr((sys.version, sys.flags.optimize, platform.machine(), looks, sorted(found))))
 
 
-def loaded_files(plugins: Plugins) -> dict[str, str]:
+def loaded_files(plugins: Plugins) -> dict[str, str | None]:
     """Return the SHA-256 of the files of all modules that are loaded and neither installed nor of a plug-in.
 
-    It is "" where a file was written after this process began: what is loaded may be what it was before. Of files that
-    kernbench executed, as algorithms are, and their own modules, it is that of what was executed.
+    It is None where a file was written after this process began: what is loaded may be what it was before; and "" where
+    it is gone. Of files that kernbench executed, as algorithms are, and their own modules, it is that of what was
+    executed.
     """
     others = {"__main__", "__mp_main__", *_packages_of(plugins)}  # the main module, in two names
     found, executed = set(), dict[str, str]()
@@ -75,7 +76,7 @@ def loaded_files(plugins: Plugins) -> dict[str, str]:
         elif not file.startswith(_installed()):
             path = Path(file).absolute()
             found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
-    return {path: "" if _is_new(path) else digest_of(path) for path in sorted(found)} | executed
+    return {path: None if _is_new(path) else digest_of(path) for path in sorted(found)} | executed
 
 
 def digest_of(place: str) -> str:
@@ -139,7 +140,7 @@ def _is_new(path: str) -> bool:
     try:
         return os.stat(path).st_ctime_ns > IMPORTED_NS  # noqa: PTH116 - a Path costs more than the rest
     except OSError:
-        return True
+        return False
 
 
 @cache

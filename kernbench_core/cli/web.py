@@ -1,62 +1,20 @@
-"""`kernbench web`, and the page of `run --web`."""
+"""A run in a browser of this machine while it goes on: where it is shown, and waiting for Ctrl-C."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import PortNumber, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.interrupt import Terminated, doing
 from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
-    from kernbench_core.plugins import Plugins
-    from kernbench_core.report import SweepPage
     from kernbench_core.web.live_run import LiveRun
-
-
-@click.command()
-@click.argument("folder", metavar="[FOLDER]", default=".", shell_complete=completed_by("files"))
-@click.option("--port", type=PortNumber(), default=0, help="The port on this machine; any free one without it.")
-@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
-@click.pass_obj
-def web(shell: Shell, folder: str, port: int, show: bool) -> None:
-    """Show the runs and sweeps below FOLDER, of `run --out` and `sweep -o`, in a browser here, until Ctrl-C."""
-    with doing("loading kernbench"):
-        from kernbench_core.web import SavedSite, served
-        from kernbench_core.web.saved_runs import saved_runs
-        from kernbench_core.web.saved_sweeps import saved_sweeps
-
-    reader = partial(_read_sweep, shell.plugins)
-    site = SavedSite(Path(folder), shell.plugins.report_sections, strict=shell.plugins.strict, read_sweep=reader)
-    with served(site, port) as address:
-        _tell(f"{_there(len(saved_runs(site.folder)), len(saved_sweeps(site.folder)))} in {site.folder}, shown at "
-              f"{address} until Ctrl-C.")  # fmt: skip
-        if show:
-            browse(address)
-        wait()
-
-
-def _there(runs: int, sweeps: int) -> str:
-    """Say what is in a folder: "1 run is", "3 runs and 1 sweep are"."""
-    counts = [f"{runs or 'no'} run{'' if runs == 1 else 's'}"]
-    counts += [f"{sweeps} sweep{'' if sweeps == 1 else 's'}"] if sweeps else []
-    return f"{' and '.join(counts)} {'is' if runs == 1 and not sweeps else 'are'}"
-
-
-def _read_sweep(plugins: Plugins, folder: Path, run_at: Callable[[Path], str]) -> SweepPage:
-    """Read a sweep for the server; the pages of its points are those of the runs that it keeps."""
-    from kernbench_core.sweeps.pages.page import read_sweep_page
-    from kernbench_core.sweeps.pages.point_pages import run_folder
-
-    return read_sweep_page(folder, str(folder), plugins, lambda record: run_at(run_folder(folder, record)))
 
 
 @contextmanager
@@ -67,7 +25,7 @@ def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
 
     live = LiveRun(title, shell.plugins.report_sections, strict=shell.plugins.strict)
     with served(live, port) as address:
-        _tell(f"the run is shown at {address} while it goes on, and then until Ctrl-C.")
+        say(f"the run is shown at {address} while it goes on, and then until Ctrl-C.")
         try:
             yield live
         except BaseException:
@@ -84,7 +42,7 @@ def browse(address: str) -> None:
     except webbrowser.Error:
         found = False
     if not found:
-        _tell("no browser was found; open the address in one.")
+        say("no browser was found; open the address in one.")
 
 
 def wait() -> None:
@@ -96,5 +54,6 @@ def wait() -> None:
             raise
 
 
-def _tell(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """Write a sentence to stderr."""
     click.echo(shown(sentence), err=True)

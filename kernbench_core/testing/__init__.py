@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.testing.budgets.fixture import KernbenchFixture as KernbenchFixture
     from kernbench_core.testing.components.stand import Stand as Stand
     from kernbench_core.testing.conformance import Conformance as Conformance
     from kernbench_core.testing.conformance import conform as conform
@@ -52,7 +51,6 @@ _EXPORTS = {
     ),
     **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
     **dict.fromkeys(("Conformance", "conform"), "conformance"),
-    "KernbenchFixture": "budgets.fixture",
     "Stand": "components.stand",
     "parametrize_checks": "pytest_plugin",
 }  # fmt: skip

@@ -53,7 +53,6 @@ PUBLIC = [
     "rerun",
     "run",
     "sizes_from",
-    "sweep",
     "triton",
 ]
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]

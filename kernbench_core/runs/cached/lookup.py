@@ -127,7 +127,7 @@ def _keep(
     NotCacheable where what it depends on may be otherwise by now.
     """
     loaded = dependencies.loaded_files(plugins)
-    new = [path for path, digest in loaded.items() if not digest]
+    new = [path for path, digest in loaded.items() if digest is None]
     new += [place for place, digest in depends.items() if digest_of(place) != digest]
     if new:
         raise NotCacheable(

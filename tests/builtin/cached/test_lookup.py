@@ -253,14 +253,14 @@ def test_what_was_written_after_the_process_began_is_not_kept(
 
 
 def test_new_is_what_was_written_or_put_in_place_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though it looks old, as what `cp -p` writes; what is gone is no less new."""
+    """Though it looks old, as what `cp -p` writes; what is gone is not."""
     file = tmp_path / "file"
     file.write_text("")
     os.utime(file, (1, 1))
     for since, is_new in ((-1, True), (1, False)):
         monkeypatch.setattr(dependencies, "IMPORTED_NS", file.stat().st_ctime_ns + since)
         assert dependencies._is_new(str(file)) == is_new
-    assert dependencies._is_new(f"{file}.gone")
+    assert not dependencies._is_new(f"{file}.gone")
 
 
 def test_a_hit_says_when_it_was_made_and_of_what_it_depends(

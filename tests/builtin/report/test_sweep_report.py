@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.sweeps import read_sweep
+from kernbench_builtin.sweeps.pages.commands import plan_at, run_command
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
-from kernbench_core.sweeps import read_sweep
-from kernbench_core.sweeps.pages.commands import plan_at, run_command
 from tests.core.report.sweep.packed_columns import read
 
 #: A bench whose name and parameters are what shells take apart.

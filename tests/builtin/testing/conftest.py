@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from tests.core.testing.budgets.conftest import inner as inner
-from tests.core.testing.budgets.conftest import result as result
+from tests.builtin.budgets.conftest import inner as inner
+from tests.builtin.budgets.conftest import result as result

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.core.testing.budgets.inner_pytest import REPO, Inner
+from tests.builtin.budgets.inner_pytest import REPO, Inner
 
 pytest_plugins = ["pytester"]
 TESTS = """

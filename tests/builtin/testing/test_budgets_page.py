@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 
+from kernbench_builtin.budgets.limits import figures_of_result
 from kernbench_core.runs.result import RunResult
-from kernbench_core.testing.budgets.limits import figures_of_result
-from tests.core.testing.budgets.inner_pytest import REPO, Inner
+from tests.builtin.budgets.inner_pytest import REPO, Inner
 
 pytest_plugins = ["pytester"]
 PAGE = REPO / "docs" / "budgets.md"

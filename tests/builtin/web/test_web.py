@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.web import SavedSite, served

@@ -1,0 +1,110 @@
+"""Limits on the figures of a run: how a test gives them, and what is said of a figure that is beyond its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import TypeAlias
+
+import attrs
+
+from kernbench_builtin.sweeps.objectives.figures import named_figures
+from kernbench_core.comparison.told import both_texts, change_text, figure_text, percent_text
+from kernbench_core.errors import UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.runs.result import RunResult
+from kernbench_core.units import parse_quantity
+from kernbench_core.wording import brief
+
+__tracebackhide__ = True  # a failure shows the line of the test
+#: A figure of a run by its name: None where the run does not have it, as the error of unverified data.
+Figures: TypeAlias = Mapping[str, float | int | None]
+_DIMENSIONS = {"ns": "time", "bytes": "size"}
+
+
+@attrs.frozen
+class Budget:
+    """The lowest and the highest value that a figure may have; None where there is no such bound."""
+
+    figure: str
+    low: float | None
+    high: float | None
+
+    @property
+    def said(self) -> str:
+        """What the figure must be: "at most 65 us"."""
+        bounds = [("exactly", self.low)] if self.low == self.high else [("at least", self.low), ("at most", self.high)]
+        texts = [(word, figure_text(unit_of(self.figure), bound)) for word, bound in bounds if bound is not None]
+        return " and ".join(f"{word} {text}" for word, text in texts)
+
+    def fault(self, measured: float | None) -> str:
+        """Say by how much a figure is beyond it: "time_ns must be at most 5.2 us, and is …"; "" where it is within."""
+        if measured is None:
+            how = "; verify_data=True does" if self.figure == "max_abs_error" else ""
+            return f"{self.figure} must be {self.said}, and the run did not measure it{how}"
+        if self.low is not None and measured < self.low:
+            bound = self.low
+        elif self.high is not None and measured > self.high:
+            bound = self.high
+        else:
+            return ""
+        unit, percent = unit_of(self.figure), percent_text(bound, measured)
+        by = f"{change_text(unit, measured - bound)}{f' ({percent})' if percent else ''}"
+        return f"{self.figure} must be {self.said}, and is {both_texts(unit, bound, measured)[1]}: {by}"
+
+
+def figures_of_result(result: RunResult) -> Figures:
+    """Return the figures of a result that are numbers, by name; None where it has none, or none that is finite."""
+    found = {name: None if value in ("inf", "-inf", "nan") else value for name, value in named_figures(result).items()}
+    return {name: each for name, each in found.items() if not isinstance(each, bool | str) and name != "verified"}
+
+
+def budgets_from(given: object, known: Figures) -> list[Budget]:
+    """Return the limits that a test gave: a number or quantity is the most, a pair the least and the most.
+
+    Raise UsageError for figures that there are not, and for what is no limit.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise UsageError(f"a budget must name its figures, as time_ns=65_000 or a mapping, not {brief(given)}.")
+    made = []
+    for name, limit in given.items():
+        if name not in known:
+            hint = " Write assert result.verified." if name == "verified" else did_you_mean(str(name), known)
+            raise UsageError(f"a budget must be of a figure of the run that is a number, not {brief(name)}.{hint}")
+        low, high = limit if isinstance(limit, tuple | list) and len(limit) == 2 else (None, limit)
+        budget = Budget(name, _bound(name, low, limit), _bound(name, high, limit))
+        if budget.low is None and budget.high is None:
+            raise _no_limit(name, limit)
+        if budget.low is not None and budget.high is not None and budget.low > budget.high:
+            raise UsageError(f"the budget of {name} must have its lower bound first, not {brief(limit)}.")
+        made.append(budget)
+    return made
+
+
+def unit_of(figure: str) -> str:
+    """Return what the name of a figure says of its unit: "ns", "bytes", or "" for counts and shares."""
+    return next((unit for unit in _DIMENSIONS for part in figure.split(".") if part.endswith(f"_{unit}")), "")
+
+
+def _bound(name: str, bound: object, limit: object) -> float | None:
+    """Return a bound as a number in the figure's unit; UsageError for what is none."""
+    if bound is None:
+        return None
+    unit = unit_of(name)
+    if isinstance(bound, Real) and not isinstance(bound, bool) and not math.isnan(bound):
+        return float(bound)
+    if not isinstance(bound, str) or not unit:
+        raise _no_limit(name, limit)
+    try:
+        return float(parse_quantity(bound, _DIMENSIONS[unit]))
+    except ValueError as error:
+        raise UsageError(f"the budget of {name} {error}") from None
+
+
+def _no_limit(name: str, limit: object) -> UsageError:
+    quantity = {"ns": ", also as '65 us'", "bytes": ", also as '1 MiB'"}.get(unit_of(name), "")
+    return UsageError(
+        f"the budget of {name} must be the most that it may be{quantity}, or a pair of least and most, "
+        f"not {brief(limit)}."
+    )

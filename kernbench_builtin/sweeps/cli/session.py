@@ -1,0 +1,227 @@
+"""One call of `kernbench sweep`: the plan that it asks for, its rows as they come, and how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import rich_click as click
+from attrs import define, field
+
+from kernbench_builtin.sweeps.cli.progress import SweepProgress
+from kernbench_builtin.sweeps.cli.rows import RowPrinter, Rows
+from kernbench_builtin.sweeps.drive import is_failed
+from kernbench_builtin.sweeps.fidelity import fidelity_errors
+from kernbench_builtin.sweeps.folder import SweepFolder, is_sweep, read_sweep
+from kernbench_builtin.sweeps.plan import LIMITS, OPTIONS, SweepPlan
+from kernbench_builtin.sweeps.planning.asked import plan_of
+from kernbench_builtin.sweeps.planning.plan_file import read_plan
+from kernbench_builtin.sweeps.points import SweepPoint
+from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words
+from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
+from kernbench_core.cli.columns import width
+from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import prints_to_stderr
+from kernbench_core.errors import UsageError
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.result import json_text
+
+_FAILED = 1
+#: So many of the best points are named.
+_BEST = 12
+#: So many of the warnings of points are told.
+_NOTES = 5
+
+
+@define
+class SweepSession:
+    """A sweep that can begin, or one to look at: `planned` is None for that."""
+
+    shell: Shell
+    folder: str | None
+    as_json: bool
+    planned: PlannedSweep | None
+    rows: RowPrinter | None = None
+    progress: SweepProgress | None = None
+    opened: SweepFolder | None = None
+    notes: dict[str, None] = field(factory=dict)
+    retries: bool = False
+
+    @classmethod
+    def of(
+        cls, shell: Shell, bench: str, folder: str | None, goes_on: bool, as_json: bool, asked: dict[str, Any]
+    ) -> SweepSession:
+        """Plan a sweep of what the command line asks for; raise the KernbenchError that says all that is wrong."""
+        if is_sweep(bench):
+            _require_alone(bench, folder, asked)
+            if not goes_on:
+                return cls(shell, bench, as_json, None)
+            with prints_to_stderr():
+                return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
+        if goes_on and (folder is None or not is_sweep(folder)):
+            raise UsageError(
+                "--resume, --retry-failed and --retry-changed must be given with the folder of a sweep, as -o DIR or "
+                "in place of BENCH; drop them to begin one."
+            )
+        with prints_to_stderr():  # what a bench prints when it is opened is no row
+            return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
+
+    def run(self, **how: Any) -> int:
+        """Carry the sweep out and print it; return the exit code. `how` is what `run_planned` takes."""
+        if self.planned is None:
+            assert self.folder is not None, "it is what is looked at"
+            return self._shown(read_sweep(self.folder))
+        self.retries = bool(how.get("retry_failed"))
+        self._plan_rows(self.planned.plan, self.planned.points, self.planned.most)
+        title, of = Path(self.planned.plan.bench).name, self.planned.most
+        self.progress = SweepProgress(title, of, at_most=self.planned.search is not None, enabled=not self.as_json)
+        try:
+            with self.progress:
+                done = run_planned(
+                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, coming=self._coming,
+                    tell=self._tell, **how,
+                )  # fmt: skip
+        except BaseException as error:
+            self._rest()
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note(self._interrupted(of))
+            raise
+        return self._end(done)
+
+    def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint], most: int) -> None:
+        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width(), most, sys.stdout.isatty()))
+
+    def _begin(self, folder: SweepFolder) -> None:
+        """Print the head."""
+        assert self.progress is not None, "a sweep begins when it is planned"
+        self.opened = folder
+        self.progress.began()
+        if self.rows is not None:
+            self.rows.head()
+
+    def _coming(self, points: Sequence[SweepPoint]) -> None:
+        """Print the rows of those points that are recorded already."""
+        assert self.progress is not None and self.opened is not None, "points come when a sweep has begun"
+        known = [self.opened.records[point.key] for point in points if point.key in self.opened.records]
+        known = [record for record in known if not (self.retries and is_failed(record))]
+        self.progress.known(len(known))
+        if self.rows is not None:
+            self.rows.coming(points)
+            for record in known:
+                self.rows.row(record)
+
+    def _tell(self, record: Mapping[str, Any]) -> None:
+        self.notes |= dict.fromkeys(record["warnings"])
+        if self.progress is not None:
+            self.progress.told(record)
+        if self.rows is not None:
+            self.rows.row(record)
+
+    def _rest(self) -> None:
+        if self.rows is not None:
+            self.rows.rest()
+
+    def _interrupted(self, of: int) -> str:
+        over = 0 if self.progress is None else self.progress.over
+        count = f"after {over} of {of} points"
+        if self.folder is None:
+            return f"{count}; with -o DIR they would be kept"
+        return f"{count}, which are kept; go on with 'kernbench sweep {self.folder} --resume'"
+
+    def _shown(self, sweep: SweepResult) -> int:
+        points = [SweepPoint(record["values"], record["key"], record["index"]) for record in sweep.records]
+        self._plan_rows(sweep.plan, points, len(points))
+        if self.rows is not None:
+            self.rows.head()
+            for record in sweep.records:
+                self.rows.row(record)
+        return self._end(sweep)
+
+    def _end(self, sweep: SweepResult) -> int:
+        """Sum up; return 1 where a point failed or is wrong."""
+        self._rest()
+        for note in list(self.notes)[:_NOTES]:
+            self.shell.warn(note)
+        if len(self.notes) > _NOTES:
+            self.shell.warn(f"and {len(self.notes) - _NOTES} more; each is in the record of its point.")
+        hits = [record["cache_note"] for record in sweep.records if record["from_cache"]]
+        if hits:
+            self.shell.note(f"{len(hits):,} of {points_in_words(len(sweep.records))}, the first {hits[0]}")
+        counts = sweep.counts
+        if self.as_json:
+            told: dict[str, Any] = {"schema": "kernbench.sweep/1", "folder": self.folder, "plan": sweep.plan.to_json()}
+            if sweep.plan.fidelity is not None:
+                told["fidelity"] = [each.to_json() for each in fidelity_errors(sweep)]
+            if sweep.notes:
+                told["notes"] = list(sweep.notes)
+            click.echo(json_text({**told, "counts": counts, "left": sweep.left, "points": sweep.rows}))
+        else:
+            self._sum_up(sweep)
+        return _FAILED if set(counts) - {"ok"} else 0
+
+    def _fidelity(self, sweep: SweepResult) -> list[str]:
+        """Say how far what was screened is off."""
+        found = fidelity_errors(sweep)
+        if not found:
+            return []
+        how = "" if self.planned is None or self.planned.screening is None else f" ({self.planned.screening})"
+        return [f"screened{how} against in full:", *(f"  {each}" for each in found)]
+
+    def _sum_up(self, sweep: SweepResult) -> None:
+        """Say how many points there are, how they ended, and which are the best."""
+        parts = ", ".join(f"{count} {status}" for status, count in sweep.counts.items())
+        skipped = 0 if self.planned is None else self.planned.skipped
+        left_out = f"; {points_in_words(skipped)} left out by --where" if skipped else ""
+        where = "" if self.folder is None else f"; kept in {self.folder}"
+        full = sum(record.get("fidelity") == FULL for record in sweep.records)
+        points = points_in_words(len(sweep.records) - full)
+        points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
+        left = f"; {sweep.left:,} left, which --resume goes on with" if sweep.left else ""
+        click.echo(shown(f"{points}: {parts}{left_out}{where}{left}"))
+        for note in (*sweep.notes, *self._fidelity(sweep)):
+            click.echo(shown(note))
+        best = [str(row["index"]) for row in sweep.best]
+        if best and sweep.plan.objectives:
+            more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
+            what = "best" if len(best) == 1 else "the Pareto front"
+            click.echo(f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}")
+
+
+def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
+    options = {name: asked.pop(name) for name in OPTIONS if name in asked}
+    is_file = Path(bench).suffix in (".yaml", ".yml")
+    plan = read_plan(bench) if is_file else SweepPlan(bench=bench)
+    for name in ("arguments", "where"):
+        asked[name] = asked[name] or None
+    return plan_of(plan, options={**plan.options, **_changed(options)}, **asked)
+
+
+def _changed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that are not as they are by default."""
+    from kernbench_core.runs.options import RunOptions
+
+    fields = attrs.fields_dict(RunOptions)
+    return {name: value for name, value in options.items() if value != fields[name].default}
+
+
+def _again(plan: SweepPlan, asked: Mapping[str, Any]) -> SweepPlan:
+    """Return the plan of a sweep that goes on, with other limits where these are given."""
+    limits = _changed({name: asked[name] for name in LIMITS})
+    cached = plan.cached if asked["cached"] is None else asked["cached"]
+    return attrs.evolve(plan, options={**plan.options, **limits}, cached=cached)
+
+
+def _require_alone(bench: str, folder: str | None, asked: Mapping[str, Any]) -> None:
+    """Raise UsageError where a sweep that is there is given another folder, or other points."""
+    if folder is not None and Path(folder) != Path(bench):
+        raise UsageError(f"-o must be left out with the folder of a sweep, {bench!r}, which it goes on in.")
+    options = _changed({name: asked[name] for name in OPTIONS if name not in LIMITS})
+    others = {name: value for name, value in asked.items() if name not in OPTIONS and name != "cached"}
+    if options or any(others.values()):
+        raise UsageError(
+            f"the folder of a sweep, {bench!r}, must be given without other points, as it holds its plan; begin "
+            "another sweep in another folder to change it."
+        )

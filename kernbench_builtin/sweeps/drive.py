@@ -1,0 +1,146 @@
+"""Carry a sweep out: the points that have no record yet go to an executor, and each record goes to the folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kernbench_builtin.sweeps.axes import PARAM, TOPOLOGY
+from kernbench_builtin.sweeps.evaluate import job_of
+from kernbench_builtin.sweeps.executors.base import Executor, PointJob, PointRecord
+from kernbench_builtin.sweeps.folder import SweepFolder
+from kernbench_builtin.sweeps.plan import TRITON, SweepPlan
+from kernbench_builtin.sweeps.points import SweepPoint
+from kernbench_builtin.sweeps.results import SweepResult
+from kernbench_builtin.sweeps.table import write_tables
+from kernbench_core.errors import KernbenchError
+from kernbench_core.host.sources import file_and_function, read_sources
+from kernbench_core.process.whole_files import is_file
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+
+#: So many records are written together at most.
+_TOGETHER: Final = 16
+Coming: TypeAlias = Callable[[Sequence[SweepPoint]], None]
+"""Called with points when it is known that they are of a sweep."""
+Telling: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Called with the record of a point once it is kept."""
+
+
+def carry_out(
+    folder: SweepFolder, points: Iterable[SweepPoint], executor: Executor, tell: Telling, *, retry_failed: bool = False
+) -> SweepResult:
+    """Carry out the points that have no record, and with `retry_failed` those that failed; return all that there is.
+
+    Each record is in the folder before `tell` is called with it.
+    """
+    with closing(folder, executor):
+        record_all(folder, jobs_left(folder, folder.plan, points, retry_failed), executor, tell)
+    return folder.sweep()
+
+
+@contextmanager
+def closing(folder: SweepFolder, executor: Executor) -> Iterator[None]:
+    """End the executor after the block, and write the tables of what is recorded, as far as they can be.
+
+    That is done however the block ends, with Ctrl-C or a full disk.
+    """
+    try:
+        yield
+    finally:
+        executor.close()
+        write_tables(folder)
+
+
+def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, tell: Telling) -> None:
+    """Carry out jobs; each record is in the folder before `tell` is called with it.
+
+    Those that come while others are written go to the disk together: it takes hardly longer for several than for one.
+    """
+    group: list[PointRecord] = []
+    try:
+        for record in executor.run(jobs):
+            group.append(record)
+            if len(group) == _TOGETHER or not executor.has_more:
+                _keep(folder, group, tell)
+    finally:
+        _keep(folder, group, tell)
+
+
+def _keep(folder: SweepFolder, group: list[PointRecord], tell: Telling) -> None:
+    """Put records into the folder, and tell of them; none of them is left in the group."""
+    records = group[:]
+    group.clear()
+    if records:
+        folder.put(*records)
+    for record in records:
+        tell(record)
+
+
+def jobs_left(
+    folder: SweepFolder, plan: SweepPlan, points: Iterable[SweepPoint], retry_failed: bool = False, **more: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield the jobs of those points of a plan that have no record, with `retry_failed` of those that failed, too.
+
+    Each job has `more` beside.
+    """
+    for point in points:
+        record = folder.records.get(point.key)
+        if record is None or (retry_failed and is_failed(record)):
+            yield job_of(plan, point) | {"code": folder.code} | more
+
+
+def is_failed(record: Mapping[str, Any]) -> bool:
+    """Whether a point did not come to its end."""
+    return record["status"] not in ("ok", "wrong")
+
+
+def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
+    """Return the SHA-256, in hex, of each file that a plan names and that is there, and of each package that computes.
+
+    Those are the bench and the file of figures with their own modules, machines with the files that they are based on,
+    and what parameters and arguments name as files. Of a package whose files are changed while this process goes on,
+    there is none.
+    """
+    from kernbench_core.cache.dependencies import NotCacheable, code_digests
+
+    found: dict[str, str] = {}
+    with suppress(NotCacheable):
+        found |= code_digests(plugins)
+    for path in dict.fromkeys(_files_of(plan, plugins)):
+        if is_file(path):
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
+    """Yield the files that a plan names, there or not."""
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.runs.preset_files import PresetFiles
+
+    for named in filter(None, (plan.bench.removeprefix(TRITON), plan.figures)):
+        yield from _with_own_modules(named)
+    if plan.components is not None:
+        yield Path(plan.components)
+    presets = PresetFiles(plugins.topologies)
+    shipped = {presets[name].parent for name in presets}
+    machines = plan.axis(TOPOLOGY)
+    for topology in [plan.topology] if machines is None else machines.values:
+        with suppress(KernbenchError):  # which its points have, too
+            sources = map(Path, configure(plugins, topology).sources)
+            yield from (path for path in sources if path.parent not in shipped)
+    varied = (value for axis in plan.axes if axis.target == PARAM for value in axis.values)
+    for value in (*plan.params.values(), *plan.arguments, *varied):
+        if isinstance(value, str) and Path(value).suffix:
+            yield from _with_own_modules(value) if file_and_function(value) else [Path(value)]
+
+
+def _with_own_modules(named: str) -> Iterator[Path]:
+    """Yield a file of Python, as it is named, and the modules that it imports from its own folder."""
+    file = file_and_function(named)
+    if file is not None and is_file(Path(file[0])):
+        yield from (Path(file[0]).parent / name for name in read_sources(Path(file[0])).files)

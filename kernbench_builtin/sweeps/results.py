@@ -1,0 +1,149 @@
+"""What a sweep answers: its points in order, as records and as rows of a table, and the best of them."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from kernbench_builtin.sweeps.axes import short_names, value_text
+from kernbench_builtin.sweeps.objectives import parse_objective
+from kernbench_builtin.sweeps.pareto import best_first, pareto_front
+from kernbench_builtin.sweeps.plan import SweepPlan
+
+SCREEN, FULL = "screen", "full"
+"""What a record may be of: a run that leaves something out, and one as it was asked for."""
+#: How many rows a notebook shows.
+_SHOWN: Final = 50
+
+
+@frozen(repr=False)
+class SweepResult:
+    """The points of a sweep that are over, in their order, whoever carried them out and when.
+
+    `records` have all that is known of each, `rows` what a table shows: the values of the axes, `status`, objectives,
+    figures, the error in a sentence. `best` are the rows of the points that no other one is better than. `most` is how
+    many runs there are when the sweep is over, at most, where a folder says so.
+
+    >>> done = kb.sweep("gemm", "tiny", {"M": [64, 128], "N": 64, "K": 64}, objectives=["time"])
+    >>> [row["M"] for row in done.rows], done.best[0]["M"]
+    ([64, 128], 64)
+    """
+
+    plan: SweepPlan
+    records: tuple[Mapping[str, Any], ...]
+    folder: Path | None = None
+    notes: tuple[str, ...] = field(default=(), eq=False)
+    most: int | None = field(default=None, eq=False)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each point; nothing in it depends on when, where or in which order points were carried out."""
+        return [row_of(record) for record in self.records]
+
+    @property
+    def left(self) -> int:
+        """How many runs are left of a sweep that was ended before its end; of a search nobody knows, and it is 0."""
+        searched = self.plan.search is not None
+        return 0 if self.most is None or searched else max(0, self.most - len(self.records))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many points there are of each status, "ok" first."""
+        found = Counter(record["status"] for record in self.records)
+        return dict(sorted(found.items(), key=lambda item: (item[0] != "ok", item[0])))
+
+    @property
+    def best(self) -> list[dict[str, Any]]:
+        """The rows of the Pareto front of the objectives, best first; of the shortest time without objectives.
+
+        Points that were screened only are not among them.
+        """
+        records = [record for record in self.records if record.get("fidelity", FULL) == FULL]
+        _, numbers, maximise = objective_table(self.plan, records)
+        if not any(map(_all_known, numbers)):
+            return []
+        front = pareto_front(numbers, maximise)
+        return [row_of(records[at]) for at in best_first(numbers, maximise) if front[at]]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        return f"<SweepResult {self.plan.bench}: {points_in_words(len(self.records))}, {counts or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of axes, status and objectives."""
+        axes = [axis.name for axis in self.plan.axes]
+        objectives = [parse_objective(text).name for text in self.plan.objectives] or ["time_ns"]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ["#", *short_names(axes), "status", *objectives])
+        body = "".join(f"<tr>{_cells(record)}</tr>" for record in self.records[:_SHOWN])
+        more = len(self.records) - _SHOWN
+        rest = f"<p>and {more} more</p>" if more > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def objective_table(
+    plan: SweepPlan, records: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[list[float]], list[bool]]:
+    """Return the names of a plan's objectives, a row of them for each record, and which are to grow.
+
+    NaN is what a record has no value of, or is not right. Without objectives that is the time.
+    """
+    asked = [parse_objective(text) for text in plan.objectives or ("time",)]
+    rows = []
+    for record in records:
+        known = record["objectives"] if plan.objectives else {"time": record["figures"].get("time_ns")}
+        right = record["status"] == "ok"
+        rows.append([_number(known.get(each.name)) if right else math.nan for each in asked])
+    return [each.name for each in asked], rows, [each.maximise for each in asked]
+
+
+def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row that a table has of a record.
+
+    What has the name of a column that stands before it, or of one of the last, is called `params.NAME`,
+    `objectives.NAME` or `figures.NAME`.
+    """
+    error = record["error"]
+    row = {name: record[name] for name in ("index", "fidelity") if name in record}
+    end = {
+        "error": None if error is None else error["sentence"].partition("\n")[0],
+        "op_log_sha256": record["op_log_sha256"],
+        "key": record["key"],
+    }
+    _add(row, record["values"], "params", {"status", *end})
+    row["status"] = record["status"]
+    _add(row, record["objectives"], "objectives", end.keys())
+    figures = {name: value for name, value in record["figures"].items() if name not in record["objectives"]}
+    _add(row, figures, "figures", end.keys())
+    return row | end
+
+
+def _add(row: dict[str, Any], more: Mapping[str, Any], kind: str, taken: Collection[str]) -> None:
+    """Add columns to a row, under longer names where their own are taken."""
+    before = {*row, *taken}
+    row |= {f"{kind}.{name}" if name in before else name: value for name, value in more.items()}
+
+
+def points_in_words(count: int) -> str:
+    """Say how many points there are."""
+    return "1 point" if count == 1 else f"{count:,} points"
+
+
+def _cells(record: Mapping[str, Any]) -> str:
+    """Return the cells of a record in a notebook: number, values, status, objectives, or the time without these."""
+    objectives = record["objectives"] or {"time_ns": record["figures"].get("time_ns")}
+    cells = [record["index"], *record["values"].values(), record["status"], *objectives.values()]
+    return "".join(f"<td>{html.escape('' if cell is None else value_text(cell))}</td>" for cell in cells)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _all_known(row: list[float]) -> bool:
+    return not any(map(math.isnan, row))
