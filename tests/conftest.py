@@ -39,6 +39,13 @@ hypothesis.settings.register_profile(
 )
 
 
+def forget_executed() -> None:
+    """Forget the modules of files that kernbench executed: of those that were written since no cache keeps a run."""
+    for name, module in list(sys.modules.items()):
+        if hasattr(getattr(getattr(module, "__spec__", None), "loader_state", None), "hashes"):
+            del sys.modules[name]
+
+
 SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
 
 

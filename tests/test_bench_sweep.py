@@ -11,7 +11,7 @@ import pytest
 
 from kernbench_builtin.sweeps import points_of
 from kernbench_builtin.sweeps.evaluate import evaluate, job_of
-from tests.conftest import count_calls, loaded_tool
+from tests.conftest import count_calls, forget_executed, loaded_tool
 from tests.tool_runs import run_tool
 
 TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
@@ -19,6 +19,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
 
 def test_the_quick_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("KERNBENCH_CACHE", "set by the tool")
+    forget_executed()
     assert run_tool("bench_sweep", "--quick", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     measured = {result["name"]: result["value"] for result in found["results"]}
@@ -32,12 +33,14 @@ def test_the_quick_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer than its run takes in Python; what it shares with all points was done by the first."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
+    forget_executed()
     with loaded_tool("bench_sweep") as tool:
         asked = tool.plan(3)
         jobs = [job_of(asked, point) for point in points_of(asked)]
         for job in jobs:
             evaluate(job, plugins=tool.PLUGINS)
-        assert evaluate(jobs[1], plugins=tool.PLUGINS)["from_cache"]
+        again = evaluate(jobs[1], plugins=tool.PLUGINS)
+        assert again["from_cache"], again["cache_note"]
         calls = count_calls(lambda: evaluate(jobs[1], plugins=tool.PLUGINS))
         uncached = [{**job, "cached": False} for job in jobs]
         alone = count_calls(lambda: evaluate(uncached[1], plugins=tool.PLUGINS))

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.conftest import loaded_tool
+from tests.conftest import forget_executed, loaded_tool
 
 REPO = Path(__file__).parents[1]
 #: Records have tests of their own; pages in Korean have the blocks of the English ones.
@@ -38,6 +38,7 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_do_what_the_page_shows(docs: ModuleType, page: str) -> None:
     """To write what is printed now into the pages: python tools/check_docs.py --update."""
+    forget_executed()
     assert docs.check(page, docs.plugins_of(page)) == []
 
 

@@ -61,8 +61,8 @@ def loaded_files(plugins: Plugins) -> dict[str, str | None]:
     """Return the SHA-256 of the files of all modules that are loaded and neither installed nor of a plug-in.
 
     It is None where a file was written after this process began: what is loaded may be what it was before; and "" where
-    it is gone. Of files that kernbench executed, as algorithms are, and their own modules, it is that of what was
-    executed.
+    it is gone. Files that kernbench executed, as algorithms are, and their own modules, may be written: it is None
+    where they are not what was executed.
     """
     others = {"__main__", "__mp_main__", *_packages_of(plugins)}  # the main module, in two names
     found, executed = set(), dict[str, str]()
@@ -76,7 +76,8 @@ def loaded_files(plugins: Plugins) -> dict[str, str | None]:
         elif not file.startswith(_installed()):
             path = Path(file).absolute()
             found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
-    return {path: None if _is_new(path) else digest_of(path) for path in sorted(found)} | executed
+    loaded = {path: None if _is_new(path) else digest_of(path) for path in sorted(found)}
+    return loaded | {path: digest if digest_of(path) == digest else None for path, digest in executed.items()}
 
 
 def digest_of(place: str) -> str:
@@ -87,9 +88,9 @@ def digest_of(place: str) -> str:
     if place.startswith("$"):
         value = os.environ.get(place[1:])
         return "" if value is None else text_digest(value)
-    if Path(place).is_file():
+    if os.path.isfile(place):  # noqa: PTH113 - which takes any text
         return hashlib.sha256(Path(place).read_bytes()).hexdigest()
-    pattern = f"{place}/**" if Path(place).is_dir() else place
+    pattern = f"{place}/**" if os.path.isdir(place) else place  # noqa: PTH112
     files = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True, include_hidden=True)))  # noqa: PTH207
     return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files)) if files else ""
 

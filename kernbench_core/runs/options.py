@@ -72,9 +72,10 @@ def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | 
     return texts
 
 
-def _places(given: object) -> tuple[str, ...]:
+def _places(given: Any) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else given
-    if not isinstance(texts, tuple | list) or not all(isinstance(text, str) and text for text in texts):
+    named = isinstance(texts, tuple | list) and all(isinstance(text, str) for text in texts)
+    if not named or not all(0 < len(text) <= LONGEST_PATH for text in texts):
         raise UsageError(f"depends must be files, patterns of files or $VARIABLES, as texts, not {brief(given)}.")
     return tuple(texts)
 

@@ -270,13 +270,13 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     ],
 )
 def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: Any, rest: str, last: str) -> None:
-    """The result stands; a warning says where it was."""
+    """The result stands; a warning says where it was, if Python got there at all."""
     loop = f"def forever(*_, sleep=__import__('time').sleep):\n    while True:\n        {rest}\n"
     folder.write("last.py", f"{loop}{last}\ndef bench(rt):\n    rt.copy_to_host(rt.zeros((64,)))\n")
     process = folder.start("run", "last.py", "--topology", "tiny", "-q", "--timeout", "1000 s")
     out, err = process.communicate(timeout=240)
     where = f"{folder.path}/last.py"
-    assert err in [
+    assert not err or err in [
         f"warning: the program was still in {where}:{line} after the end, and ended with the command; "
         "let what it registers with atexit, and what its objects do in __del__, come to an end.\n"
         for line in (2, 3)

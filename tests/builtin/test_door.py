@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kernbench
+from kernbench_core.plugins import Plugins
 
 
 def test_the_door_gives_what_it_tells_a_type_checker() -> None:
@@ -25,6 +27,13 @@ def test_the_door_gives_what_it_tells_a_type_checker() -> None:
     assert sorted(typed) == dir(kernbench) == kernbench.__all__
     for name, (module, of) in typed.items():
         assert getattr(kernbench, name) is getattr(__import__(str(module), fromlist=[of]), of)
+
+
+def test_the_example_of_sweeps_does_what_it_shows(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernbench_builtin.sweeps.call.load_plugins", lambda: plugins)
+    globs = {"kb": kernbench}
+    (example,) = doctest.DocTestFinder(recurse=False).find(kernbench.sweep, "kb.sweep", False, globs=globs)
+    assert doctest.DocTestRunner(verbose=False).run(example) == (0, len(example.examples))
 
 
 def test_another_name_is_an_attribute_error() -> None:

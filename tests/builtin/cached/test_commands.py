@@ -16,6 +16,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
+from tests.conftest import forget_executed
 
 Call = Callable[..., tuple[int, str, str]]
 HIT = r"note: from the cache \([0-9a-f]{12}\), made [-0-9: ]+: it depends on machine, .*"
@@ -46,6 +47,7 @@ if sys.argv[-1] == "3":
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Call:
     """Give a function that does what `kernbench` does with a cache of its own; it gives code, stdout and stderr."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    forget_executed()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "beside.py").write_text("TIMES = 2\n")
     (tmp_path / "scale.py").write_text(SCRIPT)
@@ -224,6 +226,7 @@ def test_warnings_of_a_command_come_again(
 ) -> None:
     """Those of Python and those that the command writes, each once; what ends otherwise than with 0 is not kept."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    forget_executed()
     shell, config, codes = Shell(plugins), configure(plugins, "tiny"), iter([1, 0, 99])
 
     def make() -> int:

@@ -27,7 +27,7 @@ from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import RaceError
 from kernbench_core.runs.options import RunCall
-from tests.conftest import SOURCE_TREE
+from tests.conftest import SOURCE_TREE, forget_executed
 
 SIZE = {"M": 32, "N": 32, "K": 32}
 BENCHES = Path(__file__).with_name("benches.py")
@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python takes a file of the same second for the same one
+    forget_executed()
     before = set(sys.modules)
     yield tmp_path / "cache"
     for name in set(sys.modules) - before:

@@ -16,6 +16,7 @@ from kernbench_core.cli import main
 from kernbench_core.cli.diff.limit import SlowerLimit
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.result import json_text
+from tests.conftest import forget_executed
 
 SIZE = {"n": 64}
 LATER = {"host.pcie.latency": "301 ns"}
@@ -174,6 +175,7 @@ def test_runs_come_from_the_cache(
 ) -> None:
     """With --cached, and nothing is simulated the second time; all that moved is the same."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
+    forget_executed()
     words = ("vector-add", "--topology", "tiny", "-p", "n=64", "--b-param", "n=128", "--cached", "--json", "-q")
     first = diff(*words)
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine.run", None)

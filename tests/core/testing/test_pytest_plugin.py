@@ -38,7 +38,7 @@ def test_a_check_is_a_case(site: Site, pytester: pytest.Pytester) -> None:
     """It passes, fails or is skipped with its reason; what is said to fail must, and what cannot be opened does."""
     site.module("acme_cased", OPS)
     pytester.makepyfile(TESTS)
-    ran = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", "-rA")
+    ran = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", "-p", "no:kernbench", "-rA")
     ran.assert_outcomes(passed=3, failed=2, skipped=3, xfailed=1)
     ran.stdout.fnmatch_lines_random([
         "*its record has no `again`*",
@@ -78,6 +78,6 @@ def test_a_model_that_keeps_something_fails_its_test(pytester: pytest.Pytester) 
         def test_may_keep(component_rig):
             component_rig(Model, at_rest=False).feed(0)
     """)
-    ran = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
+    ran = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", "-p", "no:kernbench")
     ran.assert_outcomes(passed=2, errors=1)
     ran.stdout.fnmatch_lines(["*under_test*must hold nothing in the end, and holds [[]<Ping 0 B at under_test*"])
