@@ -421,7 +421,7 @@ def test_a_worker_must_have_kernbench_and_a_scheduler_need_not(sweeps: MarkedSwe
             sweeps.run("s", processes=None, scheduler=cluster.address)
         assert str(caught.value) == (
             f"worker {worker} must have kernbench {kb.__version__} and be able to evaluate points, but "
-            "ModuleNotFoundError: No module named 'kernbench_core'; look at its log."
+            "ModuleNotFoundError: No module named 'kernbench_builtin'; look at its log."
         )
         cluster.kill_worker("bare")
         cluster.start_worker("good")
