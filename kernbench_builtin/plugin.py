@@ -5,6 +5,7 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
+from kernbench_core.plugin import RUN
 from kernbench_core.registry import (
     BenchEntry,
     CalibratorEntry,
@@ -19,7 +20,6 @@ from kernbench_core.registry import (
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
 PAGE = "kernbench_core.report"
-RUN = "Run, and look at runs"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1

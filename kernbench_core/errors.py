@@ -34,10 +34,15 @@ def in_words(error: BaseException) -> str:
 def _refusal(told: str) -> str:
     """Return what a module that refuses a name in words of its own says, of which an import tells nothing."""
     found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", told)
+    module = sys.modules.get(found[2]) if found else None
+    if found is None or module is None:
+        return ""
     try:
-        getattr(sys.modules.get(found[2]) if found else None, found[1] if found else "__class__")
+        getattr(module, found[1])
     except AttributeError as error:
         return "" if type(error) is AttributeError else f"; {str(error).rstrip('.')}"
+    except Exception:  # of what the module does to find the name
+        return ""
     return ""
 
 

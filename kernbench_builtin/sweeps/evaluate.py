@@ -85,7 +85,8 @@ def evaluate(
             record |= {name: getattr(result, name) for name in _OF_RESULT}
             record["figures"] = named_figures(result)
             record["figures"], record["objectives"] = _measured(job, result)
-            record["files"] = _files_of(job["run"]["bench"], result, known)
+            if record["code"]:  # else no folder keeps the points, and nobody goes on with them
+                record["files"] = _files_of(job["run"]["bench"], result, known)
             record["status"] = "ok" if result.right else "wrong"
     except INTERRUPTS:
         raise
