@@ -176,7 +176,8 @@ def test_an_array_of_a_tile_has_its_dtype_and_cannot_be_written() -> None:
 
 def _debugged(one: Any, tile: Any) -> None:
     told = io.StringIO()
-    debugger = pdb.Pdb(stdin=io.StringIO("p tile.numpy()\np float(one)\np [*tile.view(16)]\nc\n"), stdout=told)
+    asked = io.StringIO("p tile.numpy()\np float(one)\np [*tile.view(16)]\nc\n")
+    debugger = pdb.Pdb(stdin=asked, stdout=told, nosigint=True)  # `c` would leave its handler to later tests
     debugger.use_rawinput = False
     debugger.set_trace()
     one, tile = one, tile  # the line at which it stops
