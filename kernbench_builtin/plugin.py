@@ -6,7 +6,7 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 from __future__ import annotations
 
 from kernbench_core.plugin import RUN
-from kernbench_core.registry import (
+from kernbench_core.plugins import (
     BenchEntry,
     CalibratorEntry,
     CommandEntry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry, KitEntry
+from kernbench_core.plugins import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry, KitEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:

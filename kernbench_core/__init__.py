@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from kernbench_core.messages import MsgBase as MsgBase
     from kernbench_core.package import __version__ as __version__
     from kernbench_core.params import Param as Param
+    from kernbench_core.plugins import AlgorithmEntry as AlgorithmEntry
+    from kernbench_core.plugins import BenchEntry as BenchEntry
+    from kernbench_core.plugins import CalibratorEntry as CalibratorEntry
+    from kernbench_core.plugins import CollectiveEntry as CollectiveEntry
+    from kernbench_core.plugins import CommandEntry as CommandEntry
+    from kernbench_core.plugins import ComponentEntry as ComponentEntry
+    from kernbench_core.plugins import ExporterEntry as ExporterEntry
+    from kernbench_core.plugins import KitEntry as KitEntry
+    from kernbench_core.plugins import MachineEntry as MachineEntry
+    from kernbench_core.plugins import NetworkEntry as NetworkEntry
+    from kernbench_core.plugins import OpEntry as OpEntry
+    from kernbench_core.plugins import ReportSectionEntry as ReportSectionEntry
+    from kernbench_core.plugins import TopologyEntry as TopologyEntry
     from kernbench_core.plugins import load_plugins as load_plugins
-    from kernbench_core.registry import AlgorithmEntry as AlgorithmEntry
-    from kernbench_core.registry import BenchEntry as BenchEntry
-    from kernbench_core.registry import CalibratorEntry as CalibratorEntry
-    from kernbench_core.registry import CollectiveEntry as CollectiveEntry
-    from kernbench_core.registry import CommandEntry as CommandEntry
-    from kernbench_core.registry import ComponentEntry as ComponentEntry
-    from kernbench_core.registry import ExporterEntry as ExporterEntry
-    from kernbench_core.registry import KitEntry as KitEntry
-    from kernbench_core.registry import MachineEntry as MachineEntry
-    from kernbench_core.registry import NetworkEntry as NetworkEntry
-    from kernbench_core.registry import OpEntry as OpEntry
-    from kernbench_core.registry import ReportSectionEntry as ReportSectionEntry
-    from kernbench_core.registry import TopologyEntry as TopologyEntry
     from kernbench_core.reporting import Stat as Stat
     from kernbench_core.runs.bench_run import run as run
     from kernbench_core.runs.kernel_launch import launch as launch
@@ -61,11 +61,11 @@ _NAMES_BY_FILE = {
     "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",
     "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
     "host.bench": "depends sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
-    "messages": "Command MsgBase", "package": "__version__", "params": "Param", "plugins": "load_plugins",
+    "messages": "Command MsgBase", "package": "__version__", "params": "Param",
     "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
     "runs.result": "RunResult", "runs.triton_run.session": "triton",
     "topology.compilation": "compile_topology",
-    "registry": "AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
+    "plugins": "load_plugins AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
     "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ReportSectionEntry TopologyEntry",
 }  # fmt: skip
 _EXPORTS = {name: file for file, names in _NAMES_BY_FILE.items() for name in names.split()}

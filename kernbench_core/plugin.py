@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import CommandEntry, KitEntry, MachineEntry, NetworkEntry
+from kernbench_core.plugins import CommandEntry, KitEntry, MachineEntry, NetworkEntry
 
 CLI = "kernbench_core.cli"
 SHAPES = "kernbench_core.topology.network_shapes"

@@ -14,9 +14,8 @@ from markupsafe import escape
 from kernbench_core import ComponentEntry
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import load_plugins
-from kernbench_core.registration.entries import checked
-from kernbench_core.registry import Provider
+from kernbench_core.plugins import Provider, load_plugins
+from kernbench_core.plugins.sorts import checked
 from tests.core.plugin_site import Site
 
 API = "kernbench_api = 1\n"

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core import hookspecs
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.registration.entries import OFFERS
+from kernbench_core.plugins import Plugins, hookspecs, load_plugins
+from kernbench_core.plugins.sorts import OFFERS
 from tests.conftest import SOURCE_TREE
 
 REPO = Path(__file__).parents[1]

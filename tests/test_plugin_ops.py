@@ -29,7 +29,7 @@ from kernbench_core.compute.ops import Again, Form, LaneCost, MathOp
 from kernbench_core.compute.ops.record import both, plain
 from kernbench_core.compute.ops.shape_rules import along, elementwise, reduced
 from kernbench_core.compute.ops.type_rules import always, floats, integers, same
-from kernbench_core.registry import OpEntry
+from kernbench_core.plugins import OpEntry
 
 
 def log_of_sum(params, x):

@@ -13,11 +13,10 @@ from typing import Any
 import click
 import pytest
 
-from kernbench_core import hookspecs
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.kernel import TLContext
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import Plugins, hookspecs
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, load_config
 from tests.conftest import loaded_tool

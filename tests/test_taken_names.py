@@ -12,9 +12,16 @@ from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.functions import CORE_FUNCTIONS
 from kernbench_core.compute.ops import ALIASES, OPS
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import load_plugins
-from kernbench_core.registration import own_ops
-from kernbench_core.registry import BenchEntry, MachineEntry, MachineRegistry, OpEntry, Provider, Registry
+from kernbench_core.plugins import (
+    BenchEntry,
+    MachineEntry,
+    MachineRegistry,
+    OpEntry,
+    Provider,
+    Registry,
+    load_plugins,
+    own_ops,
+)
 
 SOURCE = """
 import click
@@ -23,7 +30,7 @@ import numpy as np
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
-from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, OpEntry, TopologyEntry
+from kernbench_core.plugins import BenchEntry, CommandEntry, ComponentEntry, OpEntry, TopologyEntry
 
 WOBBLE = MathOp("wobble", lambda params, x: x, types=floats, shapes=elementwise)
 

@@ -29,14 +29,14 @@ from reference_text import NOTE, code, said, sentence, signature, table, whole
 import kernbench as door
 import kernbench_core as kb
 from kernbench_builtin.sweeps.objectives import FAMILIES, FIGURES, SECTIONS
-from kernbench_core import errors, hookspecs, messages, registry
+from kernbench_core import errors, messages
 from kernbench_core.cli.command import kernbench as whole_command
 from kernbench_core.cli.shell import Shell
 from kernbench_core.kernel import TLContext
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, hookspecs, load_plugins, registry
 
 PAGES = check_docs.REPO / "docs" / "reference"
 #: What a pattern of the schema names, by a unit that only it has.

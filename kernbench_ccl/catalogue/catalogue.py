@@ -16,8 +16,7 @@ from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError, PluginError, UsageError
 from kernbench_core.host import read_sources
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import Plugins
-from kernbench_core.registry import AlgorithmEntry, NetworkRegistry, Registry
+from kernbench_core.plugins import AlgorithmEntry, NetworkRegistry, Plugins, Registry
 from kernbench_core.topology import NETWORKS
 
 __tracebackhide__ = True  # what a file raises is told with its own lines

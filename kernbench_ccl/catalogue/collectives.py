@@ -12,7 +12,7 @@ from kernbench_ccl.catalogue.checked_answers import call_faults, checked, field_
 from kernbench_ccl.catalogue.names import COMMANDS, meant
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError
-from kernbench_core.registry import CollectiveEntry, Provider, Registry
+from kernbench_core.plugins import CollectiveEntry, Provider, Registry
 
 
 class Collectives(Mapping[str, CollectiveKind]):

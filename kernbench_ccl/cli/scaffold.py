@@ -86,7 +86,7 @@ def next_steps(path: Path, collective: str) -> list[str]:
         "register it, so that everyone finds it by its name: in the pyproject.toml of your package",
         "  [project.entry-points.kernbench]",
         '  acme = "acme.plugin"',
-        "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.registry",
+        "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.plugins",
         "  kernbench_api = 1",
         "  def kernbench_algorithms():",
         f'      return [AlgorithmEntry("acme.{registered}", "acme.{name}:kernel", "What it does.")]',

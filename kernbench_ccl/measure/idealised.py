@@ -16,7 +16,7 @@ from kernbench_core.units import DIMENSIONS, GRID_NS
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Edge, Graph, Node
-    from kernbench_core.registry import ComponentRegistry
+    from kernbench_core.plugins import ComponentRegistry
 
 OVERLAY = Path(str(resources.files("kernbench_ccl") / "idealised.yaml"))
 """The file that is merged over a topology."""

@@ -10,8 +10,7 @@ from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_boun
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.plan import machine_network
 from kernbench_core.graph import EdgeKind, Graph
-from kernbench_core.plugins import Plugins
-from kernbench_core.registry import ComponentRegistry, NetworkRegistry
+from kernbench_core.plugins import ComponentRegistry, NetworkRegistry, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, design_of, require_kernels
 

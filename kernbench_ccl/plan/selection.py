@@ -15,7 +15,7 @@ from kernbench_ccl.plan.auto import AutoChoice, AutoMachine, choose_auto
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.errors import KernbenchWarning, UsageError
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
 from kernbench_core.values.dtypes import itemsize
 

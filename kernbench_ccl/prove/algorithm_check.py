@@ -20,8 +20,8 @@ from kernbench_ccl.prove.verdict import OR_RAISE_IT
 from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.process import Alarm, WallTimeExceeded
-from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
 from kernbench_core.values.dtypes import itemsize
 

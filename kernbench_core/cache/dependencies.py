@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchError
 from kernbench_core.package import IMPORTED_NS
-from kernbench_core.registration.entries import OFFERS
+from kernbench_core.plugins.sorts import OFFERS
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins

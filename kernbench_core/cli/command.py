@@ -36,10 +36,9 @@ from kernbench_core.errors import (
 )
 from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import CORE, Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
 from kernbench_core.process.supervision import command_is_done
-from kernbench_core.registry import CORE
 from kernbench_core.wording import brief
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 

@@ -16,7 +16,7 @@ from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
-    from kernbench_core.registry import MachineRegistry, NetworkRegistry
+    from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 
 _COMPONENTS = click.option(
     "--components", metavar="FILE", help="A YAML file merged over the topology.", shell_complete=completed_by("files")

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from kernbench_core.host.sources import file_and_function
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import BenchEntry, Registry
+    from kernbench_core.plugins import BenchEntry, Registry
 
 _ARRAYS = frozenset({"ndarray", "NDArray"})
 _FLAG = ("true", "false")

@@ -18,7 +18,7 @@ from kernbench_core.wire import Port
 from kernbench_core.wording.plain_functions import is_async
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import Provider
+    from kernbench_core.plugins import Provider
 
 
 class ComponentClasses(Protocol):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.parameters.grid import LaunchGrid
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.host.sources import Sources
-    from kernbench_core.registry import BenchEntry, Registry
+    from kernbench_core.plugins import BenchEntry, Registry
 
 
 def open_program(bench: str | Path | Sources | Callable[..., object], registry: Registry[BenchEntry]) -> Bench:

@@ -32,7 +32,7 @@ from kernbench_core.wording import brief
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import BenchEntry, Registry
+    from kernbench_core.plugins import BenchEntry, Registry
 
 _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
 #: The attribute of a function that `sizes_from` has decorated.

@@ -25,7 +25,7 @@ from kernbench_core.report.payload import script_text
 from kernbench_core.report.section import Section
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import Registry, ReportSectionEntry
+    from kernbench_core.plugins import Registry, ReportSectionEntry
     from kernbench_core.report.run_page import RunPage
 
 

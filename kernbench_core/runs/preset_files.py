@@ -7,8 +7,8 @@ from importlib import import_module, resources
 from pathlib import Path
 
 from kernbench_core.errors import in_words
+from kernbench_core.plugins import Registry, TopologyEntry
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import Registry, TopologyEntry
 
 
 class PresetFiles(Mapping[str, Path]):

@@ -16,7 +16,7 @@ from kernbench_core.units import format_bytes
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import ExporterEntry, Registry
+    from kernbench_core.plugins import ExporterEntry, Registry
 
 Exporter: TypeAlias = Callable[[Any, IO[bytes]], None]
 """Called once, after the run, as `export(given, out)`; must write the same bytes for the same op log or timeline."""

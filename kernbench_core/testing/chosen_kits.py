@@ -9,9 +9,8 @@ from typing import Any, Final
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import Plugins
-from kernbench_core.registration.entries import OFFERS
-from kernbench_core.registry import KitEntry, KitRegistry, Provider
+from kernbench_core.plugins import KitEntry, KitRegistry, Plugins, Provider
+from kernbench_core.plugins.sorts import OFFERS
 from kernbench_core.testing.kit import Kit
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 

@@ -14,10 +14,9 @@ from attrs import frozen
 
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import Plugins, PluginSource, load_plugins
-from kernbench_core.registration.chosen import several_plugins
-from kernbench_core.registration.entries import OFFERS
-from kernbench_core.registry import Provider
+from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
+from kernbench_core.plugins.chosen import several_plugins
+from kernbench_core.plugins.sorts import OFFERS
 from kernbench_core.testing.chosen_kits import kit_for, with_kits
 from kernbench_core.testing.kit import Check, CheckOutcome, CheckResult, Kit
 from kernbench_core.testing.opening import OPENING

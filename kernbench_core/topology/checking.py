@@ -10,7 +10,7 @@ from attrs import frozen
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import PeSite
 from kernbench_core.params import did_you_mean
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, AddressMap
 from kernbench_core.topology.configuration import Config, KeyPath, dotted

@@ -21,9 +21,9 @@ from attrs import evolve
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
+from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
 from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
-from kernbench_core.registry import MachineRegistry, NetworkRegistry
+from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.design import BareHardware, Machine
 

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.design import BareHardware

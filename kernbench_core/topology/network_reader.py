@@ -8,8 +8,8 @@ from contextlib import redirect_stdout
 
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.params import did_you_mean, resolve_params
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.networks import (
     NetworkFault,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from kernbench_core.graph import Graph, Node
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check
 from kernbench_core.topology.configuration import Config

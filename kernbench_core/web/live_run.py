@@ -18,7 +18,7 @@ from kernbench_core.web.pages import page, sentence
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
-    from kernbench_core.registry import Registry, ReportSectionEntry
+    from kernbench_core.plugins import Registry, ReportSectionEntry
     from kernbench_core.report.run_page import RunPage
 
 #: For how long after somebody asked how far the run is somebody is taken to look on, in s.

@@ -18,7 +18,7 @@ from kernbench_core.web.saved_sweeps import check_no_links_in_sweep, saved_sweep
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_core.registry import Registry, ReportSectionEntry
+    from kernbench_core.plugins import Registry, ReportSectionEntry
     from kernbench_core.web.saved_sweeps import SweepReader
 
 #: Of more runs side by side nobody sees anything.

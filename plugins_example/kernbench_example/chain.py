@@ -6,7 +6,7 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import Config, mesh, read_section
 from kernbench_core.topology import specification as spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 
 
 class Yields(ComponentBase):

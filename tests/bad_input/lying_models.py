@@ -19,7 +19,7 @@ from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_builtin.components.queues.messages import Credit, PushChunk
 from kernbench_builtin.components.sram import Sram
 from kernbench_core.component import ComponentBase
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 
 
 class Halves(HbmCtrl):

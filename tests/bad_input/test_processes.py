@@ -99,7 +99,7 @@ def test_the_limit_covers_computing_the_data(folder: Any) -> None:
 
 
 EXPORTER = """
-from kernbench_core.registry import ExporterEntry
+from kernbench_core.plugins import ExporterEntry
 def export(op_log, out):
     out.write(b"half")
     while True: pass

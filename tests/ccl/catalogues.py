@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernbench_ccl.catalogue import Catalogue
-from kernbench_core.registry import AlgorithmEntry, Provider, Registry
+from kernbench_core.plugins import AlgorithmEntry, Provider, Registry
 
 US = Provider("ccl", "kernbench", "1.0")
 ACME = Provider("acme", "acme-kb", "2.0")

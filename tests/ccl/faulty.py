@@ -55,7 +55,7 @@ def write_plugin(folder: Path) -> str:
     for name, (combine, finish) in KINDS.items():
         (folder / f"acme_{name}.py").write_text(SOURCE.format(name=name, combine=combine, finish=finish))
     lines = [
-        "from kernbench_core.registry import AlgorithmEntry",
+        "from kernbench_core.plugins import AlgorithmEntry",
         "",
         "",
         "kernbench_api = 1\ndef kernbench_algorithms():",

@@ -14,8 +14,7 @@ import attrs
 
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
-from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.registry import AlgorithmEntry, Provider, Registry
+from kernbench_core.plugins import AlgorithmEntry, Plugins, Provider, Registry, load_plugins
 from kernbench_core.topology.network_shapes import NETWORKS
 
 

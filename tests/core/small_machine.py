@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.params import Param
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import kernbench_core as kb
-from kernbench_core import hookspecs
+from kernbench_core.plugins import hookspecs
 from tests.core.exported_examples import RUN_A_BENCH, example_of, try_example
 
 #: Notebooks, plug-ins and models of others rest on these: to drop or rename one belongs in the changelog.

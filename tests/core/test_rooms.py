@@ -15,7 +15,7 @@ import pytest
 REPO = Path(__file__).parents[2]
 ROOMS = (
     "cache", "calibration", "comparison", "compiled", "compute", "drawing", "engine", "host", "kernel", "memory",
-    "oplog", "process", "report", "runs", "timeline", "topology", "values", "web", "wording",
+    "oplog", "plugins", "process", "report", "runs", "timeline", "topology", "values", "web", "wording",
 )  # fmt: skip
 #: Files that are rooms of their own: vocabularies, the records of ops, and what makes records.
 OPEN = {

@@ -25,7 +25,7 @@ timing: Any
 verdict: Any
 
 PLUGIN = """
-from kernbench_core.registry import BenchEntry, CommandEntry, ExporterEntry, TopologyEntry
+from kernbench_core.plugins import BenchEntry, CommandEntry, ExporterEntry, TopologyEntry
 kernbench_api = 1
 def kernbench_benches():
     return [BenchEntry("toy", "toy_parts:bench"), BenchEntry("lost", "toy_parts:nothing")]

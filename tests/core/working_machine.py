@@ -17,8 +17,7 @@ from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
-from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.registry import ComponentEntry, ExporterEntry
+from kernbench_core.plugins import ComponentEntry, ExporterEntry, Plugins, load_plugins
 from kernbench_core.reporting import Waiting
 from kernbench_core.timeline import Timeline
 from kernbench_core.topology.configuration import parse_config

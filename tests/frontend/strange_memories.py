@@ -9,7 +9,7 @@ from kernbench_builtin.components.hbm_ctrl import HbmCtrl
 from kernbench_core.component import ComponentBase
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 
 
 class Plain(ChannelledMemory):

@@ -14,9 +14,8 @@ from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.plugin.inventory import FoundPlugin, plural
 from kernbench_core.cli.plugin.ports import Ports, Wiring
 from kernbench_core.errors import KernbenchError
-from kernbench_core.plugins import Plugins
-from kernbench_core.registration.entries import OFFERS
-from kernbench_core.registry import Registry
+from kernbench_core.plugins import Plugins, Registry
+from kernbench_core.plugins.sorts import OFFERS
 
 _WIDE = 100
 

@@ -9,10 +9,9 @@ from typing import Any
 from attrs import asdict, frozen
 
 from kernbench_core.cli.search import matching, nothing_found
-from kernbench_core.plugins import Plugins
-from kernbench_core.registration.chosen import several_plugins
-from kernbench_core.registration.entries import OFFERS
-from kernbench_core.registry import PluginFailure, Provider, Registry
+from kernbench_core.plugins import PluginFailure, Plugins, Provider, Registry
+from kernbench_core.plugins.chosen import several_plugins
+from kernbench_core.plugins.sorts import OFFERS
 
 
 @frozen

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import rich_click as click
 
 from kernbench_core.errors import UsageError
-from kernbench_core.registration.chosen import Chosen, names
+from kernbench_core.plugins.chosen import Chosen, names
 
 _FILE, _WITHOUT, _STRICT = "--plugin", "--no-plugin", "--strict-plugins"
 

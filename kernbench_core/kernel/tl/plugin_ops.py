@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.registry import OpEntry, Registry
+from kernbench_core.plugins import OpEntry, Registry
 
 
 def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kernbench_core.plugins import Plugins
-from kernbench_core.registry import Provider
+from kernbench_core.plugins import Plugins, Provider
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
 #: What PYTHONHASHSEED is in each process.

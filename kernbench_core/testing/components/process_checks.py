@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import Final
 
 from kernbench_core.errors import PluginError, in_words
-from kernbench_core.plugins import Plugins, PluginSource, load_plugins
+from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import Provider
 from kernbench_core.testing.chosen_kits import with_kits
 from kernbench_core.testing.components.elsewhere import GIVEN, MOVED, SEEDS
 from kernbench_core.testing.components.other_parameters import moved

@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from kernbench_core.graph import Graph
-from kernbench_core.registry import Registry
+from kernbench_core.plugins import Registry
 from kernbench_core.topology.configuration import Config
 
 _MOST: Final = 4

@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean
-from kernbench_core.registry import MachineRegistry, NetworkRegistry
+from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.implementations import ComponentCatalogue
 from kernbench_core.topology.machine_kinds import DEFAULT, MachineKind, open_kind
 from kernbench_core.topology.network_reader import open_shape

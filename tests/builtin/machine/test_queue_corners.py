@@ -125,7 +125,7 @@ def test_a_kernel_that_keeps_all_slots_is_told_so() -> None:
 UNITS = '''
 from kernbench_builtin.components.pe_ipcq import PeIpcq
 from kernbench_core.component import ComponentBase
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 
 
 class Counting(PeIpcq):

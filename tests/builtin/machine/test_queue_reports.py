@@ -312,7 +312,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.oplog.log import Access
 from kernbench_core.params import Param
 from kernbench_core.kernel.queue_commands import SendCmd
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 
 
 class Mailboxes(ComponentBase):

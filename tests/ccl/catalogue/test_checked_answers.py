@@ -234,7 +234,7 @@ import math
 
 from kernbench_ccl.collectives import CollectiveKind, moved
 from kernbench_ccl.contract import kernel_args as kernel_args, share
-from kernbench_core.registry import AlgorithmEntry, CollectiveEntry
+from kernbench_core.plugins import AlgorithmEntry, CollectiveEntry
 
 COLLECTIVE, TOPO_NAME_TO_KIND = "nudge", {"*": 0}
 

@@ -65,7 +65,7 @@ WRONG = {
 """Algorithms that do it wrong: what they have in place of what is right."""
 
 PLUGIN = '''\
-from kernbench_core.registry import AlgorithmEntry, CollectiveEntry
+from kernbench_core.plugins import AlgorithmEntry, CollectiveEntry
 
 
 kernbench_api = 1
@@ -253,7 +253,7 @@ def test_what_a_record_must_be(record: str, must: str, tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "odd_record.py").write_text(
         "from kernbench_ccl.collectives import CollectiveKind, combined, moved\n"
-        "from kernbench_core.registry import CollectiveEntry\n"
+        "from kernbench_core.plugins import CollectiveEntry\n"
         "def one(c, r): return c.count\n"
         "def none(c, r): return None\n"
         "def own(c, r): return [moved(r, 0, c.count)]\n"
@@ -308,7 +308,7 @@ def test_a_field_that_will_not_do_leaves_the_record_out(
     (tmp_path / "acme_zz.py").write_text(
         "from kernbench_ccl.collectives import CollectiveKind, moved\n"
         "from kernbench_ccl.collectives.traffic import Traffic\n"
-        "from kernbench_core.registry import CollectiveEntry\n"
+        "from kernbench_core.plugins import CollectiveEntry\n"
         "def brings(c, r): return c.count\n"
         "def ends(c, r): return [moved(r, 0, c.count)]\n"
         "AA = CollectiveKind('aa', brings, ends, spelling='firsts')\n"
@@ -337,7 +337,7 @@ def test_a_collective_may_not_be_named_like_another_command(tmp_path: Path, monk
     sys.modules.pop("acme_names", None)
     (tmp_path / "acme_names.py").write_text(
         "from kernbench_ccl.collectives import CollectiveKind, moved\n"
-        "from kernbench_core.registry import CollectiveEntry\n"
+        "from kernbench_core.plugins import CollectiveEntry\n"
         "def ends(c, r): return [moved(r, 0, c.count)]\n"
         "NEW, ALLREDUCE = [CollectiveKind(n, lambda c, r: c.count, ends) for n in ('new', 'allreduce')]\n"
         "kernbench_api = 1\ndef kernbench_collectives():\n"

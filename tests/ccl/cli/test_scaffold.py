@@ -84,7 +84,7 @@ def test_what_comes_next_is_three_commands() -> None:
         "register it, so that everyone finds it by its name: in the pyproject.toml of your package",
         "  [project.entry-points.kernbench]",
         '  acme = "acme.plugin"',
-        "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.registry",
+        "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.plugins",
         "  kernbench_api = 1",
         "  def kernbench_algorithms():",
         '      return [AlgorithmEntry("acme.chain_all_reduce", "acme.chain:kernel", "What it does.")]',

@@ -57,7 +57,7 @@ def plugins_of(tmp_path, monkeypatch):
         entries = ", ".join(
             f"AlgorithmEntry('acme.{name[5:]}_all_reduce', '{name}:kernel', 'One.', 'all_reduce')" for name in names
         )
-        source = "from kernbench_core.registry import AlgorithmEntry\nkernbench_api = 1\ndef kernbench_algorithms():\n"
+        source = "from kernbench_core.plugins import AlgorithmEntry\nkernbench_api = 1\ndef kernbench_algorithms():\n"
         (tmp_path / "acme_plug.py").write_text(f"{source}    return [{entries}]\n")
         monkeypatch.delitem(sys.modules, "acme_plug", raising=False)
         return load_plugins(

@@ -14,7 +14,7 @@ from kernbench_ccl.plan import Settings, load_ccl
 from kernbench_ccl.plan.configuration import SETTINGS
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.registry import AlgorithmEntry, Provider, Registry
+from kernbench_core.plugins import AlgorithmEntry, Provider, Registry
 
 NAMES = (
     "ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce",

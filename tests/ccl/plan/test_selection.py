@@ -12,8 +12,7 @@ from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.plan import CclConfig, choose_algorithm, load_ccl, machine_network, make_group
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.plugins import load_plugins
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry, load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of

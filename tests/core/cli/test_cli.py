@@ -14,8 +14,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.compiled import in_words
-from kernbench_core.plugins import load_plugins
-from kernbench_core.registry import CommandRegistry
+from kernbench_core.plugins import CommandRegistry, load_plugins
 from tests.core.cli.command_line import HEAVY, call
 
 

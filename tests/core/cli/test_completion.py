@@ -20,7 +20,7 @@ from tests.core.cli.command_line import HEAVY
 
 BREAKS = " \t\n\"'@><=;|&(:"
 PLUGIN = """
-from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, NetworkEntry, TopologyEntry
+from kernbench_core.plugins import BenchEntry, CommandEntry, ComponentEntry, NetworkEntry, TopologyEntry
 kernbench_api = 1
 def kernbench_benches():
     return [BenchEntry(name, f"names_parts:{name}") for name in ("copy", "sort-all", "sort-some", "lost")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.cli.written_benches import WrittenParam, parameters_of
 from kernbench_core.host.bench import open_bench
-from kernbench_core.registry import BenchEntry, Provider, Registry
+from kernbench_core.plugins import BenchEntry, Provider, Registry
 
 NOBODY: Registry[BenchEntry] = Registry("bench", [])
 HEAD = """

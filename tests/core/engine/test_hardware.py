@@ -14,7 +14,7 @@ from kernbench_core.errors import ComponentError, ConfigError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
-from kernbench_core.registry import Provider
+from kernbench_core.plugins import Provider
 from kernbench_core.reporting import Stat
 from kernbench_core.testing import Rig, edge
 from tests.core.toy_machine import Classes

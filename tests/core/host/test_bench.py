@@ -16,7 +16,7 @@ import pytest
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host import ArrayOrTensor, DeviceTensor
 from kernbench_core.host.bench import describe_bench, open_bench, parse_assignments
-from kernbench_core.registry import BenchEntry, Provider, Registry
+from kernbench_core.plugins import BenchEntry, Provider, Registry
 from tests.conftest import without_carets
 
 NO_MASK = "an array without a mask, not one of numpy.ma; give its .filled(value), and the mask as an array of its own"

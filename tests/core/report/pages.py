@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any
 
-from kernbench_core.registry import Provider, Registry, ReportSectionEntry
+from kernbench_core.plugins import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import Section
 
 SHIPPED = ("summary", "machine", "timeline", "ledger", "run")

@@ -15,7 +15,7 @@ import pytest
 from markupsafe import escape
 
 from kernbench_core.errors import KernbenchWarning, PluginError
-from kernbench_core.registry import Provider, Registry, ReportSectionEntry
+from kernbench_core.plugins import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import RunPage, Section, render_report
 from kernbench_core.report.ledger_section import LEDGER
 from kernbench_core.report.run_section import RUN, command

@@ -131,7 +131,7 @@ def test_bad_input_costs_no_run(
 def test_a_preset_without_its_file_names_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the topology and as an overlay; where it is not named it matters to nobody."""
     (tmp_path / "pods_plugin.py").write_text(
-        "from kernbench_core.registry import TopologyEntry\n"
+        "from kernbench_core.plugins import TopologyEntry\n"
         "kernbench_api = 1\ndef kernbench_topologies():\n    return [TopologyEntry('pod', 'json:gone.yaml', 'Pods.')]\n"
     )
     (tmp_path / "own.yaml").write_text("a: 1")

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from kernbench_core.errors import KernbenchWarning, LimitError, PluginError, UsageError
-from kernbench_core.registry import ExporterEntry, Provider, Registry
+from kernbench_core.plugins import ExporterEntry, Provider, Registry
 from kernbench_core.runs import trace as trace_module
 from kernbench_core.runs.trace import open_trace
 

@@ -14,7 +14,7 @@ from typing import Any
 from kernbench_core.component import ComponentBase
 from kernbench_core.memory.atomic_access import AtomicMemory
 from kernbench_core.params import Param
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 from kernbench_core.reporting import Stat
 from kernbench_core.units import grid_ceil
 

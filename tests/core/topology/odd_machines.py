@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.checking import Plan
 from kernbench_core.topology.configuration import Config, parse_config
 from kernbench_core.topology.design import Machine

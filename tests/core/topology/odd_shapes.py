@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kernbench_core.params import Param
-from kernbench_core.registry import NetworkEntry, NetworkRegistry, Provider
+from kernbench_core.plugins import NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.networks import Extent, NetworkFault, NetworkShape, ScaleUpLink
 
 

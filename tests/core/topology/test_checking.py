@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.checking import Plan, check
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.specification_reader import read_spec

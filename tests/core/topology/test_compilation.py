@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.params import did_you_mean
-from kernbench_core.registry import ComponentRegistry
+from kernbench_core.plugins import ComponentRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import GRID_NS

@@ -7,8 +7,8 @@ import pytest
 from kernbench_core.cli.topology_view import show
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
-from kernbench_core.registration.entries import checked
-from kernbench_core.registry import MachineEntry, MachineRegistry, Provider
+from kernbench_core.plugins import MachineEntry, MachineRegistry, Provider
+from kernbench_core.plugins.sorts import checked
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
-from kernbench_core.registry import NetworkRegistry, PluginFailure
+from kernbench_core.plugins import NetworkRegistry, PluginFailure
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_reader import build_alone
 from kernbench_core.topology.networks import (

@@ -21,8 +21,8 @@ from kernbench_builtin.sweeps.plan import TRITON, SweepPlan
 from kernbench_core.host.sources import file_and_function, read_sources
 from kernbench_core.package import __version__
 from kernbench_core.plugins import Plugins
+from kernbench_core.plugins.chosen import FILES, STRICT, WITHOUT, Chosen
 from kernbench_core.process.whole_files import is_file
-from kernbench_core.registration.chosen import FILES, STRICT, WITHOUT, Chosen
 from kernbench_core.runs.bench_run import configure
 
 _CORE: Final = "kernbench_core"

@@ -15,7 +15,7 @@ from tests.core.small_machine import KINDS, TEXT
 MORE = """
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import Param
-from kernbench_core.registry import BenchEntry, ComponentEntry, OpEntry, TopologyEntry
+from kernbench_core.plugins import BenchEntry, ComponentEntry, OpEntry, TopologyEntry
 from kernbench_core.reporting import Stat
 class Counting(ComponentBase):
     PARAMS = (Param("depth", "int", 4, "How many at once.", minimum=1), Param("delay", "time", "2 ns", "How long."))

@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.parameters.docstrings import argument_sentences
-from kernbench_core.registry import Registry
+from kernbench_core.plugins import Registry
 
 
 def documented(rt, n: int = 4, x: np.ndarray | None = None, other: str = ""):

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kernbench_core.errors import UsageError
-from kernbench_core.registry import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
+from kernbench_core.plugins import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.schema.document import configuration_schema, section_schema
 from tests.core.small_machine import DECLARED, TEXT, Catalogue

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pluggy
 
-from kernbench_core import hookspecs
 from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.params import closest
-from kernbench_core.registration.entries import OFFERS, HookRaised, checked
-from kernbench_core.registry import Entry, PluginFailure, Provider
+from kernbench_core.plugins import hookspecs
+from kernbench_core.plugins.registry import Entry, PluginFailure, Provider
+from kernbench_core.plugins.sorts import OFFERS, HookRaised, checked
 from kernbench_core.wording.plain_functions import is_async
 
 _MANAGER_NAME: Final = "kernbench"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.cli.plugin.options import wanted, without_plugin_options
 from kernbench_core.errors import UsageError
-from kernbench_core.registration.chosen import FILES, STRICT, WITHOUT, Chosen, names
+from kernbench_core.plugins.chosen import FILES, STRICT, WITHOUT, Chosen, names
 
 WORDS = st.sampled_from(["run", "gemm", "-p", "M=4", "-q", "--json", "--plugins", "x.py", "--trace=--plugin"])
 CHOICES = st.sampled_from([("--plugin", "a.py"), ("--plugin=b.py",), ("--no-plugin", "x,y"), ("--no-plugin=z",),

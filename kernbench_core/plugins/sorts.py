@@ -8,10 +8,10 @@ from typing import Final
 
 import attrs
 
-from kernbench_core import hookspecs, registry
 from kernbench_core.errors import PluginError
-from kernbench_core.registration.own_ops import is_own
-from kernbench_core.registry import Entry, Provider
+from kernbench_core.plugins import hookspecs, registry
+from kernbench_core.plugins.own_ops import is_own
+from kernbench_core.plugins.registry import Entry, Provider
 
 OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "components": (registry.ComponentEntry, "component"),

@@ -14,17 +14,17 @@ from typing import Any
 
 import attrs
 
-from kernbench_core import registry
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import registry
+from kernbench_core.plugins.chosen import WITHOUT, Chosen
+from kernbench_core.plugins.entry_points import import_named, installed_plugins
+from kernbench_core.plugins.hooks import collect
+from kernbench_core.plugins.plugin_file import import_file, vendor_of
+from kernbench_core.plugins.registry import PluginFailure, Provider, Registry
+from kernbench_core.plugins.shared_names import told_apart
+from kernbench_core.plugins.sorts import OFFERS, HookRaised
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registration.chosen import WITHOUT, Chosen
-from kernbench_core.registration.entries import OFFERS, HookRaised
-from kernbench_core.registration.entry_points import import_named, installed_plugins
-from kernbench_core.registration.hooks import collect
-from kernbench_core.registration.plugin_file import import_file, vendor_of
-from kernbench_core.registration.shared_names import told_apart
-from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
@@ -101,7 +101,7 @@ def load_plugins(
     named in `without` are left out. A plug-in that fails is in `.failures` of the result, and so is an entry that is
     wrong, or whose name another plug-in has, too: who names it gets a PluginError. With `strict`, and of a file, a
     failure is a PluginError at once. Unless `installed` is False, the environment may say more, as
-    `registration.chosen` has it.
+    `plugins.chosen` has it.
 
     >>> print(*kb.load_plugins(["acme = acme_models.plugin"], installed=False).failures)
     plug-in 'acme' (acme_models (source tree)) is left out: ModuleNotFoundError: No module named 'acme_models'

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.errors import PluginError
-from kernbench_core.plugins import load_plugins
-from kernbench_core.registry import (
+from kernbench_core.errors import PluginError, UnknownName
+from kernbench_core.plugins import (
     AlgorithmEntry,
     BenchEntry,
     ComponentEntry,
@@ -20,7 +19,7 @@ from kernbench_core.registry import (
     PluginFailure,
     Provider,
     Registry,
-    UnknownName,
+    load_plugins,
 )
 from kernbench_core.topology.network_shapes import NETWORKS
 

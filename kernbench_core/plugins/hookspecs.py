@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pluggy
 
-from kernbench_core import registry
+from kernbench_core.plugins import registry
 
 PREFIX = "kernbench_"
 hookspec = pluggy.HookspecMarker("kernbench")

@@ -8,12 +8,11 @@ import sys
 import pytest
 
 from kernbench_core.errors import PluginError, UnknownName
-from kernbench_core.plugins import Plugins, PluginSource, load_plugins
-from kernbench_core.registry import Provider
+from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
 from tests.core.plugin_site import Site
 
 COMPONENT = """
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.plugins import ComponentEntry
 def kernbench_components():
     return [ComponentEntry({name!r}, "acme.models:Model", "pe_gemm", "A model.")]
 """
@@ -67,7 +66,7 @@ def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
 )
 def test_a_hook_that_returns_no_list_is_left_out_too(site: Site, returned: str, shown: str) -> None:
     """A forgotten return among them: the plug-in would seem to be there, and be empty."""
-    source = f"from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return {returned}"
+    source = f"from kernbench_core.plugins import BenchEntry\ndef kernbench_benches():\n    return {returned}"
     plugins = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
     assert [str(failure) for failure in plugins.failures] == [
         "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_benches must return a list of BenchEntry "
@@ -132,7 +131,7 @@ def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
 def test_duplicate_names_name_both_distributions(site: Site) -> None:
     """Two plug-ins that register one name are a warning, and an error where it is used; each has its vendor's name."""
     source = (
-        "from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [BenchEntry('g', 'm:f')]"
+        "from kernbench_core.plugins import BenchEntry\ndef kernbench_benches():\n    return [BenchEntry('g', 'm:f')]"
     )
     site.distribution("one", "1.0", "one", source)
     site.distribution("two", "2.0", "two", source)
@@ -211,7 +210,7 @@ def test_components_carry_the_vendor(site: Site) -> None:
 def test_a_shape_of_the_network_carries_the_vendor(site: Site) -> None:
     """It stands beside those of core, whose bare names nobody else may take."""
     source = (
-        "from kernbench_core.registry import NetworkEntry\n"
+        "from kernbench_core.plugins import NetworkEntry\n"
         "def kernbench_networks():\n    return [NetworkEntry({name!r}, 'acme.nets:CUBE', 'A cube.')]\n"
     )
     plugins = load_plugins([f"acme = {site.module('cube_plugin', source.format(name='acme.cube'))}"], installed=False)
@@ -234,7 +233,7 @@ def test_a_shape_of_the_network_carries_the_vendor(site: Site) -> None:
 )
 def test_a_bad_entry_is_a_sentence(site: Site, returned: str, sentence: str) -> None:
     """What a hook returns is checked when it is collected."""
-    source = f"from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [{returned}]\n"
+    source = f"from kernbench_core.plugins import BenchEntry\ndef kernbench_benches():\n    return [{returned}]\n"
     plugins = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
     name = "G g" if "G g" in returned else "g"
     assert [f"{failure}." for failure in plugins.failures] == [
@@ -312,7 +311,7 @@ def test_a_malformed_extra_is_a_sentence() -> None:
 def test_an_algorithm_with_a_wrong_entry_is_left_out_alone(site: Site, entry: str, told: str) -> None:
     """The others of its plug-in are there, and naming it says what is registered."""
     source = (
-        "from kernbench_core.registry import AlgorithmEntry\n"
+        "from kernbench_core.plugins import AlgorithmEntry\n"
         "def kernbench_algorithms():\n"
         f"    return [{entry}, AlgorithmEntry('acme.line_all_reduce', 'm:kernel', 'Up and down.')]\n"
     )
@@ -329,7 +328,7 @@ def test_an_algorithm_with_a_wrong_entry_is_left_out_alone(site: Site, entry: st
 def test_an_entry_that_cannot_be_made_leaves_its_plugin_out(site: Site) -> None:
     """As any hook that raises does: the sentence is that of the entry."""
     source = (
-        "from kernbench_core.registry import AlgorithmEntry\n"
+        "from kernbench_core.plugins import AlgorithmEntry\n"
         "def kernbench_algorithms():\n    return [AlgorithmEntry('acme.Line', 'm:kernel', 'Up and down.')]\n"
     )
     plugins = load_plugins([f"acme = {site.module('acme_plugin', source)}"], installed=False)
@@ -340,7 +339,7 @@ def test_an_entry_that_cannot_be_made_leaves_its_plugin_out(site: Site) -> None:
 
 
 COLLECTIVE = """
-from kernbench_core.registry import CollectiveEntry
+from kernbench_core.plugins import CollectiveEntry
 def kernbench_collectives():
     return [CollectiveEntry({name!r}, "acme.collectives:RECORD", "Everybody swaps.")]
 """

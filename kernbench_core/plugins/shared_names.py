@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kernbench_core.registry import PluginFailure, Registry
+from kernbench_core.plugins.registry import PluginFailure, Registry
 
 
 def told_apart(registries: Iterable[Registry[Any]]) -> frozenset[PluginFailure]:
