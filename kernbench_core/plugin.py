@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernbench_core.plugins import CommandEntry, KitEntry, MachineEntry, NetworkEntry
 
 CLI = "kernbench_core.cli"
+PLUGINS = f"{CLI}.plugin.command"
 SHAPES = "kernbench_core.topology.network_shapes"
 CHECKS = "kernbench_core.testing"
 RUN, SEE = "Run, and look at runs", "See what there is"
@@ -24,7 +25,11 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
         CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
         CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),
-        CommandEntry("plugins", f"{CLI}.plugin.command:plugin_group", "Look at plug-ins, check them, begin one.", SEE),
+        CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at plug-ins, check them, begin one.", SEE),
+        CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List them, those that are left out too, and why."),
+        CommandEntry("plugins show", f"{PLUGINS}:show", "Describe a plug-in: what it registers, and its models."),
+        CommandEntry("plugins check", f"{PLUGINS}:check", "Check what a plug-in registers."),
+        CommandEntry("plugins new", f"{PLUGINS}:new", "Write a plug-in to begin with."),
         CommandEntry("cache", f"{CLI}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
     ]
 

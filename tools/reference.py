@@ -31,6 +31,7 @@ import kernbench_core as kb
 from kernbench_builtin.sweeps.objectives import FAMILIES, FIGURES, SECTIONS
 from kernbench_core import errors, messages
 from kernbench_core.cli.command import kernbench as whole_command
+from kernbench_core.cli.group import CommandGroup
 from kernbench_core.cli.shell import Shell
 from kernbench_core.kernel import TLContext
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
@@ -61,9 +62,7 @@ def _command(ctx: click.Context, command: click.Command, plugins: Plugins) -> It
         return
     alike: dict[str, tuple[list[str], list[str]]] = {}
     for name in command.list_commands(ctx):
-        found = command.get_command(ctx, name)
-        if ctx.parent is None and name in plugins.commands:
-            found = plugins.commands.load(name)
+        found = command.load(ctx, name) if isinstance(command, CommandGroup) else command.get_command(ctx, name)
         assert found is not None
         inner = click.Context(found, info_name=name, parent=ctx, obj=ctx.obj)
         options = "\n".join(_options(inner, found)) or name

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import rich_click as click
-from click.exceptions import Exit
 
+from kernbench_core.cli.group import CommandGroup, shell_of
 from kernbench_core.cli.plugin.options import OPTIONS, wanted, without_plugin_options
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.shell import Shell
@@ -32,20 +32,15 @@ from kernbench_core.errors import (
     KernbenchError,
     KernbenchWarning,
     LimitError,
-    UsageError,
 )
 from kernbench_core.package import __version__
-from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import CORE, Plugins
-from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+from kernbench_core.plugins import Plugins
+from kernbench_core.process.interrupt import Terminated, Termination
 from kernbench_core.process.supervision import command_is_done
-from kernbench_core.wording import brief
-from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 _INTERRUPTED = 130
 _TERMINATED = 143
 _OWN_FAULT = 7
-_MOST_CODE = 255
 #: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
 _REFUSALS = frozenset(
     getattr(errno, name)
@@ -54,24 +49,10 @@ _REFUSALS = frozenset(
         "EAGAIN", "ETXTBSY", "EBUSY",
     )
 )  # fmt: skip
-_OWN_DISTRIBUTION = "kernbench"
 
 
-class CommandGroup(click.RichGroup):
-    """The group of all commands, which plug-ins register, core among them; one is imported when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands: core's in its order, then the others'."""
-        commands = shell_of(ctx).plugins.commands
-        own = [entry.name for entry, provider in commands.given if provider == CORE]
-        return [*own, *(name for name in commands if name not in own)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a stand-in that says what a command does."""
-        commands = shell_of(ctx).plugins.commands
-        if cmd_name not in commands:
-            return None
-        return click.RichCommand(name=cmd_name, short_help=commands[cmd_name].sentence)
+class AllCommands(CommandGroup):
+    """The group of all commands."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, with each command under the title that its entry says."""
@@ -82,54 +63,18 @@ class CommandGroup(click.RichGroup):
         self.panels = [click.RichCommandPanel(title, commands=names) for title, names in titles.items()]
         super().format_help(ctx, formatter)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the command that is called, and import it."""
-        commands = shell_of(ctx).plugins.commands
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in commands:
-            hint = did_you_mean(name, self.list_commands(ctx))
-            raise UsageError(
-                f"{ctx.command_path} must be followed by a command, not {brief(name)}.{hint}{commands.left_out}"
-            )
-        found, command, rest = super().resolve_command(ctx, args)
-        if found is not None:
-            command = commands.load(found)
-            if not isinstance(command, click.Command):
-                raise commands.fault(found, f"must be a click command, not {brief(command)}")
-            if never_runs(command.callback):
-                raise commands.fault(found, PLAIN)
-        return found, command, rest
-
     def invoke(self, ctx: click.Context) -> Any:
-        """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
+        """Carry out the command; note what Ctrl-C or SIGTERM ended."""
         try:
-            code = super().invoke(ctx)
-            if isinstance(code, int) and not 0 <= code <= _MOST_CODE:
-                must = f"must return an exit code from 0 to {_MOST_CODE}, or None, not {code}"
-                raise shell_of(ctx).plugins.commands.fault(str(ctx.invoked_subcommand), must)
-            return code
-        except (KernbenchError, click.ClickException, Exit, click.Abort, MemoryError):
-            raise
+            return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             shell_of(ctx).interrupted = " ".join(("", *getattr(stop, "__notes__", ())))
             if isinstance(stop, Terminated):
                 raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
             raise
-        except WallTimeExceeded:
-            raise
-        except BaseException as error:
-            name, commands = ctx.invoked_subcommand, shell_of(ctx).plugins.commands
-            if name is None or name not in commands or commands.provider(name).distribution == _OWN_DISTRIBUTION:
-                raise
-            raise commands.raised(name, error) from error
 
 
-def shell_of(ctx: click.Context) -> Shell:
-    """Return what the commands of this invocation share."""
-    return ctx.ensure_object(Shell)
-
-
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=AllCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="kernbench", message=f"%(prog)s %(version)s ({in_words()})")
 def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""

@@ -160,9 +160,10 @@ class CollectiveEntry(_Described):
 
 @attrs.frozen
 class CommandEntry(_Described):
-    """A sub-command of `kernbench`: `target` is a click command.
+    """A sub-command of `kernbench`: `target` is a click command. The help lists it under the title `panel`.
 
-    The help lists it under the title `panel`.
+    A command called `"plugins roof"` is one of the group `plugins`, or of any group that is a `CommandGroup` of
+    `kernbench_core.cli.group`.
 
     >>> kernbench_commands = lambda: [kb.CommandEntry("roof", "acme_models.cli:roof", "Draw the roofline.")]
     """

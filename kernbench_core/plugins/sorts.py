@@ -78,7 +78,7 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
         )
     if kind == "ops" and is_own(entry.name):
         raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
-    known = _named if kind == "kits" else _NAME.fullmatch
+    known = {"kits": _named, "commands": _worded}.get(kind, _NAME.fullmatch)
     if kind not in _VENDOR_NAMED and kind != "ops" and not known(entry.name):
         raise PluginError(
             f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
@@ -92,6 +92,10 @@ def _is_suffix(text: str) -> bool:
 
 def _is_section(name: str) -> bool:
     return bool(_SECTION.fullmatch(name)) and not keyword.iskeyword(name) and name not in _SECTIONS
+
+
+def _worded(name: str) -> bool:
+    return all(_NAME.fullmatch(word) for word in name.split(" "))
 
 
 def _named(name: str) -> bool:

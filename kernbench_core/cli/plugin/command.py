@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from kernbench_core.cli.columns import paragraph, table, width
+from kernbench_core.cli.group import CommandGroup
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 
@@ -24,12 +25,12 @@ _WRONG = 1
 _FEW = 3
 
 
-@click.group("plugins", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("plugins", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def plugin_group() -> None:
     """Look at the plug-ins: which there are, what each brings, whether it keeps its word; and begin one."""
 
 
-@plugin_group.command("list")
+@click.command("list")
 @_JSON
 @click.pass_obj
 def list_plugins(shell: Shell, as_json: bool) -> None:
@@ -48,7 +49,7 @@ def list_plugins(shell: Shell, as_json: bool) -> None:
             paragraph(f"{each.name}: {reason}.", "    ", "  ", min(width(), 100))
 
 
-@plugin_group.command()
+@click.command()
 @click.argument("name", shell_complete=completed_by("plugins"))
 @_JSON
 @click.pass_obj
@@ -65,7 +66,7 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
         print_description(described)
 
 
-@plugin_group.command()
+@click.command()
 @click.argument("name", shell_complete=completed_by("plugins"))
 @click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
 @click.option("--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which of several kits of one name; again.")
@@ -85,7 +86,7 @@ def check(shell: Shell, name: str, only: tuple[str, ...], kits: tuple[str, ...],
     return 0 if all(each.outcome.right for each in results) else _WRONG
 
 
-@plugin_group.command()
+@click.command()
 @click.argument("name")
 @click.option("--dir", "folder", default=".", metavar="DIR", help="The folder that it is written into.")
 @click.pass_obj
