@@ -7,13 +7,14 @@ import traceback as tracebacks
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeAlias
 
-# No kernel lives in core: whatever of it is on the stack stands between the user's line and the command. So does a
-# module of another package that holds the name `__tracebackhide__`, which is pytest's for the same purpose.
-_MACHINERY = "kernbench_core."
+from kernbench_core.package import OURS, is_ours
+
+# No kernel lives in what is `OURS`: whatever of it is on the stack stands between the user's line and the command. So
+# does a module of another package that holds the name `__tracebackhide__`, which is pytest's for the same purpose.
 _HIDDEN = "__tracebackhide__"
 
-#: Packages whose frames say nothing to a user: they stand between the command and the user's own lines.
-_FRAMEWORK = ("kernbench_core", "simpy", "click", "rich_click", "IPython")
+#: Packages besides whose frames say nothing to a user: they stand between the command and the user's own lines.
+_FRAMEWORK = ("simpy", "click", "rich_click", "IPython")
 
 CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""
@@ -21,7 +22,7 @@ CallSite: TypeAlias = tuple[CodeType, int]
 
 def machinery(names: dict[str, Any]) -> bool:
     """Tell whether a frame with these globals stands between the user's line and what it asked for."""
-    return names.get("__name__", "").startswith(_MACHINERY) or _HIDDEN in names
+    return is_ours(names.get("__name__", "")) or _HIDDEN in names
 
 
 def call_site() -> CallSite:
@@ -30,7 +31,7 @@ def call_site() -> CallSite:
     while frame is not None:
         names = frame.f_globals  # inlined from machinery: this is asked for every command
         name: str = names.get("__name__", "")
-        if not name.startswith(_MACHINERY) and _HIDDEN not in names:
+        if not name.startswith(OURS) and _HIDDEN not in names:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     raise RuntimeError("a call site was asked for outside any user code; call it from a kernel")
@@ -98,6 +99,7 @@ def user_traceback(error: BaseException) -> str:
 
 
 def _framework(frame: FrameType) -> bool:
-    """Tell whether a frame is of kernbench_core, the event loop, the command line, or the import machinery."""
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in _FRAMEWORK or frame.f_code.co_filename.startswith("<frozen importlib")
+    """Tell whether a frame is ours, of the event loop, of the command line, or of the import machinery."""
+    module = str(frame.f_globals.get("__name__", ""))
+    between = is_ours(module) or module.partition(".")[0] in _FRAMEWORK
+    return between or frame.f_code.co_filename.startswith("<frozen importlib")

@@ -19,6 +19,17 @@ GROUP = "kernbench"
 API, OLDEST_API = 1, 1
 
 
+_FEATURES = "cache checks compare door explain machines pages sweeps torch triton"
+#: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
+#: else there is of ours, benches, models, algorithms, is treated as a user's own.
+OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for feature in _FEATURES.split()))
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is one of those that `OURS` tells of, so that none of its lines is a user's."""
+    return f"{module}.".startswith(OURS)
+
+
 def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of the package `room` that gives these names, each from its file in there.
 

@@ -24,6 +24,7 @@ from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.python_reads import reading_of
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
+from kernbench_core.package import is_ours
 from kernbench_core.reporting import Waiting
 from kernbench_core.units import format_time
 
@@ -215,7 +216,7 @@ class KernelRunner:
         if not isinstance(error, AttributeError | NameError | ImportError):
             told = "".join(traceback.format_exception_only(error)).strip()
         frames = traceback.walk_tb(error.__traceback__)
-        own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]
+        own = [here for here in frames if not is_ours(here[0].f_globals.get("__name__", ""))]
         stack = traceback.StackSummary.extract(iter(own))
         lines = "".join(stack.format()).rstrip()
         made = blamed(error, KernelError)

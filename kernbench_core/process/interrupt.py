@@ -13,12 +13,13 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from kernbench_core.errors import KernelError, LimitError
+from kernbench_core.package import is_ours
 from kernbench_core.process import supervision
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
-#: Packages that stand between the line that never ended and whoever wants to know it.
-_BETWEEN = ("kernbench_core", "simpy", "threading", "contextlib")
+#: Packages besides ours that stand between the line that never ended and whoever wants to know it.
+_BETWEEN = ("simpy", "threading", "contextlib")
 #: What is spared once: `__del__`, and what that of a scratchpad's block calls, as it is compiled and has no frame.
 _FINALISERS = ("__del__", "_gone")
 
@@ -279,14 +280,14 @@ def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> 
             raise error
         return None if event == "call" else trace
 
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith("kernbench_core."):
+    while frame is not None and not is_ours(frame.f_globals.get("__name__", "")):
         frame.f_trace = trace
         frame = frame.f_back
     sys.settrace(trace)
 
 
 def innermost_user_line(traceback: TracebackType | None) -> str | None:
-    """Return "file:line" of the innermost frame outside kernbench_core, or None."""
+    """Return "file:line" of the innermost frame that is a user's, or None."""
     found = None
     while traceback is not None:
         if _is_users(traceback.tb_frame):
@@ -304,4 +305,5 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _is_users(frame: FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] not in _BETWEEN and not frame.f_code.co_filename.startswith("<frozen ")
+    between = is_ours(module) or module.partition(".")[0] in _BETWEEN
+    return not between and not frame.f_code.co_filename.startswith("<frozen ")

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kernbench_core.errors import LimitError
+from kernbench_core.package import OURS
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
 GRACE_S = 2.0
@@ -27,7 +28,9 @@ _ENDLESS, STOPPED = "in code that no interrupt ends", "while its process was sto
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 #: Exit codes of a command that a limit, Ctrl-C or SIGTERM ended.
 CUT_SHORT = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
-_OURS = (str(Path(__file__).parents[1]) + os.sep, str(Path(os.__file__).parent) + os.sep)
+_ROOT = Path(__file__).parents[2]
+#: How the files begin whose lines are nobody else's: our own, and Python's.
+_OURS = (*(f"{_ROOT / begin.replace('.', os.sep)}{os.sep}" for begin in OURS), f"{Path(os.__file__).parent}{os.sep}")
 
 #: How much more a run may take between its parts, as for loading the next one.
 _BETWEEN_S = 10.0

@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kernbench_core.package import is_ours
+
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
 
-_CORE: Final = "kernbench_core"
 _IMPORT: Final = re.compile(
     rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)|import[ \t]+([\w.]+))", re.MULTILINE
 )
@@ -31,7 +32,8 @@ def model_digests(components: Iterable[ComponentBase]) -> Mapping[str, str]:
 
 @cache
 def _digest(model: type) -> str:
-    left = [base.__module__ for base in model.__mro__ if base.__module__.partition(".")[0] not in (_CORE, "builtins")]
+    modules = [base.__module__ for base in model.__mro__]
+    left = [module for module in modules if not is_ours(module) and module != "builtins"]
     digests: dict[str, str] = {}
     seen = set(left)
     while left:
