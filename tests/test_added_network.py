@@ -59,7 +59,7 @@ def test_every_route_is_as_long_as_the_shortest_of_networkx(plugins: Plugins, si
     """It mends the lowest bit that differs first, over ports that are named after the bit."""
     sets = cube(sips)[1::2]
     network = design_of(
-        compile_topology(configure(plugins, "tiny", sets=sets), plugins.components, plugins.networks)
+        compile_topology(configure(plugins, "tiny", sets=sets), plugins)
     ).network
     assert network is not None
     far = distances(sips)

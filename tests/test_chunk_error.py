@@ -83,7 +83,7 @@ def test_the_default_is_the_largest_size_that_keeps_bulk_transfers_within_about_
         return max(abs(float(row[column].removesuffix("%") or 0)) for row in bulk)
 
     within = [head[column] for column in range(2, len(head)) if worst(column) < 1.5]
-    default = design_of(compile_topology(configure(plugins, "default", None, ()), plugins.components)).chunk_bytes
+    default = design_of(compile_topology(configure(plugins, "default", None, ()), plugins)).chunk_bytes
     assert within[-1] == format_bytes(default) == "4 KiB"
     at = head.index("4 KiB")
     alone = float(beside[1].removesuffix(" ns"))

@@ -45,7 +45,7 @@ def test_ports_are_those_of_the_machine(plugins: Plugins, capsys: pytest.Capture
     """The kinds at the other ends of all edges of a node, in the plug-in's own preset too."""
     models = {each["name"]: each for each in shown(plugins, capsys, "example")["entries"]["components"]}  # type: ignore[index]
     (gemm,) = models["example.slow_gemm"]["ports"]
-    graph = compile_topology(configure(plugins, gemm["preset"]), plugins.components)
+    graph = compile_topology(configure(plugins, gemm["preset"]), plugins)
     node = next(node.id for node in graph.nodes.values() if node.kind == "pe_gemm")
     assert gemm["sources"] == sorted({graph.nodes[src].kind for src, dst in graph.edges if dst == node})
     assert gemm["sinks"] == sorted({graph.nodes[dst].kind for src, dst in graph.edges if src == node})

@@ -28,7 +28,7 @@ def test_the_presets_have_as_many_pes_as_it_says(plugins: Plugins) -> None:
     from kernbench_core.topology.compilation import compile_topology
 
     for name, pes in re.findall(r"`(tiny|default|full)` \((?:\d packages, )?(\d+) PEs\)", README):
-        assert len(design_of(compile_topology(configure(plugins, name), plugins.components)).pes) == int(pes)
+        assert len(design_of(compile_topology(configure(plugins, name), plugins)).pes) == int(pes)
 
 
 def test_the_first_kernel_is_short() -> None:

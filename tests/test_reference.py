@@ -109,7 +109,7 @@ def test_a_key_is_marked_as_required_where_a_machine_cannot_be_without_it(
     for path in sections((), whole):
         try:
             given = load_config(emptied(whole, path))
-            compile_topology(given, plugins.components, plugins.networks, plugins.machines)
+            compile_topology(given, plugins)
         except ConfigError as error:
             missed |= {".".join(each) for each in re.findall(r": (\S+) must have the key '(\w+)'", str(error))}
     assert len(missed) > 40

@@ -51,7 +51,7 @@ class Seen:
 def engine_of(plugins: Plugins, name: str, observers: list[Any]) -> GraphEngine:
     bench, topology, params, sets = RUNS[name]
     config = configure(plugins, topology, sets=sets)
-    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    graph = compile_topology(config, plugins)
     engine = GraphEngine(
         graph, plugins.components, plugins=plugins, observers=observers, tcm_map=bool(observers), data=False
     )

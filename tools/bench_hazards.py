@@ -41,7 +41,7 @@ Job = Callable[[], tuple[GraphEngine, Callable[[], None]]]
 def bench_job(plugins: Plugins, name: str, topology: str, **params: object) -> Job:
     """Return a job that runs a registered bench."""
     bench = open_bench(name, plugins.benches)
-    graph = compile_topology(configure(plugins, topology), plugins.components)
+    graph = compile_topology(configure(plugins, topology), plugins)
     values = bench.values(params)
 
     def made() -> tuple[GraphEngine, Callable[[], None]]:

@@ -90,7 +90,7 @@ class PageFigures:
 
 def write_page(file: Path, ops: int, plugins: Plugins) -> None:
     """Write the page of a made-up run on the largest preset."""
-    graph = compile_topology(configure(plugins, "full"), plugins.components, plugins.networks, plugins.machines)
+    graph = compile_topology(configure(plugins, "full"), plugins)
     timeline = large_timeline([site.prefix for site in graph.design.pes], ops)  # type: ignore[attr-defined]
     machine = {**draw_machine(graph, title="full").to_json(), "use": {"total_ns": timeline.total_ns}}
     result: dict[str, Any] = {

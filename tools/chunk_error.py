@@ -114,7 +114,7 @@ def machine(
 ) -> Graph:
     """Compile a preset for chunks of so many bytes that cost nothing by themselves, a window of bytes under way."""
     sets = (*FREE, f"system.chunk_bytes={chunk} B", f"components.pe_dma.params.servers={max(1, window // chunk)}")
-    graph = compile_topology(configure(plugins, preset, None, sets), plugins.components)
+    graph = compile_topology(configure(plugins, preset, None, sets), plugins)
     nodes, design = dict(graph.nodes), design_of(graph)
     if bystander is not None:
         own = naming.pe_unit(design.pes[bystander].prefix, "pe_dma")
@@ -161,7 +161,7 @@ def gemm(plugins: Plugins, chunk: int, size: int = GEMM_SIZE) -> Outcome:
 def stream(plugins: Plugins, chunk: int, owner: int, size: int = 512 << 10) -> float:
     """Return the GB/s at which PE 0 of `default`, as it is, reads from the slice of a PE."""
     sets = (f"system.chunk_bytes={chunk} B",)
-    graph = compile_topology(configure(plugins, "default", None, sets), plugins.components)
+    graph = compile_topology(configure(plugins, "default", None, sets), plugins)
     return size / move(plugins, graph, Workload("", ((0, owner, 0, size, 0.0),))).makespan
 
 

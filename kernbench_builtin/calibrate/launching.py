@@ -29,7 +29,7 @@ def compiled(plugins: Plugins, machine: MachineChoice) -> Graph:
     """Compile a machine; raise ConfigError with everything that is wrong."""
     config = configure(plugins, machine.topology, None, machine.sets)
     require_kernels(config, plugins.machines, "run measurements")
-    return compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    return compile_topology(config, plugins)
 
 
 def launched_ns(graph: Graph, plugins: Plugins, bench: Callable[[Runtime], None]) -> float:

@@ -179,7 +179,7 @@ def _controller(shell: Shell, topology: str, components: str | None, sets: tuple
 
     plugins = shell.plugins
     config = configure(plugins, topology, components, sets)
-    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    graph = compile_topology(config, plugins)
     tell_warnings(graph)
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:

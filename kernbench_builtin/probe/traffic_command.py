@@ -151,7 +151,7 @@ def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, 
 
     plugins = shell.plugins
     config = configure(plugins, topology, components, sets)
-    mesh = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    mesh = compile_topology(config, plugins)
     if not isinstance(mesh, Mesh):
         raise UsageError(
             f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {brief(topology)}; leave "

@@ -58,7 +58,7 @@ def run(
         raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
     plugins = shell.plugins
     config = configure(plugins, topology, components, sets)
-    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    graph = compile_topology(config, plugins)
     tell_warnings(graph)
     prober = Prober(graph, plugins.components)
     cases = prober.cases() if source is None or target is None else prober.case(source, target)

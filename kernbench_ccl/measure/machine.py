@@ -75,7 +75,7 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
     config = configure(plugins, setup.topology, overlays, setup.sets)
     require_kernels(config, plugins.machines, "run a collective")
-    return timed_machine(compile_topology(config, plugins.components, plugins.networks, plugins.machines), plugins)
+    return timed_machine(compile_topology(config, plugins), plugins)
 
 
 def timed_machine(graph: Graph, plugins: Plugins) -> TimedMachine:

@@ -172,7 +172,7 @@ def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str
 
     plugins = shell.plugins
     config = configure(plugins, source, components, sets)
-    return compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    return compile_topology(config, plugins)
 
 
 def _echo(graph: Graph, source: str) -> None:

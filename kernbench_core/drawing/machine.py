@@ -44,7 +44,7 @@ def draw_machine(
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
-    >>> graph = kb.compile_topology(configure(plugins, "tiny"), plugins.components)
+    >>> graph = kb.compile_topology(configure(plugins, "tiny"), plugins)
     >>> [box.label for box in kb.draw_machine(graph).view("sip0").boxes]
     ['cube0', 'io0', 'host']
     """

@@ -72,7 +72,7 @@ class GraphEngine:
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
-    >>> engine = kb.GraphEngine(kb.compile_topology(configure(plugins, "tiny"), plugins.components))
+    >>> engine = kb.GraphEngine(kb.compile_topology(configure(plugins, "tiny"), plugins))
     >>> engine.run(plugins.benches.load("vector-add"), {"n": 64})
     >>> len(engine.op_log), engine.get_timing_result().ops
     (16, 16)

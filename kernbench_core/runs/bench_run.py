@@ -286,7 +286,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
     require_kernels(request.config, plugins.machines, "run a bench")
     progress.begin("building")
     with wall.spent_on("building the machine"):
-        graph = compile_topology(request.config, plugins.components, plugins.networks, plugins.machines)
+        graph = compile_topology(request.config, plugins)
         tell_warnings(graph)
         engine = GraphEngine(
             graph,

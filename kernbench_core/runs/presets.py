@@ -29,7 +29,7 @@ def sizes_of(plugins: Plugins, preset: str) -> Mapping[str, int]:
     _, known = bare_section(config, name, plugins.machines)
     design = getattr(kind.read(known, plugins.networks), "design", None)
     if not isinstance(design, Design):  # the plan of a plug-in's kind is its own affair
-        graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        graph = compile_topology(config, plugins)
         assert isinstance(graph, Machine), "a kind that runs kernels makes a machine"
         design = graph.design
     counts: Iterable[int] = (design.sips, design.sips * design.cubes_per_sip, len(design.pes))
@@ -49,4 +49,4 @@ def machines_by_size(plugins: Plugins) -> Iterator[tuple[str, Graph]]:
             continue
     for preset in sorted(sizes, key=lambda each: (sizes[each] == 0, sizes[each], each)):
         config = configure(plugins, preset)
-        yield preset, compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        yield preset, compile_topology(config, plugins)

@@ -24,7 +24,7 @@ from kernbench_core.wording.plain_functions import PLAIN, is_async, never_runs
 def _preset(plugins: Plugins, name: str) -> object:
     """Read a preset's file, and build its machine."""
     config = configure(plugins, name)
-    return compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    return compile_topology(config, plugins)
 
 
 def _machine(plugins: Plugins, name: str) -> object:

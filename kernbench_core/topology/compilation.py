@@ -21,7 +21,7 @@ from attrs import evolve
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
-from kernbench_core.plugins import MachineRegistry, NetworkRegistry
+from kernbench_core.plugins import MachineRegistry, NetworkRegistry, Plugins
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology.configuration import Config
@@ -33,42 +33,35 @@ from kernbench_core.topology.specification_reader import read_choices
 from kernbench_core.wording import brief
 
 
-def compile_topology(
-    config: Config | Mapping[str, Any],
-    components: ComponentCatalogue | None = None,
-    networks: NetworkRegistry | None = None,
-    machines: MachineRegistry | None = None,
-) -> Graph:
+def compile_topology(config: Config | Mapping[str, Any], plugins: Plugins | None = None) -> Graph:
     """Compile a configuration to a `Machine`, or to `BareHardware` without PEs; the same input gives the same.
 
     Of the machines that this process compiled last, the very same is given again.
 
     Args:
         config: what `config.load_config` read; plain data is taken too, without places in messages.
-        components: declares the parameters of every implementation that the configuration names; must be given.
-        networks: the shapes that the scale-up network may have; default: core's own.
-        machines: the kinds of machine that it may describe; default: core's own.
+        plugins: have the hardware models that it names, the shapes of networks and the kinds of machine; must be given.
 
     Raises:
         ConfigError: one sentence for every fault.
         PluginError: a kind of machine breaks its contract, or raised.
-        UsageError: the configuration is not read yet, or there are no components.
+        UsageError: the configuration is not read yet, or there are no plug-ins.
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
-    >>> graph = kb.compile_topology(configure(plugins, "tiny", sets=("cube.pes=2",)), plugins.components)
+    >>> graph = kb.compile_topology(configure(plugins, "tiny", sets=("cube.pes=2",)), plugins)
     >>> [node.id for node in graph.nodes.values() if node.kind == "pe_gemm"]
     ['sip0.cube0.pe0.pe_gemm', 'sip0.cube0.pe1.pe_gemm']
     """
-    if components is None or not isinstance(config, Config | Mapping):
+    if not isinstance(plugins, Plugins) or not isinstance(config, Config | Mapping):
         raise UsageError(
-            f"compile_topology must be given a configuration that was read, with components, not {brief(config)}"
-            f"{' alone' if components is None else ''}; call compile_topology(configure(plugins, 'tiny'), "
-            "plugins.components), with configure of kernbench_core.runs and plugins = kb.load_plugins()."
+            f"compile_topology must be given a configuration that was read, with plug-ins, not {brief(config)}"
+            f"{' alone' if plugins is None else ''}; call compile_topology(configure(plugins, 'tiny'), plugins), with "
+            "configure of kernbench_core.runs and plugins = kb.load_plugins()."
         )
     loaded = config if isinstance(config, Config) else Config(config, {})
     with no_automatic_collection(), redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
-        registries = (components, networks or NetworkRegistry(), machines or MachineRegistry())
+        registries = (plugins.components, plugins.networks, plugins.machines)
         return compiled_once(loaded, registries, lambda: _compiled(loaded, *registries))
 
 

@@ -48,6 +48,6 @@ class PingLog:
         from kernbench_core.topology import compile_topology
 
         config = configure(self._plugins, machine.topology, None, machine.sets)
-        graph = compile_topology(config, self._plugins.components, self._plugins.networks)
+        graph = compile_topology(config, self._plugins)
         (latency, *_) = {edge.latency for edge in graph.edges.values() if edge.kind.value == "scale_up"}
         return [SimulatedRow(row.case * latency) for row in rows]

@@ -23,7 +23,7 @@ def units(shell: Shell, topology: str, as_json: bool) -> None:
 
     plugins = shell.plugins
     config = configure(plugins, topology)
-    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    graph = compile_topology(config, plugins)
     found = Counter((node.kind, node.impl) for node in graph.nodes.values())
     if as_json:
         rows = [{"kind": kind, "model": model, "nodes": count} for (kind, model), count in sorted(found.items())]

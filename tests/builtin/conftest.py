@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import attrs
 import networkx as nx
 import pytest
 
@@ -253,7 +254,8 @@ def simulate(plugins: Plugins, _graphs: dict[Any, Graph]) -> Callable[..., Sim]:
         models = _Models(plugins, classes)
         key = (preset, sets, cpu)  # whose parameters are in the graph
         if key not in _graphs or replaced:
-            _graphs[key] = compile_topology(configure(plugins, preset, sets=sets), models)
+            offered = attrs.evolve(plugins, components=models)
+            _graphs[key] = compile_topology(configure(plugins, preset, sets=sets), offered)
         return Sim(_graphs[key], models)
 
     return build

@@ -12,6 +12,7 @@ from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.mesh import Mesh
+from tests.core.offered import offered
 
 LINK, INTERFACE_WIRE, ROUTER, INTERFACE = 1, 2, 3, 4
 
@@ -68,6 +69,6 @@ components:
 def make_mesh(rows: int = 3, columns: int = 3, *sets: str, wrap: bool = False, clock: str = "1 GHz") -> Mesh:
     """Compile the rig, with settings over it."""
     text = mesh_text(rows, columns, wrap=wrap, clock=clock)
-    mesh = compile_topology(parse_config(text, "mesh.yaml", sets=sets), HOPS)
+    mesh = compile_topology(parse_config(text, "mesh.yaml", sets=sets), offered(HOPS))
     assert isinstance(mesh, Mesh)
     return mesh

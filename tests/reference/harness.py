@@ -67,7 +67,7 @@ def _machine(topology: str) -> tuple[Any, Any]:
 
     tree = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
     plugins = load_plugins(tree, installed=False)
-    return plugins, compile_topology(configure(plugins, topology), plugins.components)
+    return plugins, compile_topology(configure(plugins, topology), plugins)
 
 
 def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:

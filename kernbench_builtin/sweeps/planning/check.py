@@ -152,7 +152,7 @@ class PlanCheck:
         problems: list[str] = []
         with _noted(problems):
             config = configure(plugins, run["topology"], run["components"], settings_of(run))
-            compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+            compile_topology(config, plugins)
         return problems
 
     def _param_problems(self, run: Mapping[str, Any]) -> Iterator[str]:

@@ -69,7 +69,7 @@ def run_sides(
     with doing("checking what B has otherwise"), warnings.catch_warnings(action="ignore"):  # its run warns
         plugins = shell.plugins
         config = configure(plugins, other["topology"], other["components"], other["set"])
-        compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        compile_topology(config, plugins)
         open_program(b_bench, plugins.benches).values(b_params)  # before the run of A, which may be long
     return (
         _made(shell, bench, params, plain, f"{bench} on {plain['topology']}", folder and folder / "A", look),

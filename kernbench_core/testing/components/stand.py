@@ -172,7 +172,7 @@ class Stand:
         if self.model.params:
             chosen[f"{place}.params"] = dict(self.model.params)
         config = configure(plugins, topology, None, {**chosen, **more})
-        graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        graph = compile_topology(config, plugins)
         impl = self.model.model
         self._watch = Observation(lambda node: node.impl == impl)
         self._engine = GraphEngine(

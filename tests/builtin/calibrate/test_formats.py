@@ -105,7 +105,7 @@ def test_times_that_fall_with_size_are_told_as_such(plugins: Plugins, tmp_path: 
 
 def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> None:
     """Which sends it by itself: over PCIe, either way."""
-    graph = compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks)
+    graph = compile_topology(configure(plugins, "tiny"), plugins)
     prober = Prober(graph, plugins.components)
     calibrator = plugins.calibrators.load("copies")(plugins, OPTIONS)
     rows = calibrator.read("x", "kind,bytes,time_ns\nh2d,4096,1\nd2h,4096,1\n")

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 def simulate(kernel: Callable[..., Any], *given: str, topology: str = "tiny") -> GraphEngine:
     """Run a kernel without arguments on every PE and give the engine, with its wires and components."""
     plugins = load_plugins()
-    graph = compile_topology(configure(plugins, topology, None, given), plugins.components)
+    graph = compile_topology(configure(plugins, topology, None, given), plugins)
     engine = GraphEngine(graph, plugins.components)
     engine.run(lambda rt: rt.launch(kernel))
     return engine

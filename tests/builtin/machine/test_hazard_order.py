@@ -37,7 +37,7 @@ MACHINES = (
 def graph_of(sets: tuple[str, ...]) -> Graph:
     """Compile a machine."""
     plugins = load_plugins()
-    return compile_topology(configure(plugins, "tiny", None, sets), plugins.components)
+    return compile_topology(configure(plugins, "tiny", None, sets), plugins)
 
 
 @frozen

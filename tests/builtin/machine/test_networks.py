@@ -90,7 +90,7 @@ def test_kernels_load_from_and_store_to_other_packages(
     plugins: Plugins, shape: str, sips: int, chiplets: int
 ) -> None:
     sets = [f"system.sips={sips}", f"system.network.topology={shape}", f"sip.io_chiplets={chiplets}"]
-    graph = compile_topology(configure(plugins, "tiny", sets=sets), plugins.components)
+    graph = compile_topology(configure(plugins, "tiny", sets=sets), plugins)
     assert graph.warnings == ()
     engine, n, got = GraphEngine(graph, plugins.components), 256, []
     a = np.random.default_rng(1).standard_normal((4 * sips, n)).astype(np.float32)

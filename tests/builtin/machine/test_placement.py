@@ -179,7 +179,7 @@ def test_a_host_writes_every_copy() -> None:
 
 def carried(plugins: Plugins, placement: Any, device: Any = None) -> dict[EdgeKind, int]:
     """Give the payload that wires of each kind carried while each PE loaded the whole tensor."""
-    graph = compile_topology(configure(plugins, "tiny", sets=TWO_SIPS), plugins.components)
+    graph = compile_topology(configure(plugins, "tiny", sets=TWO_SIPS), plugins)
     engine = kb.GraphEngine(graph, components=plugins.components)
 
     def load(x: Any, tl: Any) -> None:

@@ -43,7 +43,7 @@ def simulate(kernel: Callable[..., Any], *given: str) -> GraphEngine:
     """Run a kernel on every PE of a machine of two SIPs of two cubes each."""
     plugins = load_plugins()
     topology, *sets = TWO_SIPS
-    graph = compile_topology(configure(plugins, topology, None, (*sets, *given)), plugins.components)
+    graph = compile_topology(configure(plugins, topology, None, (*sets, *given)), plugins)
     engine = GraphEngine(graph, plugins.components)
     engine.run(lambda rt: rt.launch(kernel))
     return engine

@@ -30,7 +30,7 @@ class Move(Command):
 
 def transferred(plugins: Plugins, source: str, target: str) -> GraphEngine:
     """Return an engine that has moved 1 KiB."""
-    prober = Prober(compile_topology(configure(plugins, "tiny", None, ()), plugins.components), plugins.components)
+    prober = Prober(compile_topology(configure(plugins, "tiny", None, ()), plugins), plugins.components)
     (case,) = prober.case(source, target)
     engine = prober.engine(case)
     move = Move((Region(prober.base(case.memory), 1024),), (case.source,), case.op)

@@ -41,7 +41,7 @@ def test_what_a_notebook_user_meets_is_short(plugins: Plugins) -> None:
     assert result.explain is not None
     met.update(result=result, explained=result.explain.launches[0], record=result.op_log[0], launch=result.launches[0])
     met.update(config=configure(plugins, "full"), not_modelled=result.not_modelled, hazard=result.hazards[0])
-    met["full"] = compile_topology(met["config"], plugins.components, plugins.networks, plugins.machines)
+    met["full"] = compile_topology(met["config"], plugins)
     lengths = {name: len(repr(thing)) for name, thing in met.items()}
     assert {name: length for name, length in lengths.items() if length >= 2000} == {}
     assert repr(met["full"]).startswith("<Machine of 512 PEs: ")
@@ -122,7 +122,7 @@ def test_notes_of_an_error_are_shown() -> None:
 
 def test_a_graph_is_its_picture(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `draw_machine` draws it; the text stays short, and without who draws it is all there is."""
-    graph = kb.compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks, plugins.machines)
+    graph = kb.compile_topology(configure(plugins, "tiny"), plugins)
     assert graph._repr_html_() == kb.draw_machine(graph).svg()
     assert "<title>sip0</title>" in (graph._repr_html_() or "") and len(repr(graph)) < 200
     monkeypatch.setattr(Pictured, "draw", None)

@@ -17,6 +17,7 @@ from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.mesh import Mesh
+from tests.core.offered import offered
 
 MODELS: dict[str, type[ComponentBase]] = {"builtin.router_vc": RouterVc, "builtin.forwarding": Forwarding}
 SentPacket = tuple[int, int, int, int]
@@ -68,7 +69,7 @@ components:
   router: {{impl: {impl}, params: {{{written}}}}}
   interface: {{impl: {interface}, params: {{overhead: 4 ns}}}}
 {more}"""
-    mesh = compile_topology(parse_config(text, "mesh.yaml"), CATALOGUE)
+    mesh = compile_topology(parse_config(text, "mesh.yaml"), offered(CATALOGUE))
     assert isinstance(mesh, Mesh)
     return mesh
 

@@ -33,7 +33,7 @@ def prober(plugins: Plugins) -> Probers:
 
     def build(preset: str, *sets: str) -> Prober:
         if (preset, *sets) not in known:
-            graph = compile_topology(configure(plugins, preset, sets=sets), plugins.components)
+            graph = compile_topology(configure(plugins, preset, sets=sets), plugins)
             known[preset, *sets] = Prober(graph, plugins.components)
         return known[preset, *sets]
 

@@ -24,7 +24,7 @@ def probe(plugins: Plugins, *args: str) -> int:
 
 def test_the_preset_is_a_mesh_of_wormhole_like_routers(plugins: Plugins) -> None:
     """Nine cycles from router to router, 32 B a cycle: PARAMETERS' figures."""
-    mesh = compile_topology(configure(plugins, "mesh"), plugins.components)
+    mesh = compile_topology(configure(plugins, "mesh"), plugins)
     assert isinstance(mesh, Mesh)
     link = mesh.edges["mesh.r0c0", "mesh.r0c1"]
     router = mesh.nodes["mesh.r0c0"]

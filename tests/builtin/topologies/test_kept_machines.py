@@ -41,7 +41,7 @@ def nothing_kept() -> Iterator[None]:
 def compiled(topology: object = "tiny", *sets: str, extra: tuple[str, ...] = ()) -> Graph:
     plugins = load_plugins(extra)
     config = configure(plugins, topology, sets=sets)  # type: ignore[arg-type]
-    return kb.compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    return kb.compile_topology(config, plugins)
 
 
 def test_the_same_is_compiled_once() -> None:

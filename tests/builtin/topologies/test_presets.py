@@ -28,7 +28,7 @@ _QUANTITY = re.compile(rf"\d\s*(ns|GB/s|[KMG]iB|B|mm|GHz|ns/mm)\b|\b({_COUNTS}):
 
 @pytest.fixture(scope="module")
 def graphs(plugins: Plugins) -> dict[str, Graph]:
-    return {name: compile_topology(load_config(str(FOLDER / f"{name}.yaml")), plugins.components) for name in PRESETS}
+    return {name: compile_topology(load_config(str(FOLDER / f"{name}.yaml")), plugins) for name in PRESETS}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -98,7 +98,7 @@ def test_the_largest_preset_compiles_in_a_third_of_a_second(plugins: Plugins, gr
 
     def taken(name: str) -> float:
         file = str(FOLDER / f"{name}.yaml")
-        calls = count_calls(lambda: compile_topology(load_config(file), plugins.components))
+        calls = count_calls(lambda: compile_topology(load_config(file), plugins))
         return calls / len(graphs[name].edges)
 
     large, small = taken("full"), taken("default")

@@ -100,7 +100,7 @@ def layers(plugins: Plugins) -> Draft202012Validator:
 def refusals(plugins: Plugins, data: dict[str, Any]) -> tuple[str, ...]:
     """Return the sentences of the compiler without their places."""
     try:
-        compile_topology(data, plugins.components, plugins.networks, plugins.machines)
+        compile_topology(data, plugins)
     except ConfigError as fault:
         return tuple(each.removeprefix("<configuration>: ") for each in fault.problems)
     return ()
@@ -150,7 +150,7 @@ def test_a_layer_that_the_compiler_takes_over_its_base_fits_the_schema_of_files(
     told = [each.message for each in layers.iter_errors(layer)]
     try:
         config = configure(plugins, copy.deepcopy(layer))
-        compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+        compile_topology(config, plugins)
     except ConfigError:
         return
     # an override that covers a wrong value keeps the compiler from looking at it

@@ -26,7 +26,7 @@ CONFIGURATION, TOPOLOGY = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for
 
 @pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", CONFIGURATION, re.DOTALL))
 def test_an_example_compiles(plugins: Plugins, example: str) -> None:
-    compile_topology(parse_config(example, presets=PRESETS), plugins.components)
+    compile_topology(parse_config(example, presets=PRESETS), plugins)
 
 
 def _keys(section: type[Any], path: str = "") -> Iterator[str]:
@@ -51,5 +51,5 @@ def test_every_kind_of_edge_is_in_the_table() -> None:
 
 def test_the_picture_is_what_the_view_draws(plugins: Plugins) -> None:
     (picture,) = re.findall(r"```text\n(.*?)```", TOPOLOGY, re.DOTALL)
-    graph = compile_topology(load_config("default", presets=PRESETS), plugins.components)
+    graph = compile_topology(load_config("default", presets=PRESETS), plugins)
     assert picture in show(graph, "cube")

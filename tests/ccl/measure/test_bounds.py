@@ -215,7 +215,7 @@ def test_the_links_of_a_compiled_machine_are_read_with_their_overrides():
     plugins = load_plugins()
     slow = "system.network.links=[{match: sip1-switch0, bandwidth: 10 GB/s}]"
     sets = ("system.sips=3", "system.network.topology=switch", slow)
-    found = fabric_of(compile_topology(configure(plugins, "tiny", sets=sets), plugins.components))
+    found = fabric_of(compile_topology(configure(plugins, "tiny", sets=sets), plugins))
     assert found.world == 3
     assert sorted((link.source, link.target, link.bandwidth, link.latency) for link in found.links) == sorted(
         (a, b, 10.0 if 1 in (a, b) else 100.0, 500.0) for rank in range(3) for a, b in ((rank, SWITCH), (SWITCH, rank))

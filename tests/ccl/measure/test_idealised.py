@@ -19,7 +19,7 @@ def plugins():
 
 
 def machine(plugins, preset, *sets, components=OVERLAY):
-    return compile_topology(configure(plugins, preset, components, sets), plugins.components)
+    return compile_topology(configure(plugins, preset, components, sets), plugins)
 
 
 @pytest.mark.parametrize(

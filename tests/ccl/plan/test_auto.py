@@ -24,7 +24,7 @@ ABLE = (DIRECT, RING, TREE)
 def machine(sips: int = 5, latency: str = "500ns", whole: bool = True) -> AutoMachine:
     """Return a ring of SIPs."""
     sets = [f"system.sips={sips}", f"system.network.latency={latency}"]
-    graph = compile_topology(configure(PLUGINS, "tiny", sets=sets), PLUGINS.components, PLUGINS.networks)
+    graph = compile_topology(configure(PLUGINS, "tiny", sets=sets), PLUGINS)
     return AutoMachine(graph, "ring", whole)
 
 

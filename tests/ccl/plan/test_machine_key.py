@@ -19,7 +19,7 @@ SIPS = "system.sips=3"
 @cache
 def graph(*settings: str) -> Any:
     """Return the machine of a configuration."""
-    return compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS.components, PLUGINS.networks)
+    return compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS)
 
 
 @pytest.mark.parametrize(

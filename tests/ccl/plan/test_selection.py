@@ -22,7 +22,7 @@ PLUGINS = load_plugins()
 
 def design(*settings: str) -> Any:
     """Return the machine of a configuration."""
-    return design_of(compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS.components))
+    return design_of(compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS))
 
 
 def config(**collectives: str) -> CclConfig:

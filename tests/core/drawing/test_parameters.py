@@ -11,6 +11,7 @@ from kernbench_core.drawing.parameters import with_unit
 from kernbench_core.graph import Node
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
+from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue
 
 WRITTEN = TEXT.replace("router: {impl: test.router}", "router: {impl: test.router, params: {overhead: 7 ns}}").replace(
@@ -36,7 +37,7 @@ def place_of(text: str) -> str:
 def told() -> Told:
     """Give what says of a node, by its id, where its parameters were written."""
     config = parse_config(WRITTEN, "m.yaml", sets=["components.pe_dma.params.servers=4"])
-    nodes: Mapping[str, Node] = compile_topology(config, Catalogue()).nodes
+    nodes: Mapping[str, Node] = compile_topology(config, offered(Catalogue())).nodes
     sources = parameter_sources(config)
     return lambda name: sources(nodes[name])
 

@@ -39,7 +39,7 @@ def bench(rt: Any) -> None:
 def ended() -> GraphEngine:
     """Give the session of the bench, over."""
     config = parse_config(YAML, "m.yaml")
-    engine = GraphEngine(compile_topology(config, plugins().components), plugins().components)
+    engine = GraphEngine(compile_topology(config, plugins()), plugins().components)
     engine.run(bench)
     return engine
 

@@ -21,6 +21,7 @@ from kernbench_core.plugins import ComponentRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import GRID_NS
+from tests.core.offered import OFFERED
 from tests.core.small_machine import TEXT, machine
 
 PE_WIRES = {
@@ -293,14 +294,17 @@ def test_compiling_is_the_same_under_any_hash_seed() -> None:
 
 @pytest.mark.parametrize(
     ("args", "shown"),
-    [(("tiny",), "'tiny' alone"), (("tiny", ComponentRegistry()), "'tiny'"), (({},), "{} alone")],
+    [
+        (("tiny",), "'tiny' alone"), (("tiny", OFFERED), "'tiny'"),
+        (({},), "{} alone"), (({}, ComponentRegistry()), "{}"),
+    ],
 )
-def test_what_was_not_read_or_has_no_components_is_told_what_to_call(args: tuple[Any, ...], shown: str) -> None:
+def test_what_was_not_read_or_has_no_plugins_is_told_what_to_call(args: tuple[Any, ...], shown: str) -> None:
     """A preset's name, as kb.run takes it, and a configuration by itself."""
     with pytest.raises(UsageError) as caught:
         compile_topology(*args)
     assert str(caught.value) == (
-        f"compile_topology must be given a configuration that was read, with components, not {shown}; call "
-        "compile_topology(configure(plugins, 'tiny'), plugins.components), with configure of kernbench_core.runs and "
+        f"compile_topology must be given a configuration that was read, with plug-ins, not {shown}; call "
+        "compile_topology(configure(plugins, 'tiny'), plugins), with configure of kernbench_core.runs and "
         "plugins = kb.load_plugins()."
     )

@@ -9,6 +9,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import Config, parse_config
 from kernbench_core.topology.implementations import settle
+from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue
 
 GIVEN = TEXT.replace(
@@ -24,7 +25,7 @@ def config(*sets: str) -> Config:
 
 
 def compiled(*sets: str) -> Graph:
-    return compile_topology(config(*sets), Catalogue())
+    return compile_topology(config(*sets), offered(Catalogue()))
 
 
 def params(graph: Graph, node: str) -> tuple[str, dict[str, object]]:
@@ -62,7 +63,8 @@ def test_parameters_that_the_new_class_declares_are_kept() -> None:
 def test_many_are_named_without_the_place_of_each() -> None:
     """That of the first is told, so that the file and the section are known."""
     text = GIVEN.replace("{servers: 4}", "{servers: 4, overhead: 1 ns, queue: 3}")
-    graph = compile_topology(parse_config(text, "m.yaml", sets=("components.pe_math.impl=test.sfu",)), Catalogue())
+    other = parse_config(text, "m.yaml", sets=("components.pe_math.impl=test.sfu",))
+    graph = compile_topology(other, offered(Catalogue()))
     assert graph.warnings == (
         "components.pe_math: test.sfu has none of the parameters 'servers', 'overhead' and 'queue' that were given "
         f"(the first at {MATH}); they are dropped.",
@@ -151,7 +153,7 @@ def test_a_settled_configuration_holds_what_is_used() -> None:
     found = settle(config("components.pe_gemm.impl=test.pe_gemm"), Catalogue())
     assert found.data["components"]["pe_gemm"] == {"impl": "test.pe_gemm", "params": {}}
     assert found.data["components"]["pe_math"] == {"impl": "test.pe_math", "params": {"servers": 4}}
-    graph, again = compile_topology(found, Catalogue()), compile_topology(dict(found.data), Catalogue())
+    graph, again = (compile_topology(each, offered(Catalogue())) for each in (found, dict(found.data)))
     assert [graph.nodes[n].params for n in sorted(graph.nodes)] == [again.nodes[n].params for n in sorted(again.nodes)]
     assert graph.warnings == compiled("components.pe_gemm.impl=test.pe_gemm").warnings == found.warnings
     assert again.warnings == ()
@@ -172,7 +174,7 @@ def test_an_unknown_implementation_is_left_to_the_compiler() -> None:
     found = settle(config("components.pe_gemm.impl=test.nothing"), Catalogue())
     assert found.data["components"]["pe_gemm"] == {"impl": "test.nothing", "params": {"rows": 3, "columns": 5}}
     with pytest.raises(ConfigError, match=r"components\.pe_gemm\.impl must be a registered component"):
-        compile_topology(found, Catalogue())
+        compile_topology(found, offered(Catalogue()))
 
 
 @pytest.mark.parametrize(

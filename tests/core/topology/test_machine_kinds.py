@@ -14,6 +14,7 @@ from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of
 from kernbench_core.topology.machine_kinds import require_kernels
 from tests.core.mesh_rig import HOPS, mesh_text
+from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue, machine
 from tests.core.topology import odd_machines
 
@@ -32,7 +33,7 @@ def registry(target: str = "CABLE", name: str = "cable") -> MachineRegistry:
 
 
 def compiled(text: str = CABLE, *sets: str, machines: MachineRegistry | None = None) -> Graph:
-    return compile_topology(parse_config(text, "m.yaml", sets=sets), HOPS, None, machines or registry())
+    return compile_topology(parse_config(text, "m.yaml", sets=sets), offered(HOPS, machines=machines or registry()))
 
 
 def test_its_nodes_get_their_models_and_parameters_and_its_wires_are_there() -> None:
@@ -89,7 +90,7 @@ def test_what_needs_pes_refuses_it_with_what_its_kind_says() -> None:
 
 def test_the_kinds_of_core_are_found_beside_it() -> None:
     assert sorted(registry()) == ["cable", "mesh", "system"]
-    assert compiled(mesh_text()) == compile_topology(parse_config(mesh_text(), "m.yaml"), HOPS)
+    assert compiled(mesh_text()) == compile_topology(parse_config(mesh_text(), "m.yaml"), offered(HOPS))
     assert type(compiled(mesh_text())).__name__ == "Mesh"
 
 
@@ -142,7 +143,7 @@ def test_a_name_that_cannot_be_a_section_of_its_own_is_refused(name: str) -> Non
 
 def pod(kind: str) -> Graph:
     text = "pod: {packages: 3}\n" + TEXT[TEXT.index("components:") :]
-    return compile_topology(parse_config(text, "pod.yaml"), Catalogue(), None, registry(kind, "pod"))
+    return compile_topology(parse_config(text, "pod.yaml"), offered(Catalogue(), machines=registry(kind, "pod")))
 
 
 def test_a_kind_that_runs_kernels_makes_a_machine() -> None:

@@ -18,11 +18,12 @@ from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import PathRouter
 from tests.core.mesh_rig import HOPS, make_mesh, mesh_text
+from tests.core.offered import offered
 
 
 def faults(text: str, *sets: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        compile_topology(parse_config(text, "mesh.yaml", sets=sets), HOPS)
+        compile_topology(parse_config(text, "mesh.yaml", sets=sets), offered(HOPS))
     return list(caught.value.problems)
 
 

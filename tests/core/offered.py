@@ -1,0 +1,16 @@
+"""What machines are compiled from in core's tests: what is offered without other packages, and models of a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kernbench_core.plugins import Plugins, load_plugins
+
+OFFERED = load_plugins([], installed=False)
+
+
+def offered(components: object, **others: Any) -> Plugins:
+    """Return plug-ins with models that exist in a test alone; `networks` and `machines` may be given too."""
+    return attrs.evolve(OFFERED, components=components, **others)
