@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugins import CommandEntry, KitEntry, MachineEntry, NetworkEntry
+from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry
 
 CLI = "kernbench_core.cli"
 PLUGINS = f"{CLI}.plugin.command"
 SHAPES = "kernbench_core.topology.network_shapes"
-CHECKS = "kernbench_core.testing"
 RUN, SEE = "Run, and look at runs", "See what there is"
 
 #: The version of the hooks that this module is written for.
@@ -51,13 +50,4 @@ def kernbench_machines() -> list[MachineEntry]:
     return [
         MachineEntry("system", system, "A host and packages of PEs, which kernels run on."),
         MachineEntry("mesh", mesh, "Routers in rows and columns, to drive synthetic traffic over."),
-    ]
-
-
-def kernbench_kits() -> list[KitEntry]:
-    """Return the kits of checks."""
-    return [
-        KitEntry("components", f"{CHECKS}.components.kit:KIT", "Hardware models."),
-        KitEntry("networks", f"{CHECKS}.network_checks:KIT", "Shapes of the scale-up network."),
-        KitEntry("ops", f"{CHECKS}.op_checks:KIT", "Math ops that kernels call by their names."),
     ]

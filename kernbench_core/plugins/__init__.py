@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.registry import Entry as Entry
     from kernbench_core.plugins.registry import ExporterEntry as ExporterEntry
     from kernbench_core.plugins.registry import KitEntry as KitEntry
-    from kernbench_core.plugins.registry import KitRegistry as KitRegistry
     from kernbench_core.plugins.registry import MachineEntry as MachineEntry
     from kernbench_core.plugins.registry import MachineRegistry as MachineRegistry
     from kernbench_core.plugins.registry import NetworkEntry as NetworkEntry
@@ -53,7 +52,6 @@ __getattr__ = door(
         "Entry": "registry",
         "ExporterEntry": "registry",
         "KitEntry": "registry",
-        "KitRegistry": "registry",
         "MachineEntry": "registry",
         "MachineRegistry": "registry",
         "NetworkEntry": "registry",

@@ -28,7 +28,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
-    "machines": registry.MachineRegistry, "kits": registry.KitRegistry, "commands": registry.CommandRegistry,
+    "machines": registry.MachineRegistry, "commands": registry.CommandRegistry,
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ class Plugins:
     commands: Registry[registry.CommandEntry]
     calibrators: Registry[registry.CalibratorEntry]
     report_sections: Registry[registry.ReportSectionEntry]
-    kits: registry.KitRegistry
+    kits: Registry[registry.KitEntry]
     sources: tuple[PluginSource, ...]
     failures: tuple[PluginFailure, ...]
     blocked: tuple[PluginFailure, ...]

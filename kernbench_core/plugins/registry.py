@@ -353,12 +353,6 @@ class MachineRegistry(Registry[MachineEntry]):
     NOUN, KIND = "machine", "machines"
 
 
-class KitRegistry(Registry[KitEntry]):
-    """The registry of kits of checks."""
-
-    NOUN, KIND = "kit", "kits"
-
-
 class CommandRegistry(Registry[CommandEntry]):
     """The registry of commands."""
 

@@ -9,14 +9,16 @@ from typing import Any, Final
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import KitEntry, KitRegistry, Plugins, Provider
+from kernbench_core.plugins import CORE, KitEntry, Plugins, Provider, Registry
 from kernbench_core.plugins.sorts import OFFERS
 from kernbench_core.testing.kit import Kit
+from kernbench_core.testing.plugin import kernbench_kits
 from kernbench_core.wording.plain_functions import PLAIN, never_runs
 
 #: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
 DRIVES: Final = "components."
 _PART: Final = "."
+_OURS: Final = Registry("kit", ((entry, CORE) for entry in kernbench_kits()))
 
 
 def with_kits(plugins: Plugins, provider: Provider, picks: Collection[str]) -> Plugins:
@@ -33,17 +35,26 @@ def with_kits(plugins: Plugins, provider: Provider, picks: Collection[str]) -> P
     chosen = {kits[name].name: (kits[name], kits.provider(name)) for name in (*own, *picks)}
     others = [(kits[name], kits.provider(name)) for name in kits if kits[name].name not in chosen]
     entries: list[tuple[KitEntry, Provider]] = [*others, *chosen.values()]
-    theirs = [pair for pair in entries if pair[1].plugin != "core"]
-    return attrs.evolve(plugins, kits=KitRegistry(kits.noun, theirs, kits.failures))
+    return attrs.evolve(plugins, kits=Registry(kits.noun, entries, kits.failures))
+
+
+def kit_names(plugins: Plugins) -> list[str]:
+    """Return the names of the kits of plug-ins, and of ours, sorted."""
+    return sorted({*plugins.kits, *_OURS})
 
 
 def kit_for(plugins: Plugins, sort: str) -> Kit[Any] | None:
-    """Return the kit for a sort of entries, None where nobody has one; PluginError where it is none, or one of two."""
-    if sort not in plugins.kits:
+    """Return the kit for a sort of entries: of a plug-in, or else ours; None where nobody has one.
+
+    Raises:
+        PluginError: what a plug-in has is none, or one of two.
+    """
+    kits = plugins.kits if sort in plugins.kits else _OURS
+    if sort not in kits:
         return None
-    kit = plugins.kits.load(sort)
+    kit = kits.load(sort)
     if not isinstance(kit, Kit):
-        raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")
+        raise kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")
     return kit
 
 

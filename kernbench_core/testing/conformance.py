@@ -17,7 +17,7 @@ from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
 from kernbench_core.plugins.chosen import several_plugins
 from kernbench_core.plugins.sorts import OFFERS
-from kernbench_core.testing.chosen_kits import kit_for, with_kits
+from kernbench_core.testing.chosen_kits import kit_for, kit_names, with_kits
 from kernbench_core.testing.kit import Check, CheckOutcome, CheckResult, Kit
 from kernbench_core.testing.opening import OPENING
 
@@ -59,7 +59,7 @@ class Conformance:
             raise several_plugins(plugin, [(each.name, each.distribution) for each in found])
         source = found[0]
         plugins = with_kits(plugins, source.provider, kits)
-        with_a_kit = [sort for sort in plugins.kits if sort in OFFERS]
+        with_a_kit = [sort for sort in kit_names(plugins) if sort in OFFERS]
         entries = tuple(
             (sort, name)
             for sort in (*with_a_kit, *(each for each in OFFERS if each not in with_a_kit))

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kernbench_core.plugins import Plugins, Provider
+from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
 #: What PYTHONHASHSEED is in each process.
@@ -102,11 +102,12 @@ def _lines(told: list[str] | str | None) -> list[str]:
 
 def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, Sequence[str]]]) -> list[_Told]:
     """Start a process for each seed and order; return what they tell. The first one looks at what is read."""
+    kits = plugins.kits  # by their vendors: another process may have two of a name
     given = {
         "path": [str(Path(place).absolute()) for place in sys.path],
         "sources": [attrs.asdict(source) for source in plugins.sources],
         "names": names,
-        "kits": [f"{giver.distribution}:{name}" for name, giver in _givers(plugins) if ":" not in name],
+        "kits": [f"{kits.provider(name).distribution}:{name}" for name in kits if ":" not in name],
     }
     asked = [
         (subprocess.Popen(
@@ -122,12 +123,6 @@ def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, 
             process.stdin.write(json.dumps({**given, "looks": number == 0, "order": order}))
         process.stdin = None
     return [_answer(process) for process, _ in asked]
-
-
-def _givers(plugins: Plugins) -> list[tuple[str, Provider]]:
-    """Return the kits that plug-ins give, and who gives each: another process may have two of a name."""
-    givers = [(name, plugins.kits.provider(name)) for name in plugins.kits]
-    return [pair for pair in givers if pair[1].plugin != "core"]
 
 
 def _answer(process: subprocess.Popen[str]) -> _Told:
