@@ -8,24 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kernbench_core.testing import Stand
+    from kernbench_core.testing import ModelTestbench
 
 _EDGE: Final = 32
 
 
-def run_kernels(stand: Stand) -> None:
+def run_kernels(testbench: ModelTestbench) -> None:
     """Run two launches on the preset `tiny`: loads, products, math, messages, composites, stores, and copies."""
-    stand.run(_bench, "tiny")
+    testbench.run(_bench, "tiny")
 
 
-def run_kernels_on_two(stand: Stand) -> None:
+def run_kernels_on_two(testbench: ModelTestbench) -> None:
     """Run them on two packages of that size, whose PEs send to each other."""
-    stand.run(_bench, "tiny", {"system.sips": 2})
+    testbench.run(_bench, "tiny", {"system.sips": 2})
 
 
-def run_kernels_with_sram(stand: Stand) -> None:
+def run_kernels_with_sram(testbench: ModelTestbench) -> None:
     """Run them with queues whose slots lie in the SRAM."""
-    stand.run(_bench, "tiny", {"components.pe_ipcq.params.tier": "sram"})
+    testbench.run(_bench, "tiny", {"components.pe_ipcq.params.tier": "sram"})
 
 
 def _kernel(x: Any, y: Any, z: Any, out: Any, n: int, tl: Any) -> None:

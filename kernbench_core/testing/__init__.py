@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.testing.components.stand import Stand as Stand
     from kernbench_core.testing.conformance import Conformance as Conformance
     from kernbench_core.testing.conformance import conform as conform
     from kernbench_core.testing.hand_made import LogLine as LogLine
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.testing.rig import edge as edge
     from kernbench_core.testing.rig import line as line
     from kernbench_core.testing.rig import place as place
+    from kernbench_core.testing.testbench import ModelTestbench as ModelTestbench
 
 _EXPORTS = {
     **dict.fromkeys(
@@ -51,7 +51,7 @@ _EXPORTS = {
     ),
     **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
     **dict.fromkeys(("Conformance", "conform"), "conformance"),
-    "Stand": "components.stand",
+    "ModelTestbench": "testbench",
     "parametrize_checks": "pytest_plugin",
 }  # fmt: skip
 

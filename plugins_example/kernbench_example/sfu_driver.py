@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.testing import Ping, Probe, Stand, line
+from kernbench_core.testing import ModelTestbench, Ping, Probe, line
 
 
 class Lookup(Ping):
@@ -15,8 +15,8 @@ class Lookup(Ping):
         self.elements = elements
 
 
-def drive(stand: Stand) -> None:
+def drive(testbench: ModelTestbench) -> None:
     """Ask for look-ups of all sizes: many at once, and some when the unit has nothing to do."""
-    machine = stand.machine({"cpu": Probe, "sfu": stand.model}, line("cpu", "sfu"))
+    machine = testbench.machine({"cpu": Probe, "sfu": testbench.model}, line("cpu", "sfu"))
     for at_ns in (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5000, 5000, 9000):
-        machine.send(("cpu", "sfu"), at_ns, msg=Lookup(stand.random.randrange(1, 1024)))
+        machine.send(("cpu", "sfu"), at_ns, msg=Lookup(testbench.random.randrange(1, 1024)))

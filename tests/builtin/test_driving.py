@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.plugins import load_plugins
-from kernbench_core.testing import CheckOutcome, Placed, Stand
+from kernbench_core.testing import CheckOutcome, Placed
 from kernbench_core.testing.components.kit import KIT
+from kernbench_core.testing.components.stand import Stand
 from kernbench_core.testing.components.subject import ComponentUnderTest
 
 pytest_plugins = ["pytester"]

@@ -21,6 +21,7 @@ from kernbench_core.testing.components.observation import NotingParams, Observat
 from kernbench_core.testing.hand_made import Model, Placed
 from kernbench_core.testing.kit import CheckFailed
 from kernbench_core.testing.rig import Harness, Probe
+from kernbench_core.testing.testbench import ModelTestbench
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -125,7 +126,7 @@ class Course:
         return "serves_without_errors", f"it raised {first_line(error)}"
 
 
-class Stand:
+class Stand(ModelTestbench):
     """Where a driver puts the `model` that is checked; what it makes here is run to its end, and looked at.
 
     `random` gives the same numbers each time. A driver makes one machine: by hand, and sends messages over it, or a
