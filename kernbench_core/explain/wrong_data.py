@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from kernbench_core.callsite import CallSite, describe_site, line_number
 from kernbench_core.errors import KernbenchError
 from kernbench_core.explain.provenance import Origin, Provenance
-from kernbench_core.host.launch_names import called
+from kernbench_core.host.last_actions import called
 from kernbench_core.values.lineage import Element, element_of
 from kernbench_core.wording import join_names
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import describe_site
-from kernbench_core.host.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
-from kernbench_core.host.launch_names import called
+from kernbench_core.host.last_actions import before_that, called, ended_program, idle_pes, last_call, pe_names
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.wait_graph import KernelWait, shortest_cycle, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.topology.naming import pe_prefix

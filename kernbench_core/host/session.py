@@ -32,7 +32,7 @@ from kernbench_core.host.figures.meter import LaunchMeter
 from kernbench_core.host.figures.models import model_digests
 from kernbench_core.host.figures.op_kinds import op_kinds
 from kernbench_core.host.host_program import CURRENT, Shared
-from kernbench_core.host.launch_names import running_in_words
+from kernbench_core.host.last_actions import running_in_words
 from kernbench_core.host.rows import Row
 from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check, findings
