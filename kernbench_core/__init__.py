@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import MachineEntry as MachineEntry
     from kernbench_core.plugins import NetworkEntry as NetworkEntry
     from kernbench_core.plugins import OpEntry as OpEntry
+    from kernbench_core.plugins import ProgramEntry as ProgramEntry
     from kernbench_core.plugins import ReportSectionEntry as ReportSectionEntry
     from kernbench_core.plugins import TopologyEntry as TopologyEntry
     from kernbench_core.plugins import load_plugins as load_plugins
@@ -66,7 +67,7 @@ _NAMES_BY_FILE = {
     "runs.result": "RunResult", "runs.triton_run.session": "triton",
     "topology.compilation": "compile_topology",
     "plugins": "load_plugins AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
-    "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ReportSectionEntry TopologyEntry",
+    "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ProgramEntry ReportSectionEntry TopologyEntry",
 }  # fmt: skip
 _EXPORTS = {name: file for file, names in _NAMES_BY_FILE.items() for name in names.split()}
 __all__ = sorted(_EXPORTS)

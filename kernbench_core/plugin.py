@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry
+from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry
 
 CLI = "kernbench_core.cli"
 PLUGINS = f"{CLI}.plugin.command"
@@ -30,6 +30,14 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("plugins check", f"{PLUGINS}:check", "Check what a plug-in registers."),
         CommandEntry("plugins new", f"{PLUGINS}:new", "Write a plug-in to begin with."),
         CommandEntry("cache", f"{CLI}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
+    ]
+
+
+def kernbench_programs() -> list[ProgramEntry]:
+    """Return the kinds of program, beside benches."""
+    return [
+        ProgramEntry("kernel", "kernbench_core.host.programs:KERNEL", "A kernel with a parameter tl, run alone."),
+        ProgramEntry("triton", "kernbench_core.frontend.kernel_bench:JIT", "A kernel that triton.jit decorates."),
     ]
 
 

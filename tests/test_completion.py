@@ -124,7 +124,7 @@ def test_files_are_left_to_the_shell(ask: Ask, tmp_path: Path) -> None:
 def test_what_is_read_is_what_the_bench_takes(plugins: Plugins) -> None:
     """Of every registered bench: the names in order, the choices, and what is a file, as the imported function says."""
     for name in plugins.benches:
-        written = parameters_of(name, plugins.benches)
+        written = parameters_of(name, plugins)
         params = open_bench(name, plugins.benches).params
         assert list(written) == [param.name for param in params], name
         for param in params:

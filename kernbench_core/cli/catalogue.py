@@ -64,10 +64,10 @@ def _opened(shell: Shell, names: Iterable[str]) -> Iterable[tuple[Bench, str]]:
 
 
 def _one_bench(shell: Shell, name: str, as_json: bool) -> None:
-    from kernbench_core.frontend.kernel_bench import open_program
+    from kernbench_core.host.programs import open_program
 
     with redirect_stdout(sys.stderr):  # what a file prints is no description
-        bench = open_program(name, shell.plugins.benches)
+        bench = open_program(name, shell.plugins)
     provider = str(shell.plugins.benches.provider(name)) if bench.registered else name
     if as_json:
         _echo_json("kernbench.bench/1", "bench", _bench_json(bench, provider))

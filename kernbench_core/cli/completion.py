@@ -250,7 +250,7 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> I
     from kernbench_core.cli.written_benches import parameters_of
 
     bench = ctx.params.get("bench") or next(iter(ctx.args), None)  # click leaves it there when an option has no value
-    declared = parameters_of(bench, ctx.obj.plugins.benches) if isinstance(bench, str) else {}
+    declared = parameters_of(bench, ctx.obj.plugins) if isinstance(bench, str) else {}
     name, equals, value = incomplete.partition("=")
     if not equals:
         given = {text.partition("=")[0] for text in ctx.params.get(param.name or "") or ()}

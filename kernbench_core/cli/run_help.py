@@ -48,11 +48,11 @@ class RunCommand(click.RichCommand):
 def _parameters(shell: Shell, name: str, wide: int) -> list[str]:
     """Return the lines on a bench; none, and a warning, where there is no such bench or it fails to import."""
     from kernbench_core.cli.bench_view import parameter_lines
-    from kernbench_core.frontend.kernel_bench import open_program
+    from kernbench_core.host.programs import open_program
 
     try:
         with redirect_stdout(sys.stderr):  # what a file prints is no help
-            bench = open_program(name, shell.plugins.benches)
+            bench = open_program(name, shell.plugins)
     except KernbenchError as error:
         shell.warn(f"the parameters of {name!r} are not shown: {error}")
         return []

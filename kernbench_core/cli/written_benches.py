@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from kernbench_core.host.programs import ProgramKinds
 from kernbench_core.host.sources import file_and_function
 
 if TYPE_CHECKING:
-    from kernbench_core.plugins import BenchEntry, Registry
+    from kernbench_core.plugins import Plugins
 
 _ARRAYS = frozenset({"ndarray", "NDArray"})
 _FLAG = ("true", "false")
@@ -32,13 +33,13 @@ class WrittenParam:
     is_file: bool = False
 
 
-def parameters_of(bench: str, registry: Registry[BenchEntry]) -> dict[str, WrittenParam]:
+def parameters_of(bench: str, plugins: Plugins) -> dict[str, WrittenParam]:
     """Return the parameters of a bench, by name or by the path of its file; none where they cannot be read."""
     named = file_and_function(bench)
     if named is not None:
         module, name = _read(Path(named[0])), named[1]
-    elif bench in registry:
-        where, _, name = registry[bench].target.partition(":")
+    elif bench in plugins.benches:
+        where, _, name = plugins.benches[bench].target.partition(":")
         module = _module(where)
     else:
         return {}
@@ -53,16 +54,10 @@ def parameters_of(bench: str, registry: Registry[BenchEntry]) -> dict[str, Writt
     keywords = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     defaults |= {arg.arg: default for arg, default in keywords if default is not None}
     asked = [*taken, *function.args.kwonlyargs]
-    if _is_kernel(function, [arg.arg for arg in asked]):  # any of whose arguments may be a file
+    if ProgramKinds(plugins).is_written(function):  # any of whose arguments may be a file
         parameters = {arg.arg: _written(module, arg.annotation, defaults.get(arg.arg)) for arg in asked}
         return {name: evolve(each, is_file=True) for name, each in parameters.items() if name != "tl"}
     return {arg.arg: _written(module, arg.annotation, defaults.get(arg.arg)) for arg in asked[1:]}
-
-
-def _is_kernel(function: ast.FunctionDef, names: Sequence[str]) -> bool:
-    """Tell whether a function is a kernel, to be run alone: `triton.jit` decorates it, or it has a parameter `tl`."""
-    jit = any(ast.unparse(each).partition("(")[0].rpartition(".")[2] == "jit" for each in function.decorator_list)
-    return jit or ("tl" in names and "rt" not in names)
 
 
 def _read(path: Path) -> ast.Module:

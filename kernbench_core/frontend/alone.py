@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from kernbench_core.values.arrays import Array
 
 RunTrial = Callable[[Callable[..., None]], Any]
-#: Options of a run of such a kernel: as those of files that are written in Triton.
-DEFAULTS: Mapping[str, Any] = {"race_by": "program", "materialize": "on_demand"}
 
 
 @frozen(eq=False)

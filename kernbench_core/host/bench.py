@@ -25,7 +25,7 @@ from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Ex
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
-from kernbench_core.host.parameters.grid import LaunchGrid
+from kernbench_core.host.parameters.grid import KernelGrid
 from kernbench_core.host.parameters.kernel_argument import argument
 from kernbench_core.host.sources import Sources, file_and_function, read_sources
 from kernbench_core.wording import brief
@@ -48,7 +48,8 @@ class Bench:
     """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function.
 
     `sizes` say which of its parameters its arrays tell. A kernel that is run alone is one, too: then `program` makes
-    the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs.
+    the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs;
+    `needs_grid` says that it has no programs by itself.
     """
 
     name: str
@@ -58,13 +59,25 @@ class Bench:
     sources: Sources | None = None
     registered: bool = False
     sizes: ArraySizes | None = None
-    program: Callable[[LaunchGrid | None, Any], Callable[..., Any]] | None = None
+    program: Callable[[KernelGrid | None, Any], Callable[..., Any]] | None = None
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
+    needs_grid: bool = False
 
     @property
     def noun(self) -> str:
         """What messages call it."""
         return "bench" if self.program is None else "kernel"
+
+    def host_program(self, grid: KernelGrid | None, run_trial: Callable[..., Any] | None) -> Callable[..., Any]:
+        """Return the host program of a run; UsageError where a kernel is to have a grid, and there is none."""
+        if self.program is None:
+            return self.function
+        if grid is None and self.needs_grid:
+            raise UsageError(
+                f"kernel {self.name!r} must be given how many programs it has; add --grid X, --grid X,Y or --grid "
+                "X,Y,Z."
+            )
+        return self.program(grid, run_trial)
 
     def importable(self) -> AbstractContextManager[None]:
         """Let the modules beside a bench file be imported while a block runs."""

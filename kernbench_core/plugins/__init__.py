@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.registry import NetworkRegistry as NetworkRegistry
     from kernbench_core.plugins.registry import OpEntry as OpEntry
     from kernbench_core.plugins.registry import PluginFailure as PluginFailure
+    from kernbench_core.plugins.registry import ProgramEntry as ProgramEntry
+    from kernbench_core.plugins.registry import ProgramRegistry as ProgramRegistry
     from kernbench_core.plugins.registry import Provider as Provider
     from kernbench_core.plugins.registry import Registry as Registry
     from kernbench_core.plugins.registry import ReportSectionEntry as ReportSectionEntry
@@ -60,6 +62,8 @@ __getattr__ = door(
         "PluginFailure": "registry",
         "PluginSource": "loading",
         "Plugins": "loading",
+        "ProgramEntry": "registry",
+        "ProgramRegistry": "registry",
         "Provider": "registry",
         "Registry": "registry",
         "ReportSectionEntry": "registry",

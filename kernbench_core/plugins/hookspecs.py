@@ -29,6 +29,11 @@ def kernbench_benches() -> Sequence[registry.BenchEntry]:  # type: ignore[empty-
 
 
 @hookspec
+def kernbench_programs() -> Sequence[registry.ProgramEntry]:  # type: ignore[empty-body]
+    """Return the kinds of program that `kernbench run FILE:NAME` and `kb.launch` run; names are bare."""
+
+
+@hookspec
 def kernbench_topologies() -> Sequence[registry.TopologyEntry]:  # type: ignore[empty-body]
     """Return the topology presets that `--topology NAME` finds; names are bare."""
 

@@ -29,6 +29,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
     "machines": registry.MachineRegistry, "commands": registry.CommandRegistry,
+    "programs": registry.ProgramRegistry,
 }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ class Plugins:
 
     components: registry.ComponentRegistry
     benches: Registry[registry.BenchEntry]
+    programs: registry.ProgramRegistry
     topologies: Registry[registry.TopologyEntry]
     networks: registry.NetworkRegistry
     machines: registry.MachineRegistry

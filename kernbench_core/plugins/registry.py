@@ -87,6 +87,14 @@ class BenchEntry(Entry):
 
 
 @attrs.frozen
+class ProgramEntry(_Described):
+    """A kind of program, what `run FILE:NAME` may name: `target` is a `ProgramKind` of `kernbench_core.host.programs`.
+
+    >>> kernbench_programs = lambda: [kb.ProgramEntry("loops", "acme_models.loops:LOOPS", "Loops that are dealt out.")]
+    """
+
+
+@attrs.frozen
 class TopologyEntry(_Described):
     """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
 
@@ -345,6 +353,12 @@ class NetworkRegistry(Registry[NetworkEntry]):
     """The registry of shapes of the scale-up network."""
 
     NOUN, KIND = "network", "networks"
+
+
+class ProgramRegistry(Registry[ProgramEntry]):
+    """The registry of kinds of program."""
+
+    NOUN, KIND = "kind of program", "programs"
 
 
 class MachineRegistry(Registry[MachineEntry]):

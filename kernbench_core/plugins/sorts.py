@@ -16,6 +16,7 @@ from kernbench_core.plugins.registry import Entry, Provider
 OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "components": (registry.ComponentEntry, "component"),
     "benches": (registry.BenchEntry, "bench"),
+    "programs": (registry.ProgramEntry, "kind of program"),
     "topologies": (registry.TopologyEntry, "topology preset"),
     "networks": (registry.NetworkEntry, "network"),
     "machines": (registry.MachineEntry, "machine"),

@@ -242,11 +242,9 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
 
 def _program(request: Request) -> Callable[..., Any]:
     """Return the host program of a run: the bench's function, or what launches a kernel alone."""
-    if request.bench.program is None:
-        return request.bench.function
     options: dict[str, Any] = {name: getattr(request.options, name) for name in OF_TRIALS}
     trial = functools.partial(run, topology=request.config.data, plugins=request.plugins, **options)
-    return request.bench.program(request.options.launch_grid, trial)
+    return request.bench.host_program(request.options.launch_grid, trial)
 
 
 def _page_so_far(

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.frontend.kernel_bench import is_jit
 from kernbench_core.host.launch_arguments import bind_arguments, full_grid, kernel_signature, name_of
+from kernbench_core.host.programs import KERNEL, ProgramKinds
 from kernbench_core.kernel.arguments import replace_nested
+from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import OF_TRIALS, run
 from kernbench_core.runs.options import RunCall, plain_annotation
 from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
+    from kernbench_core.host.bench import Bench
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.values.arrays import Array
@@ -38,8 +40,8 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     kernel starts. The caller's arrays stay as they are. Everything else is given to the kernel as it is. Without `grid`
     there is one program per PE, as in `rt.launch`. The options are those of `kb.run`, but for what needs a bench.
 
-    A function that `triton.jit` decorated is launched as in `kb.triton`, on a machine of its own, and has no `tl`; its
-    `grid` may be a function of its arguments.
+    A function of a kind that a plug-in brings, as one that `triton.jit` decorated, is launched on a machine of its own,
+    too, and has no `tl`; its `grid` may be a function of its arguments.
 
     Raise the KernbenchError that tells what is wrong, as `kb.run` does.
 
@@ -50,46 +52,73 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     >>> result.outputs["y"].tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
     """
-    if is_jit(kernel):
-        kernel = _Jit(kernel)
+    opened = _opened(kernel, given)
+    if opened is not None:
+        kernel = opened
     options, kwargs = _told_apart(kernel, args, given)
     grid = options.pop("grid", None)
-    if grid is not None and not (callable(grid) and isinstance(kernel, _Jit)):
+    if grid is not None and not (callable(grid) and opened is not None):
         grid = full_grid(grid, "kb.launch")
     arguments = bind_arguments(kernel, args, kwargs, "kb.launch")
     for name, value in arguments.items():
         _check(name_of(kernel), name, value)
-    if isinstance(kernel, _Jit):
-        return _run_jit(kernel, arguments, grid, options)
+    if opened is not None:
+        return _run_opened(opened, arguments, grid, options)
     return run(_program(kernel, arguments, grid), **options)
 
 
-class _Jit:
-    """A jit function as other kernels look: with a parameter `tl`."""
+@attrs.frozen
+class _Given:
+    """A grid as Python gives it: extents, or a function of the kernel's arguments."""
 
-    def __init__(self, kernel: Any) -> None:
+    extents: Any
+    text = "grid"
+    names = ()
+
+    def of(self, arguments: Mapping[str, Any]) -> Any:
+        """Return the extents."""
+        return self.extents(arguments) if callable(self.extents) else self.extents
+
+
+class _Opened:
+    """A kernel of a kind that a plug-in brings, as other kernels look: with a parameter `tl`."""
+
+    def __init__(self, kernel: Any, bench: Bench, plugins: Plugins) -> None:
         functools.update_wrapper(self, kernel)
-        self.kernel = kernel
+        self.bench, self.plugins = bench, plugins
         tl = inspect.Parameter("tl", inspect.Parameter.KEYWORD_ONLY)
-        own = [each.replace(kind=tl.POSITIONAL_OR_KEYWORD) for each in kernel.signature.parameters.values()]
+        own = [
+            inspect.Parameter(
+                each.name, tl.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty if each.required else each.default
+            )
+            for each in bench.params
+        ]
         self.__signature__ = inspect.Signature([*own, tl])
 
     def __call__(self, **arguments: object) -> None:
         """Call the function inside a kernel."""
-        self.kernel(**arguments)
+        self.bench.function(**arguments)
 
 
-def _run_jit(kernel: _Jit, arguments: Mapping[str, object], grid: Any, options: dict[str, Any]) -> RunResult:
-    from kernbench_core.frontend.alone import DEFAULTS, jit_program
+def _opened(kernel: object, given: Mapping[str, Any]) -> _Opened | None:
+    """Return a kernel of a kind that a plug-in brings; None for any other."""
+    if not callable(kernel) or KERNEL.is_one(kernel):
+        return None
+    plugins = given.get("plugins")
+    plugins = plugins if isinstance(plugins, Plugins) else load_plugins()
+    bench = ProgramKinds(plugins).open(name_of(kernel), kernel)
+    return None if bench is None else _Opened(kernel, bench, plugins)
 
-    if grid is None:
+
+def _run_opened(kernel: _Opened, arguments: Mapping[str, object], grid: Any, options: dict[str, Any]) -> RunResult:
+    if grid is None and kernel.bench.needs_grid:
         raise UsageError(
             f"kb.launch: kernel {name_of(kernel)!r} must be given how many programs it has; add grid=(x,), grid=(x, y) "
             "or grid=(x, y, z)."
         )
-    options = {**DEFAULTS, **options}
+    options = {"plugins": kernel.plugins, **kernel.bench.defaults, **options}
     of_trials = {name: options[name] for name in (*OF_TRIALS, *_OF_MACHINE) if name in options}
-    launched = jit_program(kernel.kernel, grid, functools.partial(run, **of_trials))
+    launched = kernel.bench.host_program(None if grid is None else _Given(grid), functools.partial(run, **of_trials))
 
     def program(rt: Runtime, /, **shown: object) -> None:
         launched(rt, **arguments)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
+from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
@@ -97,7 +97,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
     _check_outputs(call, out, None if trace is None else trace.path)
     with wall.spent_on("opening the bench"):
-        bench = open_program(call.bench, plugins.benches)
+        bench = open_program(call.bench, plugins)
     call = for_bench(call, bench)
     given = dict(call.params or {})
     values = bench.values(given, here)
@@ -144,7 +144,7 @@ def for_bench(call: RunCall, bench: Bench) -> RunCall:
         if call.grid is not None:
             raise UsageError(f"--grid is that of a kernel that is run alone, and {bench.name!r} is a bench; drop it.")
         return call
-    bench.program(call.launch_grid, None)  # which says what is missing
+    bench.host_program(call.launch_grid, None)  # which says what is missing
     kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}
     fields = {field.name: field for field in attrs.fields(RunOptions)}
     unsaid = {name: value for name, value in bench.defaults.items() if getattr(call, name) == fields[name].default}

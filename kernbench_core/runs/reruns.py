@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
-from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
+from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
@@ -101,7 +101,7 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
-    bench = open_program(_recorded_bench(path, old, trust, plugins), plugins.benches)
+    bench = open_program(_recorded_bench(path, old, trust, plugins), plugins)
     return Request(
         options=RunOptions(**old.options),
         bench=bench,

@@ -11,6 +11,7 @@ import click
 
 from kernbench_core.calibration import Calibrator
 from kernbench_core.host.bench import open_bench
+from kernbench_core.host.programs import open_kind as open_program_kind
 from kernbench_core.plugins import Plugins
 from kernbench_core.report.page import open_section
 from kernbench_core.runs import configure
@@ -99,6 +100,7 @@ def _must_take(function: Any, given: int, what: str) -> None:
 
 _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "benches": lambda plugins, name: open_bench(name, plugins.benches),
+    "programs": lambda plugins, name: open_program_kind(plugins.programs, name),
     "topologies": _preset,
     "machines": _machine,
     "exporters": _exporter,

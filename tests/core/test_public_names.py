@@ -37,6 +37,7 @@ PUBLIC = [
     "Node",
     "OpEntry",
     "Param",
+    "ProgramEntry",
     "Replicate",
     "ReportSectionEntry",
     "RunResult",

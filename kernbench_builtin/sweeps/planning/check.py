@@ -42,11 +42,11 @@ class PlanCheck:
     names: NamedValues = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        from kernbench_core.frontend.kernel_bench import open_program
+        from kernbench_core.host.programs import open_program
 
         require_no_arguments(self.plan)
         if not self.plan.is_script:
-            self.bench = open_program(self.function or self.plan.bench, self.plugins.benches)
+            self.bench = open_program(self.function or self.plan.bench, self.plugins)
         self.names = NamedValues(self.plan, self.plugins, self.bench)
 
     def expressions(self) -> tuple[list[Expression], list[str]]:

@@ -14,8 +14,8 @@ from kernbench_core.comparison import figures_of, figures_of_saved
 from kernbench_core.comparison.figures import RunFigures
 from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.comparison.saved_figures import read_saved
-from kernbench_core.frontend.kernel_bench import open_program
 from kernbench_core.host.bench import parse_assignments
+from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.process.interrupt import doing, result_is_told
 from kernbench_core.report.run_page import RunPage
@@ -70,7 +70,7 @@ def run_sides(
         plugins = shell.plugins
         config = configure(plugins, other["topology"], other["components"], other["set"])
         compile_topology(config, plugins)
-        open_program(b_bench, plugins.benches).values(b_params)  # before the run of A, which may be long
+        open_program(b_bench, plugins).values(b_params)  # before the run of A, which may be long
     return (
         _made(shell, bench, params, plain, f"{bench} on {plain['topology']}", folder and folder / "A", look),
         _made(shell, b_bench, b_params, other, _name_of_b(b_bench, other, asked), folder and folder / "B", look),

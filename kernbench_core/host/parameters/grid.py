@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -20,6 +20,22 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProx
 _CALLS: Mapping[str, Callable[..., int]] = MappingProxyType(
     {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
 )
+
+
+class KernelGrid(Protocol):
+    """How many programs a kernel has, as a kind of program is given it."""
+
+    @property
+    def text(self) -> str:
+        """What messages call it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters of the kernel that it is made of."""
+
+    @property
+    def of(self) -> Callable[[Mapping[str, Any]], Any]:
+        """What gives the extents for values of the kernel's parameters."""
 
 
 @frozen

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.cli.written_benches import WrittenParam, parameters_of
 from kernbench_core.host.bench import open_bench
-from kernbench_core.plugins import BenchEntry, Provider, Registry
+from kernbench_core.plugins import BenchEntry, Provider, Registry, load_plugins
 
-NOBODY: Registry[BenchEntry] = Registry("bench", [])
+NOBODY = load_plugins(installed=False)
 HEAD = """
 import typing
 from typing import Literal
@@ -53,7 +54,7 @@ def test_what_is_read_is_what_the_bench_takes(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "b.py"
         file.write_text(f"{future}{HEAD}\ndef bench({', '.join(taken)}):\n    '''Do nothing.'''\n")
-        found, params = parameters_of(str(file), NOBODY), open_bench(file, NOBODY).params
+        found, params = parameters_of(str(file), NOBODY), open_bench(file, NOBODY.benches).params
     assert list(found) == [param.name for param in params]
     for param in params:
         choices = ("true", "false") if param.kind == "bool" else param.choices
@@ -111,9 +112,9 @@ def test_a_registered_bench_is_read_where_its_module_is(here: Path) -> None:
     """By the name that it is registered under, whatever the function is called; another name is none."""
     (here / "benches_of_a_test.py").write_text("def bench(rt): ...\ndef other(rt, n: int): ...\n")
     entry = BenchEntry("mine", "benches_of_a_test:other"), Provider("t", "t", "1")
-    registry = Registry("bench", [entry])
-    assert parameters_of("mine", registry) == {"n": WrittenParam("int")}
-    assert parameters_of("other", registry) == {}
+    plugins = attrs.evolve(NOBODY, benches=Registry("bench", [entry]))
+    assert parameters_of("mine", plugins) == {"n": WrittenParam("int")}
+    assert parameters_of("other", plugins) == {}
 
 
 def test_a_bench_is_followed_to_where_it_is_defined_three_modules_far(here: Path) -> None:

@@ -1,0 +1,203 @@
+"""What `run FILE` and `run FILE:NAME` may be: a bench, or what a kind of program makes a bench of.
+
+Plug-ins bring kinds by the hook `kernbench_programs`; one is core's own, a kernel that is run alone. Completion asks
+the kinds, too: what numpy is needed for is imported when a program is opened.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError, UsageError
+from kernbench_core.plugins import CORE
+from kernbench_core.process.interrupt import INTERRUPTS
+
+if TYPE_CHECKING:
+    from kernbench_core.host.bench import Bench
+    from kernbench_core.host.parameters.bench_param import BenchParam
+    from kernbench_core.host.parameters.grid import KernelGrid
+    from kernbench_core.host.runtime import Runtime
+    from kernbench_core.host.sources import Sources
+    from kernbench_core.plugins import Plugins, ProgramRegistry
+
+_Answer = TypeVar("_Answer")
+
+
+class ProgramKind(ABC):
+    """A kind of program. It is asked of every file that is run: import what is heavy in `open`."""
+
+    def loading(self, sources: Sources) -> AbstractContextManager[object]:
+        """Return what is entered while a file is executed, for modules that only such files know."""
+        return nullcontext()
+
+    def is_written(self, function: ast.FunctionDef) -> bool:
+        """Tell by its source whether a function is one of the kind: completion executes no file."""
+        return False
+
+    @abstractmethod
+    def is_one(self, function: Callable[..., Any]) -> bool:
+        """Tell whether what a file calls by the name that was given is one of the kind."""
+
+    @abstractmethod
+    def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
+        """Return it as a bench with a `program`; `sources` are None where Python gives it, to `kb.launch`."""
+
+
+class KernelKind(ProgramKind):
+    """A kernel of kernbench's, with a parameter `tl`: its parameters are the bench's, which launches it once."""
+
+    def is_written(self, function: ast.FunctionDef) -> bool:
+        """Tell it by the parameters."""
+        taken = function.args
+        return _has_tl([each.arg for each in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)])
+
+    def is_one(self, function: Callable[..., Any]) -> bool:
+        """Tell it by the parameters."""
+        try:
+            return _has_tl(inspect.signature(function).parameters)
+        except (TypeError, ValueError):  # of what is not written in Python nobody knows
+            return False
+
+    def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
+        """Return the bench that launches it."""
+        from kernbench_core.host.bench import Bench
+        from kernbench_core.host.parameters.kernel_argument import constant_of, placed
+
+        def program(grid: KernelGrid | None, run_trial: Callable[..., Any]) -> Callable[..., None]:
+            if grid is not None:
+                check_names(grid, own.parameters, name)
+
+            def launch(rt: Runtime, /, **given: object) -> None:
+                arguments = {name: placed(rt, name, constant_of(value)) for name, value in given.items()}
+                rt.launch(function, grid=None if grid is None else grid.of(given), **arguments)
+
+            return launch
+
+        signature = inspect.signature(function)
+        own = signature.replace(parameters=[each for name, each in signature.parameters.items() if name != "tl"])
+        params = kernel_params(name, own, own.parameters, function)
+        return Bench(name, function, sentence_of(function), params, sources, program=program)
+
+
+KERNEL = KernelKind()
+
+
+def open_kind(registry: ProgramRegistry, name: str) -> ProgramKind:
+    """Import a kind of program; PluginError for what is none."""
+    kind = registry.load(name)
+    if not isinstance(kind, ProgramKind):
+        raise registry.fault(name, f"must be a ProgramKind, not {kind!r}")
+    return kind
+
+
+class ProgramKinds:
+    """The kinds of program that there are: those of plug-ins by name, then core's own.
+
+    The first that says that a function is one of it opens it. One that cannot be had is left out with a
+    KernbenchWarning; where plug-ins are strict, it is a PluginError.
+    """
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._registry = plugins.programs
+        self._kinds: dict[str, ProgramKind] = {}
+        for name in sorted(self._registry, key=lambda name: self._registry.provider(name) == CORE):
+            try:
+                self._kinds[name] = open_kind(self._registry, name)
+            except PluginError as error:
+                if plugins.strict:
+                    raise
+                warnings.warn(str(error), KernbenchWarning, stacklevel=3)
+
+    def function_of(self, sources: Sources) -> Callable[..., object]:
+        """Execute a file as any of the kinds has it, and return its function."""
+        from kernbench_core.host.bench import function_of
+
+        with ExitStack() as around:
+            for name, kind in self._kinds.items():
+                around.enter_context(self._ask(name, kind.loading, sources))
+            return function_of(sources)
+
+    def is_written(self, function: ast.FunctionDef) -> bool:
+        """Tell by its source whether a function is one of any kind."""
+        return any(self._ask(name, kind.is_written, function) for name, kind in self._kinds.items())
+
+    def open(self, title: str, function: Callable[..., object], sources: Sources | None = None) -> Bench | None:
+        """Return a function of one of the kinds as a bench; None for what is of none."""
+        from kernbench_core.host.bench import Bench
+
+        for name, kind in self._kinds.items():
+            if self._ask(name, kind.is_one, function):
+                bench: object = self._ask(name, kind.open, title, function, sources)
+                if isinstance(bench, Bench) and bench.program is not None:
+                    return bench
+                raise self._registry.fault(name, f"must open a Bench with a program, not {bench!r}")
+        return None
+
+    def _ask(self, name: str, ask: Callable[..., _Answer], *given: object) -> _Answer:
+        """Return what a kind answers; PluginError for what it raises, but for errors that are meant for the user."""
+        try:
+            return ask(*given)
+        except (KernbenchError, *INTERRUPTS, MemoryError):
+            raise
+        except BaseException as error:
+            raise self._registry.raised(name, error) from error
+
+
+def open_program(bench: str | Path | Sources | Callable[..., object], plugins: Plugins) -> Bench:
+    """Find a bench as `open_bench` does; of a file also a program of a kind that core or a plug-in knows."""
+    from kernbench_core.host.bench import describe_bench, open_bench, sources_of
+
+    sources = None if callable(bench) else sources_of(bench)
+    if sources is None:
+        return open_bench(bench, plugins.benches)
+    kinds = ProgramKinds(plugins)
+    function = kinds.function_of(sources)
+    return kinds.open(sources.title, function, sources) or describe_bench(sources.title, function, sources)
+
+
+def check_names(grid: KernelGrid, names: Collection[str], kernel: str) -> None:
+    """Raise UsageError for a grid that is made of other names than parameters of a kernel."""
+    for name in grid.names:
+        if name not in names:
+            raise UsageError(
+                f"--grid {grid.text} must be made of parameters of kernel {kernel!r}, which are {', '.join(names)}, "
+                f"not of {name!r}; correct the name."
+            )
+
+
+def sentence_of(kernel: Any) -> str:
+    """Return the first line of its docstring."""
+    return (inspect.getdoc(kernel) or "").strip().partition("\n")[0]
+
+
+def kernel_params(
+    kernel: str, signature: inspect.Signature, constants: Collection[str], function: Any
+) -> tuple[BenchParam, ...]:
+    """Return the parameters of a kernel; UsageError where it takes any number of arguments."""
+    from kernbench_core.host.parameters.bench_param import BenchParam
+    from kernbench_core.host.parameters.docstrings import argument_sentences
+
+    told = argument_sentences((inspect.getdoc(function) or "").strip())
+    found = []
+    for name, each in signature.parameters.items():
+        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+            raise UsageError(
+                f"kernel {kernel!r} must have parameters with names to be run alone, not {str(each)!r}; launch it from "
+                "a bench."
+            )
+        required = each.default is each.empty
+        default = None if required else each.default
+        kind = "constant" if name in constants else "argument"
+        found.append(BenchParam(name, kind, not required, required, default, (), told.get(name, "")))
+    return tuple(found)
+
+
+def _has_tl(names: Collection[str]) -> bool:
+    return "tl" in names and "rt" not in names
