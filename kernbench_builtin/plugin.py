@@ -5,21 +5,24 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
-from kernbench_core.plugin import RUN
+from kernbench_core.plugin import RUN, SEE
 from kernbench_core.plugins import (
     BenchEntry,
     CalibratorEntry,
     CommandEntry,
     ComponentEntry,
     ExporterEntry,
+    FolderEntry,
     KitEntry,
+    PictureEntry,
     ReportSectionEntry,
+    RunPartEntry,
     TopologyEntry,
 )
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
-PAGE = "kernbench_core.report"
+PAGE = "kernbench_builtin.pages.report"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
@@ -113,14 +116,14 @@ def kernbench_exporters() -> list[ExporterEntry]:
     return [
         ExporterEntry(
             "chrome-trace",
-            f"{HERE}.exporters.chrome_trace:export",
+            f"{HERE}.pages.exporters.chrome_trace:export",
             (".json",),
             "Chrome and Perfetto JSON.",
             takes="timeline",
         ),
         ExporterEntry(
             "perfetto",
-            f"{HERE}.exporters.perfetto:export",
+            f"{HERE}.pages.exporters.perfetto:export",
             (".pftrace",),
             "Perfetto's own protobuf, with nested tracks.",
             takes="timeline",
@@ -134,8 +137,12 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry(
             "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
         ),
-        CommandEntry("report", f"{HERE}.pages.report:report", "Write one offline HTML page of runs, or a sweep.", RUN),
-        CommandEntry("web", f"{HERE}.pages.web:web", "Show saved runs and sweeps in a browser.", RUN),
+        CommandEntry("trace", f"{HERE}.pages.trace_command:trace", "Write or show the timeline of a saved run.", RUN),
+        CommandEntry(
+            "report", f"{HERE}.pages.report_command:report", "Write one offline HTML page of runs, or a sweep.", RUN
+        ),
+        CommandEntry("web", f"{HERE}.pages.web_command:web", "Show saved runs and sweeps in a browser.", RUN),
+        CommandEntry("cache", f"{HERE}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
         CommandEntry(
             "probe",
             f"{HERE}.probe.command:probe",
@@ -147,6 +154,31 @@ def kernbench_commands() -> list[CommandEntry]:
             "Fit a machine to measurements, or compare one with what was published of it.",
         ),
     ]
+
+
+def kernbench_run_parts() -> list[RunPartEntry]:
+    """Return the parts of runs."""
+    pages = f"{HERE}.pages.parts"
+    return [
+        RunPartEntry("timeline", f"{pages}:TimelinePart", "What happened when."),
+        RunPartEntry("machine", f"{pages}:MachinePart", "The machine as it is drawn, with what everything did."),
+        RunPartEntry("trace", f"{pages}:TracePart", "The timeline in a file for a viewer."),
+        RunPartEntry("report", f"{pages}:ReportPart", "A page of the run."),
+        RunPartEntry("watch", f"{pages}:WatchPart", "Pages of a run while it goes on."),
+        RunPartEntry("explain", f"{HERE}.explain.part:ExplainPart", "Where the time went, and why."),
+        RunPartEntry("tcm_map", f"{HERE}.explain.part:TcmMapPart", "What the scratchpads held over time."),
+        RunPartEntry("cached", f"{HERE}.cache.part:CachePart", "Results that are kept for the next time."),
+    ]
+
+
+def kernbench_folders() -> list[FolderEntry]:
+    """Return what pages show besides runs."""
+    return [FolderEntry("sweep", f"{HERE}.sweeps.pages.folder:SWEEP", "Folders of sweeps.")]
+
+
+def kernbench_pictures() -> list[PictureEntry]:
+    """Return what draws for notebooks."""
+    return [PictureEntry("pages", f"{PAGE}.cells:picture", "Runs, machines, launches, hazards and tensors.")]
 
 
 def kernbench_calibrators() -> list[CalibratorEntry]:

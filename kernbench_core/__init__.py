@@ -16,7 +16,6 @@ from kernbench_core.compiled.form import choose as _choose_form
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase as ComponentBase
     from kernbench_core.compute.executor import DataExecutor as DataExecutor
-    from kernbench_core.drawing.machine import draw_machine as draw_machine
     from kernbench_core.errors import ConfigError as ConfigError
     from kernbench_core.errors import KernbenchError as KernbenchError
     from kernbench_core.errors import KernelError as KernelError
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 _choose_form()
 
 _NAMES_BY_FILE = {
-    "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",
+    "component": "ComponentBase", "compute.executor": "DataExecutor",
     "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
     "host.bench": "depends sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
     "messages": "Command MsgBase", "package": "__version__", "params": "Param",
@@ -84,8 +83,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _picture(thing: object) -> str | None:
-    """Draw something for a notebook: only then are drawings imported."""
-    from kernbench_core.report.cells import picture
+    """Draw something for a notebook: only then is what draws imported."""
+    from kernbench_core.runs.parts import picture
 
     return picture(thing)
 

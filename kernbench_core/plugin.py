@@ -20,7 +20,6 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("triton", f"{CLI}.triton.command:triton", "Run a script written in Triton as it is.", RUN),
         CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest or a bundle describes.", RUN),
         CommandEntry("diff", f"{CLI}.diff.command:diff", "Tell what moved from one run to another, and why.", RUN),
-        CommandEntry("trace", f"{CLI}.trace:trace", "Write or show the timeline of a saved run.", RUN),
         CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
         CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
         CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),
@@ -29,7 +28,6 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("plugins show", f"{PLUGINS}:show", "Describe a plug-in: what it registers, and its models."),
         CommandEntry("plugins check", f"{PLUGINS}:check", "Check what a plug-in registers."),
         CommandEntry("plugins new", f"{PLUGINS}:new", "Write a plug-in to begin with."),
-        CommandEntry("cache", f"{CLI}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
     ]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from kernbench_core.timeline.levels import LEVELS, PLACE
-from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import FLOWS, Counter, Flows, Timeline, Track, op_number
+from kernbench_builtin.pages.timeline.levels import LEVELS, PLACE
+from kernbench_builtin.pages.timeline.span_rows import SpanRows
+from kernbench_builtin.pages.timeline.timeline import FLOWS, Counter, Flows, Timeline, Track, op_number
 
 GRID_NS = 2.0**-16
 NAMES = ("copy to device", 'say "µ"', "x = tl.load(p)", "back\\slash")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.report import render_sweep
+from kernbench_builtin.pages.report import render_sweep
 from tests.conftest import loaded_tool
 
 

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.explain.explanation import Recorder
-from kernbench_core.explain.ledger import queueing_places
+from kernbench_builtin.explain.explanation import Recorder
+from kernbench_builtin.explain.ledger import queueing_places
+from kernbench_builtin.pages.timeline import LEVELS, Timeline, TimelineRecorder
+from kernbench_builtin.pages.timeline.notes import Notes
+from kernbench_builtin.pages.timeline.timeline import FLOWS, op_of
+from kernbench_builtin.pages.timeline.window import TimeWindow
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.messages import KernelLaunchMsg
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
-from kernbench_core.timeline import LEVELS, Timeline, TimelineRecorder
-from kernbench_core.timeline.notes import Notes
-from kernbench_core.timeline.timeline import FLOWS, op_of
-from kernbench_core.timeline.window import TimeWindow
 from kernbench_core.topology.compilation import compile_topology
 
 RUNS: dict[str, tuple[str, str, dict[str, object], tuple[str, ...]]] = {
@@ -252,7 +252,7 @@ def test_a_coarser_level_is_the_finest_one_cut(level: str, plugins: Plugins) -> 
 def test_what_is_too_much_is_not_noted_and_said(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """From some time on; what began before it is there whole."""
     whole = TimelineRecorder()
-    monkeypatch.setattr("kernbench_core.timeline.recorder.Notes", partial(Notes, most=1000))
+    monkeypatch.setattr("kernbench_builtin.pages.timeline.recorder.Notes", partial(Notes, most=1000))
     part = TimelineRecorder()
     engines = [engine_of(plugins, "gemm", [recorder]) for recorder in (whole, part)]
     every, found = (

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.pages.timeline import load
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
-from kernbench_core.timeline import load
 
 SMALL = ("run", "gemm", "--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "K=32", "-p", "tile_k=16", "-q")
 Call = Callable[..., subprocess.CompletedProcess[str]]

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.drawing import draw_machine
+from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.pages.report import RunPage, render_report
+from kernbench_builtin.pages.timeline import Activity, Timeline, Track
+from kernbench_builtin.pages.timeline.activity import Intervals, stretches
+from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.report import RunPage, render_report
 from kernbench_core.runs import configure
-from kernbench_core.timeline import Activity, Timeline, Track
-from kernbench_core.timeline.activity import Intervals, stretches
-from kernbench_core.timeline.timeline import Flows, Spans
 from kernbench_core.topology.compilation import compile_topology
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

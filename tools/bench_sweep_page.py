@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import frozen
 
-from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter, render_sweep
+from kernbench_builtin.pages.report import MovedBy, SweepPage, SweptObjective, SweptParameter, render_sweep
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OBJECTIVES = (SweptObjective("time_ns"), SweptObjective("area"), SweptObjective("gflops", greatest=True))

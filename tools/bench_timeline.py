@@ -20,8 +20,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import kernbench as kb
-from kernbench_builtin.exporters import chrome_trace, perfetto
-from kernbench_core.timeline import Timeline, load, save
+from kernbench_builtin.pages.exporters import chrome_trace, perfetto
+from kernbench_builtin.pages.timeline import Timeline, load, save
 
 RUN: dict[str, Any] = {"bench": "gemm", "topology": "default", "data": False}
 LEVELS = (None, "host", "unit", "channel", "wire")

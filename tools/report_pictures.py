@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import kernbench as kb
+from kernbench_builtin.pages.report import render_sweep
 from kernbench_builtin.sweeps import sweep_page
 from kernbench_core.plugins import load_plugins
-from kernbench_core.report import render_sweep
 
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "report"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernbench_builtin.budgets.fixture import KernbenchFixture as KernbenchFixture
+    from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
     from kernbench_ccl.measure import time_collective as time_collective
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kernbench_core import __version__ as __version__
     from kernbench_core import compile_topology as compile_topology
     from kernbench_core import depends as depends
-    from kernbench_core import draw_machine as draw_machine
     from kernbench_core import launch as launch
     from kernbench_core import load_plugins as load_plugins
     from kernbench_core import rerun as rerun
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends draw_machine launch load_plugins rerun run sizes_from "
+    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun run sizes_from "
     "triton",
+    "kernbench_builtin.pages.drawing.machine": "draw_machine",
     "kernbench_core.comparison": "compare",
     "kernbench_builtin.budgets.fixture": "KernbenchFixture",
     "kernbench_builtin.sweeps": "SweepResult sweep",

@@ -110,6 +110,8 @@ def as_option(name: str, option: Option, default: object) -> Callable[[Callable[
     kind: Any = str
     if option.choices:
         kind = click.Choice(option.choices)
+    elif option.metavar == "PORT":
+        kind = PortNumber()
     elif option.least is not None:
         kind = Whole(option.least)
     elif option.example is not None:
@@ -119,3 +121,11 @@ def as_option(name: str, option: Option, default: object) -> Callable[[Callable[
         flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,
         multiple=default == (), help=option.help, shell_complete=completed_as(option.metavar),
     )  # fmt: skip
+
+
+def option_of(name: str, option: Option, default: object) -> click.Parameter:
+    """Return what `as_option` gives a command."""
+
+    command: Any = as_option(name, option, default)(lambda: None)
+    parameter: click.Parameter = command.__click_params__[0]
+    return parameter

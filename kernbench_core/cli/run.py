@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import PortNumber, Time, as_option, completed_by
+from kernbench_core.cli.option_types import Time, as_option, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
@@ -31,15 +31,11 @@ _INTERRUPTED = 130
 
 @attrs.frozen
 class Look:
-    """How a result is printed: as one JSON object, in one line, or with everything that is known.
-
-    What only the page of --report is to explain is not `explained` in the terminal.
-    """
+    """How a result is printed: as one JSON object, in one line, or with everything that is known."""
 
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
-    explained: bool = True
 
     def __attrs_post_init__(self) -> None:
         if self.quiet and self.verbose:
@@ -66,36 +62,27 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
     shell_complete=completed_by("parameters"),
 )
 @run_options()
-@click.option("--open", "show", is_flag=True, help="Show --trace in the Perfetto UI; needs kernbench[trace].")
-@click.option("--web", is_flag=True, help="Show the run in a browser on this machine while it goes on, until Ctrl-C.")
-@click.option("--port", type=PortNumber(), default=0, help="The port of --web; any free one without it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
 @click.pass_obj
 def run(
-    shell: Shell, /, bench: str, params: tuple[str, ...], show: bool, web: bool, port: int, as_json: bool,
-    quiet: bool, verbose: bool, **asked: Any,
-) -> int:  # fmt: skip
+    shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any
+) -> int:
     """Run BENCH, a name, FILE.py or FILE.py:FUNCTION, and print how long it takes, why, and whether it is right."""
-    if show and asked["trace"] is None:
-        raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
+    from kernbench_core.runs.parts import parts_of
+
     if asked["links"] == "all" and not as_json and asked["out"] is None:
         raise UsageError(
             "--links says which links --json and --out have; leave out --links all, or give one of them, too."
         )
-    if port and not web:
-        raise UsageError(f"--port is that of --web, not of a run alone; leave out --port {port}, or give --web, too.")
     with ExitStack() as stack:
-        page = stack.enter_context(_shown_at(asked["trace"])) if show else None
         title = f"{Path(bench).name} on {asked['topology']}"
-        asked["watcher"] = watcher = stack.enter_context(_watched(shell, title, port)) if web else None
-        code = _run(shell, bench, params, Look(as_json, quiet, verbose, explained=asked["explain"]), asked)
+        around = [stack.enter_context(part.at_terminal(shell, asked, title)) for part in parts_of(shell.plugins)]
+        code = _run(shell, bench, params, Look(as_json, quiet, verbose), asked)
         if code in (0, 1) and result_is_told():
-            if page is not None:
-                _show(page)
-            elif watcher is not None:
-                _wait()
+            for show in (each for each in around if each is not None):
+                show()
     return code
 
 
@@ -113,15 +100,15 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
     try:
         result = with_progress(carry_out, Path(bench).name, look)
     except RunInterrupted as interruption:
-        _print(interruption.result, look)
+        _print(interruption.result, look, shell)
         if not interruption.result.interrupted:
             shell.error(str(interruption))
         return _INTERRUPTED
     except StrictError as refusal:
-        _print(refusal.result, look)
+        _print(refusal.result, look, shell)
         shell.error(str(refusal))
         return refusal.exit_code
-    _print(result, look)
+    _print(result, look, shell)
     if result.cache_key is not None and (look.verbose or (result.from_cache and not look.quiet)):
         shell.note(result.cache_note)
     return 0 if result.right else 1
@@ -154,7 +141,7 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
         if as_json:
             _echo_rerun(None, (), interruption.result)
         else:
-            _print(interruption.result, look)
+            _print(interruption.result, look, shell)
         return _INTERRUPTED
     if as_json:
         _echo_rerun(again.same, again.differences, again.result)
@@ -191,30 +178,6 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
-def _shown_at(trace: str) -> AbstractContextManager[str]:
-    from kernbench_core.cli.perfetto_ui import shown_at
-
-    return shown_at(Path(trace))
-
-
-def _show(page: str) -> None:
-    from kernbench_core.cli.perfetto_ui import show
-
-    show(page)
-
-
-def _watched(shell: Shell, title: str, port: int) -> AbstractContextManager[Any]:
-    from kernbench_core.cli.web import watched
-
-    return watched(shell, title, port)
-
-
-def _wait() -> None:
-    from kernbench_core.cli.web import wait
-
-    wait()
-
-
 def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:
     """Call `carry_out` under a progress display, if that shows anything; with --json, kernels print to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
@@ -226,7 +189,9 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 
 
 @doing("printing the result")
-def _print(result: RunResult, look: Look) -> None:
+def _print(result: RunResult, look: Look, shell: Shell) -> None:
+    from kernbench_core.runs.parts import parts_of
+
     if look.as_json:
         from kernbench_core.runs.result import json_text
 
@@ -240,12 +205,11 @@ def _print(result: RunResult, look: Look) -> None:
         from kernbench_core.runs.text_report import make_console, print_result
 
         print_result(result, make_console(sys.stdout), verbose=look.verbose)
-    if result.explain is not None and look.explained:
-        from kernbench_core.runs.explanation_report import print_explanation
+    shown_parts = [part for part in parts_of(shell.plugins) if part.NAME in result.asked]
+    if shown_parts:
         from kernbench_core.runs.text_report import make_console
 
-        print_explanation(result.explain, make_console(sys.stdout), verbose=look.verbose)
-    if result.tcm_map is not None:
-        from kernbench_core.runs.text_report import make_console, print_tcm_map
-
-        print_tcm_map(result.tcm_map, make_console(sys.stdout))
+        console = make_console(sys.stdout)
+        for part in shown_parts:
+            if result.parts.get(part.NAME) is not None:
+                part.show(result.parts[part.NAME], console, verbose=look.verbose)

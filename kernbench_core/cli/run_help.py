@@ -6,10 +6,13 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import rich_click as click
 
+from kernbench_core.cli.option_types import option_of
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process.terminal import shown
+from kernbench_core.runs.options import command_options
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
@@ -19,6 +22,22 @@ _GIVEN = "kernbench.bench"
 
 class RunCommand(click.RichCommand):
     """A command with an argument `bench`, whose help shows the parameters of the one that is given."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return its parameters, and those of the parts of runs before what says how results are printed."""
+        from kernbench_core.cli.shell import Shell
+        from kernbench_core.runs.parts import parts_of
+
+        own = super().get_params(ctx)
+        parts = parts_of(ctx.ensure_object(Shell).plugins)
+        records = [record for part in parts for record in (part.OPTIONS, part.COMMAND)]
+        theirs = [
+            option_of(name, option, attrs.fields_dict(record)[name].default)
+            for record in records
+            for name, option in command_options(record).items()
+        ]
+        at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
+        return [*own[:at], *theirs, *own[at:]]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the arguments apart, and keep in mind which bench is asked about."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.cli.streams import prints_to_stderr
@@ -29,7 +30,7 @@ class Shell:
         self._timeout_s = timeout_s
         self._warned = False
         #: The warnings that were written.
-        self._heard: list[str] = []
+        self.heard: list[str] = []
         self._pid = os.getpid()
         #: What Ctrl-C or SIGTERM ended, as " while building the machine"; "" where nobody said.
         self.interrupted = ""
@@ -57,7 +58,7 @@ class Shell:
 
     def warn(self, sentence: str) -> None:
         """Write a warning to stderr."""
-        self._heard.append(sentence)
+        self.heard.append(sentence)
         self._write("warning", "33", sentence)
 
     def note(self, sentence: str) -> None:
@@ -90,16 +91,11 @@ class Shell:
 
         `make` prints it, and returns the exit code; `options` are those that change what it prints, files among them.
         """
-        from kernbench_core.process.whole_files import same_folder
-        from kernbench_core.runs.cached.lookup import replayed
+        from kernbench_core.runs.parts import parts_of
 
-        before = len(self._heard)
-        with same_folder():
-            exit_code, told = replayed(command, options, config, self.plugins, make, lambda: self._heard[before:])
-        if told:
-            sys.stdout.flush()
-            self.note(told)
-        return exit_code
+        for part in parts_of(self.plugins):
+            make = partial(part.around_command, self, command, options, config, make)
+        return make()
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
         if not self.forked:

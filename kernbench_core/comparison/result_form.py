@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.explain.ledger import PARTS
+from kernbench_builtin.explain.ledger import PARTS
 from kernbench_core.wording import brief
 
 

@@ -25,18 +25,21 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.registry import ComponentRegistry as ComponentRegistry
     from kernbench_core.plugins.registry import Entry as Entry
     from kernbench_core.plugins.registry import ExporterEntry as ExporterEntry
+    from kernbench_core.plugins.registry import FolderEntry as FolderEntry
     from kernbench_core.plugins.registry import KitEntry as KitEntry
     from kernbench_core.plugins.registry import MachineEntry as MachineEntry
     from kernbench_core.plugins.registry import MachineRegistry as MachineRegistry
     from kernbench_core.plugins.registry import NetworkEntry as NetworkEntry
     from kernbench_core.plugins.registry import NetworkRegistry as NetworkRegistry
     from kernbench_core.plugins.registry import OpEntry as OpEntry
+    from kernbench_core.plugins.registry import PictureEntry as PictureEntry
     from kernbench_core.plugins.registry import PluginFailure as PluginFailure
     from kernbench_core.plugins.registry import ProgramEntry as ProgramEntry
     from kernbench_core.plugins.registry import ProgramRegistry as ProgramRegistry
     from kernbench_core.plugins.registry import Provider as Provider
     from kernbench_core.plugins.registry import Registry as Registry
     from kernbench_core.plugins.registry import ReportSectionEntry as ReportSectionEntry
+    from kernbench_core.plugins.registry import RunPartEntry as RunPartEntry
     from kernbench_core.plugins.registry import TopologyEntry as TopologyEntry
 
 __getattr__ = door(
@@ -53,12 +56,14 @@ __getattr__ = door(
         "ComponentRegistry": "registry",
         "Entry": "registry",
         "ExporterEntry": "registry",
+        "FolderEntry": "registry",
         "KitEntry": "registry",
         "MachineEntry": "registry",
         "MachineRegistry": "registry",
         "NetworkEntry": "registry",
         "NetworkRegistry": "registry",
         "OpEntry": "registry",
+        "PictureEntry": "registry",
         "PluginFailure": "registry",
         "PluginSource": "loading",
         "Plugins": "loading",
@@ -67,6 +72,7 @@ __getattr__ = door(
         "Provider": "registry",
         "Registry": "registry",
         "ReportSectionEntry": "registry",
+        "RunPartEntry": "registry",
         "TopologyEntry": "registry",
         "load_plugins": "loading",
     },

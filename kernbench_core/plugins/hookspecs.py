@@ -86,3 +86,18 @@ def kernbench_report_sections() -> Sequence[registry.ReportSectionEntry]:  # typ
 @hookspec
 def kernbench_kits() -> Sequence[registry.KitEntry]:  # type: ignore[empty-body]
     """Return the kits of checks of `kernbench plugins check`, each named as the sort of entries that it checks."""
+
+
+@hookspec
+def kernbench_run_parts() -> Sequence[registry.RunPartEntry]:  # type: ignore[empty-body]
+    """Return what runs may be asked for besides their times; names are bare, and attributes of results."""
+
+
+@hookspec
+def kernbench_folders() -> Sequence[registry.FolderEntry]:  # type: ignore[empty-body]
+    """Return what the pages of saved things show besides runs; names are bare."""
+
+
+@hookspec
+def kernbench_pictures() -> Sequence[registry.PictureEntry]:  # type: ignore[empty-body]
+    """Return what draws things for notebooks; names are bare."""

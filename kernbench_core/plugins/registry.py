@@ -124,7 +124,7 @@ class MachineEntry(_Described):
 @attrs.frozen
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
-    With `takes` "timeline" it is given a `Timeline` of `kernbench_core.timeline` instead of the op log.
+    With `takes` "timeline" it is given a `Timeline` of `kernbench_builtin.pages.timeline` instead of the op log.
 
     >>> def kernbench_exporters():
     ...     return [kb.ExporterEntry("vcd", "acme_models.vcd:export", (".vcd",), "For viewers of waves.")]
@@ -189,9 +189,33 @@ class CalibratorEntry(_Described):
 
 @attrs.frozen
 class ReportSectionEntry(_Described):
-    """A section of the HTML report: `target` is a `Section` of `kernbench_core.report`.
+    """A section of the HTML report: `target` is a `Section` of `kernbench_builtin.pages.report`.
 
     >>> kernbench_report_sections = lambda: [kb.ReportSectionEntry("ops", "acme_models.ops:SECTION", "Ops by name.")]
+    """
+
+
+@attrs.frozen
+class RunPartEntry(_Described):
+    """A part of runs: `target` is a `RunPart` class of `kernbench_core.runs.parts`, `name` its `NAME`.
+
+    >>> kernbench_run_parts = lambda: [kb.RunPartEntry("energy", "acme_models.energy:EnergyPart", "Sum up energy.")]
+    """
+
+
+@attrs.frozen
+class FolderEntry(_Described):
+    """What `kernbench report` and `web` show besides runs: `target` has `is_one`, `write_page` and `read_page`.
+
+    >>> kernbench_folders = lambda: [kb.FolderEntry("tuning", "acme_models.pages:TUNING", "Folders of acme-tune.")]
+    """
+
+
+@attrs.frozen
+class PictureEntry(_Described):
+    """Pictures for notebooks: `target` is a function of a thing that returns HTML, None for what it does not draw.
+
+    >>> kernbench_pictures = lambda: [kb.PictureEntry("acme", "acme_models.cells:picture", "Pictures of our models.")]
     """
 
 

@@ -27,6 +27,9 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "commands": (registry.CommandEntry, "command"),
     "calibrators": (registry.CalibratorEntry, "format of measurements"),
     "report_sections": (registry.ReportSectionEntry, "section of the report"),
+    "run_parts": (registry.RunPartEntry, "part of runs"),
+    "folders": (registry.FolderEntry, "kind of folder"),
+    "pictures": (registry.PictureEntry, "set of pictures"),
     "kits": (registry.KitEntry, "kit of checks"),
 }
 """The class of entry that each hook returns a list of, and the word for one."""
@@ -77,6 +80,8 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
             f"{where} must name its {kind} '{provider.plugin}.<thing>'{letters}, not {entry.name!r}; "
             f"rename the {noun} or the entry point."
         )
+    if kind == "run_parts" and not _is_section(entry.name):
+        raise PluginError(f"{where} must name its run_parts in lower-case letters, digits and '_', not {entry.name!r}.")
     if kind == "ops" and is_own(entry.name):
         raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
     known = {"kits": _named, "commands": _worded}.get(kind, _NAME.fullmatch)

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from kernbench_core.runs.text_report import bare_table as bare_table
     from kernbench_core.runs.text_report import make_console as make_console
     from kernbench_core.runs.text_report import show as show
-    from kernbench_core.runs.watching import RunWatcher as RunWatcher
 
 __getattr__ = door(
     __name__,
     {
         "ProgressDisplay": "progress",
-        "RunWatcher": "watching",
         "bare_table": "text_report",
         "configure": "bench_run",
         "json_text": "result",

@@ -16,7 +16,6 @@ from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -25,23 +24,20 @@ from kernbench_core.runs.manifest import (
     describe_params,
     kept_options,
 )
-from kernbench_core.runs.options import RunCall, RunOptions, called_with
-from kernbench_core.runs.request import Request, request_of
+from kernbench_core.runs.options import RunCall, RunOptions, signature_of
+from kernbench_core.runs.parts import Request, RunPart, kept_by, parts_of, told_apart
+from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import RunResult, count_hazards
-from kernbench_core.runs.run_folder import write_out
+from kernbench_core.runs.run_folder import whole_out
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
-from kernbench_core.runs.watching import PartialPages
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
-    from kernbench_core.explain.explanation import Recorder
     from kernbench_core.graph import Graph
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.report.run_page import RunPage
-    from kernbench_core.timeline import TimelineRecorder
     from kernbench_core.topology.configuration import Config
 
 
@@ -95,8 +91,7 @@ def _refuse(result: RunResult, options: RunOptions) -> None:
         raise PythonReadsError(result, must, reads.list_lines())
 
 
-@called_with(RunCall)
-def run(call: RunCall) -> RunResult:
+def run(*args: Any, **given: Any) -> RunResult:
     """Run `bench` on `topology` and return the result.
 
     `bench` is a registered name, the path of a `.py` file, or a function; `params` are its parameters, as
@@ -134,30 +129,40 @@ def run(call: RunCall) -> RunResult:
     >>> result.verified
     True
     """
-    wall = WallTime(call.timeout_s)
-    plugins = call.plugins
+    plugins: Plugins | None = given.get("plugins")
     if plugins is None:
         plugins = load_plugins()
         for failure in plugins.failures:
-            warnings.warn(str(failure), stacklevel=3)
+            warnings.warn(str(failure), stacklevel=2)
+    own, asked = told_apart(parts_of(plugins), given)
+    try:
+        _SIGNATURE.bind(*args, **own)
+    except TypeError as error:
+        raise TypeError(f"run() {error}") from None
+    call = RunCall(*args, **own)
+    wall = WallTime(call.timeout_s)
     with same_folder() as here:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
-        if call.cached:
-            return _from_cache(call, config, plugins, here, wall)
-        return carry_out(request_of(call, config, plugins, here, wall), call.on_progress, wall)
+        request = request_of(call, asked, config, plugins, here, wall)
+        make = functools.partial(carry_out, request, call.on_progress, wall)
+        for part in request.parts:
+            part.begin(request)
+            make = functools.partial(part.around, make)
+        result = make()
+        _refuse(result, request.options)
+        return result
 
 
-def _from_cache(call: RunCall, config: Config, plugins: Plugins, here: Path, wall: WallTime) -> RunResult:
-    """Return the result that the cache has, or carry the run out and keep its result."""
-    from kernbench_core.runs.cached.lookup import cached_run
+_SIGNATURE = signature_of(RunCall)
 
-    request = request_of(call, config, plugins, here, wall)
-    plain = attrs.evolve(request, trace=None, out=None, bundle=None, report=None)
-    manifest = manifest_of(plain, None)
-    result = cached_run(request, here, manifest, lambda: carry_out(request, call.on_progress, wall))
-    _refuse(result, request.options)
-    return result
+
+def describe_run(plugins: Plugins) -> None:
+    """Have `help(kb.run)`, and what completes arguments, know the options of the parts of some plug-ins."""
+    parts = (part.OPTIONS for part in parts_of(plugins))
+    run.__signature__ = signature_of(RunCall, *parts).replace(  # type: ignore[attr-defined]
+        return_annotation="RunResult"
+    )
 
 
 def configure(
@@ -198,13 +203,11 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     wall.begin()
     began = time.perf_counter()
     backend = backend_of(request.options.backend)
-    pages = None if request.watcher is None else PartialPages(request.watcher, on_progress)
-    progress = RunProgress(on_progress if pages is None else pages.progressed)
-    recorder = _recorder() if request.options.explain or request.is_explained_on_a_page else None
-    watcher = _timeline_recorder(request)
-    engine = _engine(request, [each for each in (recorder, watcher) if each is not None], progress, wall)
-    if pages is not None:
-        pages.make = lambda: _page_so_far(request, engine, recorder, watcher, began)
+    seen = _Watched([part for part in request.parts if part.watches], on_progress)
+    progress = RunProgress(seen.progressed if seen.parts else on_progress)
+    observers = [each for part in request.parts if (each := part.observer()) is not None]
+    engine = _engine(request, observers, progress, wall)
+    seen.so_far = lambda: _result(request, engine, None, began, interrupted=True)
     try:
         with request.bench.importable():
             progress.begin("bench")
@@ -217,27 +220,36 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                     progress.begin("computing")
                     outputs.compute()
     except KeyboardInterrupt:
-        partial = _result(request, engine, recorder, None, began, interrupted=True)
+        partial, _ = _result(request, engine, None, began, interrupted=True)
         engine.close()
         wall.end()
         raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
-        made = _result(request, engine, recorder, verification, began)
+        made, answers = _result(request, engine, verification, began)
         result = attrs.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
-        if watcher is not None:
-            seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-            result = attrs.evolve(result, timeline=seen)
-            for note in seen.notes:
-                warnings.warn(note, KernbenchWarning, stacklevel=3)
     wall.end()
     _refuse(result, request.options)
     if request.files:
         progress.begin("writing")
-    machine = _write_files(request, result, engine, wall.timeout_s)
-    if pages is not None:
-        pages.complete(page_of(result, machine))
+    seen.so_far = None
+    _write_files(request, result, answers, engine)
     return result
+
+
+@attrs.define
+class _Watched:
+    """Tells parts, and who called, how far the run is."""
+
+    parts: Sequence[RunPart]
+    on_progress: Callable[[Progress], None] | None
+    so_far: Callable[[], tuple[RunResult, Mapping[str, Any]]] | None = None
+
+    def progressed(self, progress: Progress) -> None:
+        if self.on_progress is not None:
+            self.on_progress(progress)
+        for part in self.parts:
+            part.progressed(progress, self.so_far)
 
 
 def _program(request: Request) -> Callable[..., Any]:
@@ -245,31 +257,6 @@ def _program(request: Request) -> Callable[..., Any]:
     options: dict[str, Any] = {name: getattr(request.options, name) for name in OF_TRIALS}
     trial = functools.partial(run, topology=request.config.data, plugins=request.plugins, **options)
     return request.bench.host_program(request.options.launch_grid, trial)
-
-
-def _page_so_far(
-    request: Request, engine: GraphEngine, recorder: Recorder | None, watcher: TimelineRecorder | None, began: float
-) -> RunPage:
-    """Return the page of what has happened until now; the run goes on after that."""
-    result = _result(request, engine, recorder, None, began, interrupted=True)
-    if watcher is not None:
-        seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
-        result = attrs.evolve(result, timeline=seen)
-    return attrs.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
-
-
-def _recorder() -> Recorder:
-    from kernbench_core.explain.explanation import Recorder
-
-    return Recorder()
-
-
-def _timeline_recorder(request: Request) -> TimelineRecorder | None:
-    if not request.wants_timeline:
-        return None
-    from kernbench_core.timeline import TimelineRecorder
-
-    return TimelineRecorder(request.options.level, request.options.cut_to)
 
 
 def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:
@@ -296,7 +283,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             on_progress=progress.on_tick,
             functions=op_functions(plugins.ops),
             observers=observers,
-            tcm_map=options.tcm_map or request.wants_timeline,
+            tcm_map=any(part.RECORDS_SCRATCHPADS for part in request.parts),
             race_by=options.race_by,
             materialize=options.materialize,
             oob=options.oob,
@@ -311,27 +298,22 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
     return engine
 
 
-def _write_files(
-    request: Request, result: RunResult, engine: GraphEngine, timeout_s: float | None
-) -> Mapping[str, Any]:
-    """Write what is asked for, each file whole or not at all; return the machine as it is drawn, if anybody looks."""
-    looked_at = request.out is not None or request.is_explained_on_a_page
+def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any], engine: GraphEngine) -> None:
+    """Write what is asked for, each file whole or not at all; let each part end."""
+    kept = request.inputs.kept
     try:
-        machine = machine_json(engine, request.config, request.topology) if looked_at else {}
-        if request.trace is not None:
-            request.trace.write(result.op_log, timeout_s, timeline=result.timeline)
         if request.bundle is not None:
-            request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
+            request.bundle.write(result.manifest, request.bench, request.values, kept)
         if request.out is not None:
-            kept = request.inputs.kept
-            write_out(request.out, result, engine.functions, request.bench, request.values, kept, machine)
-        if request.report is not None:
-            write_report(request.report, [page_of(result, machine)], request.plugins)
+            with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
+                for part in request.parts:
+                    part.save(folder, answers)
+        for part in request.parts:
+            part.end(result, answers)
         run_is_complete()
-        return machine
     except OSError as error:
         raise UsageError(
-            f"the files of --trace, --bundle, --out and --report must be writable, but {error.filename!r} "
+            f"the files of {' and '.join(request.files)} must be writable, but {error.filename!r} "
             f"failed with {error.strerror!r} after the run had ended well; make room or name another place."
         ) from error
     except KeyboardInterrupt:
@@ -339,23 +321,18 @@ def _write_files(
 
 
 def _result(
-    request: Request,
-    engine: GraphEngine,
-    recorder: Recorder | None,
-    verification: Verification | None,
-    began: float,
-    *,
-    interrupted: bool = False,
-) -> RunResult:
+    request: Request, engine: GraphEngine, verification: Verification | None, began: float, *, interrupted: bool = False
+) -> tuple[RunResult, Mapping[str, Any]]:
+    """Return what there is of a run now, and what each of its parts answers."""
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
-    timing, scratchpads = engine.get_timing_result(), engine.device.recorder if request.options.tcm_map else None
-    return RunResult(
+    answers = {part.NAME: part.answer(engine) for part in request.parts}
+    result = RunResult(
         bench=request.bench.name,
         params=manifest.params,
         topology=request.topology,
         device=request.options.device,
-        timing=timing,
+        timing=engine.get_timing_result(),
         wall_s=time.perf_counter() - began,
         verification=verification,
         op_log_sha256=op_log_sha256,
@@ -363,8 +340,9 @@ def _result(
         op_log=engine.op_log,
         store=engine.store,
         interrupted=interrupted,
-        explain=None if recorder is None else recorder.explanation(engine.shared.requests, engine.meter.point),
-        tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
+        parts=dict.fromkeys(kept_by(request.plugins))
+        | {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT},
+        asked=tuple(part.NAME for part in request.parts if part.asked),
         hazards=engine.device.hazards.found(),
         outside=() if engine.device.kernels.outside is None else engine.device.kernels.outside.found(),
         branch_values=engine.device.on_demand.branch_values,
@@ -381,6 +359,7 @@ def _result(
         all_links=request.options.links == "all",
         rows=engine.rows,
     )
+    return result, answers
 
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,6 +17,7 @@ from kernbench_core.kernel.arguments import replace_nested
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import OF_TRIALS, run
 from kernbench_core.runs.options import RunCall, plain_annotation
+from kernbench_core.runs.parts import parts_of
 from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _told_apart(
     for name in list(own)[: len(args)]:
         if own[name].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
             del own[name]
-    known = {"grid", *_OPTIONS}
+    known = {"grid", *_OPTIONS, *_of_parts(given.get("plugins"))}
     for name in given:
         if name in own and name in known:
             raise UsageError(
@@ -156,6 +157,12 @@ def _told_apart(
         {name: value for name, value in given.items() if name in known},
         {name: value for name, value in given.items() if name not in known},
     )
+
+
+def _of_parts(plugins: Plugins | None) -> Iterator[str]:
+    """Yield the options of parts of runs, but for those that need a bench."""
+    for part in parts_of(load_plugins() if plugins is None else plugins):
+        yield from (name for name in attrs.fields_dict(part.OPTIONS) if name not in _NOT_HERE)
 
 
 def _check(kernel: str, name: str, value: object) -> None:

@@ -4,32 +4,28 @@ A field of `RunCall` is an argument of `kb.run`. One with an `Option` is an opti
 whose option is `kept` stands in the manifest, from which a rerun takes it.
 """
 
-import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import LONGEST_PATH
-from kernbench_core.timeline.levels import LEVELS, LEVELS_IN_WORDS
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
     from kernbench_core.host.parameters.grid import LaunchGrid
     from kernbench_core.plugins import Plugins
-    from kernbench_core.runs.watching import RunWatcher
-    from kernbench_core.timeline.window import TimeWindow
 
 _MOST_DIGITS = 18
-Asked = ParamSpec("Asked")
-Record = TypeVar("Record")
-_Answer = TypeVar("_Answer")
+_OPTIONS_OF: "dict[type, Mapping[str, Option]]" = {}
+#: What the help shows for options that are paths.
+_PATHS = ("FILE", "DIR")
 
 
 @attrs.frozen
@@ -92,7 +88,28 @@ def _grid(given: object) -> str | None:
 
 
 @attrs.frozen(kw_only=True)
-class RunOptions:
+class OptionRecord:
+    """The options of one thing; raise UsageError for a value that none can have.
+
+    A field with an `Option` is an option of the command line, too.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        options = command_options(type(self))
+        for field in attrs.fields(type(self)):
+            option, given = options.get(field.name), getattr(self, field.name)
+            if isinstance(field.default, bool) and not _is_flag(given):
+                raise UsageError(f"{field.name} must be True or False, not {brief(given)}.")
+            if option is None:
+                continue
+            if option.metavar in _PATHS and field.default is None and given is not None:
+                require_path(field.name, given, "a path, as text or a Path, or None")
+            if option.choices and (not isinstance(given, str) or given not in option.choices):
+                raise UsageError(f"{field.name} must be {option.choice}, not {brief(given)}.")
+
+
+@attrs.frozen(kw_only=True)
+class RunOptions(OptionRecord):
     """How one run is to be made; `kb.run` says what each option does.
 
     Raise UsageError for a value that no run can have, and for options that exclude each other.
@@ -121,20 +138,6 @@ class RunOptions:
         str,
         Option("What computes the data: numpy, torch, torch:cpu or torch:cuda.", "NAME[:DEVICE]", kept=True),
     ] = "numpy"
-    explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
-    trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
-    level: Annotated[
-        str,
-        Option(
-            f"How far down the timeline of --trace, --out, --report or --web goes: {LEVELS_IN_WORDS}.",
-            "LEVEL",
-            choices=LEVELS,
-        ),
-    ] = LEVELS[-1]
-    window: Annotated[
-        str | None, Option("The simulated times that the timeline is cut to, as '10 us..20 us'.", "FROM..TO")
-    ] = None
-    tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
     strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
     strict_python: Annotated[
         bool, Option("Exit with 7 when kernels read more than 1 % of what they load, and 256 elements, into Python.")
@@ -171,9 +174,6 @@ class RunOptions:
         ),
     ] = False
     out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
-    report: Annotated[
-        str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
-    ] = None
     links: Annotated[
         str, Option("Which links --json lists: the busiest of each kind, or all, too.", choices=("busiest", "all"))
     ] = "busiest"
@@ -181,9 +181,6 @@ class RunOptions:
     bundle: Annotated[
         str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
     ] = None
-    cached: Annotated[
-        bool, Option("Take the result from the user's cache if what it depends on is the same; else keep it there.")
-    ] = False
     depends: Annotated[
         tuple[str, ...],
         Option("A file, a pattern or a $VARIABLE that the bench reads, for --cached; repeatable.", "FILE"),
@@ -199,20 +196,11 @@ class RunOptions:
     ] = None
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         _ = self.limits  # which raises for one that is none
-        for flag in (field.name for field in attrs.fields(type(self)) if isinstance(field.default, bool)):
-            if not _is_flag(getattr(self, flag)):
-                raise UsageError(f"{flag} must be True or False, not {brief(getattr(self, flag))}.")
-        for name in ("components", "trace", "out", "report", "bundle"):
-            if getattr(self, name) is not None:
-                require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
-        _ = self.cut_to, self.launch_grid
-        for name in ("race_by", "materialize", "oob", "level", "links"):
-            choice, given = command_options(RunOptions)[name], getattr(self, name)
-            if not isinstance(given, str) or given not in choice.choices:
-                raise UsageError(f"{name} must be {choice.choice}, not {brief(given)}.")
+        _ = self.launch_grid
         if not (isinstance(self.backend, str) and self.backend == "numpy"):
             from kernbench_core.compute.backends import require_name
 
@@ -222,15 +210,6 @@ class RunOptions:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
         if self.outputs and not self.data:
             raise UsageError("outputs need data; leave out either --outputs or --no-data.")
-
-    @property
-    def cut_to(self) -> "TimeWindow | None":
-        """The simulated times that a timeline is cut to; UsageError for what is no window."""
-        if self.window is None:
-            return None
-        from kernbench_core.timeline.window import parse_window
-
-        return parse_window(self.window)
 
     @property
     def launch_grid(self) -> "LaunchGrid | None":
@@ -258,9 +237,7 @@ class RunCall(RunOptions):
         str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE")
     ] = "default"
     params: Mapping[str, object] | None = None
-    timeline: bool = attrs.field(default=False, kw_only=True)
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
-    watcher: "RunWatcher | None" = attrs.field(default=None, kw_only=True)
     plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -273,11 +250,14 @@ class RunCall(RunOptions):
             raise UsageError(f"params must be a mapping of names to values, not {brief(self.params)}.")
 
 
-@functools.cache
-def command_options(record: type[RunOptions]) -> Mapping[str, Option]:
-    """Return the options that the command line has of a record, by field, positional arguments first."""
-    fields = sorted(attrs.fields(record), key=lambda field: field.kw_only)
-    return {field.name: option for field in fields for option in getattr(field.type, "__metadata__", ())}
+def command_options(record: type[OptionRecord]) -> Mapping[str, Option]:
+    """Return the options that the command line has of an `OptionRecord`, by field, positional ones first."""
+    found = _OPTIONS_OF.get(record)
+    if found is None:
+        fields = sorted(attrs.fields(record), key=lambda field: field.kw_only)
+        found = {field.name: option for field in fields for option in getattr(field.type, "__metadata__", ())}
+        _OPTIONS_OF[record] = found
+    return found
 
 
 def require_path(what: str, given: object, must_be: str) -> None:
@@ -287,28 +267,11 @@ def require_path(what: str, given: object, must_be: str) -> None:
         raise UsageError(f"{what} must be {must_be}, not {brief(given)}.")
 
 
-def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record], _Answer]], Callable[Asked, _Answer]]:
-    """Have a function of one record be called with the record's own arguments, for `help` and type checkers too."""
-
-    def decorate(function: Callable[[Record], _Answer]) -> Callable[Asked, _Answer]:
-        arguments = inspect.signature(record).parameters.values()
-        signature = inspect.Signature(
-            [each.replace(annotation=plain_annotation(each.annotation)) for each in arguments],
-            return_annotation=inspect.signature(function).return_annotation,
-        )
-
-        @functools.wraps(function)
-        def call(*args: Asked.args, **kwargs: Asked.kwargs) -> _Answer:
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{function.__name__}() {error}") from None
-            return function(record(*args, **kwargs))
-
-        call.__signature__ = signature  # type: ignore[attr-defined]
-        return call
-
-    return decorate
+def signature_of(record: Callable[..., object], *more: type[OptionRecord]) -> inspect.Signature:
+    """Return the signature of a function that takes what a record takes, and the fields of some more by name."""
+    arguments = [*inspect.signature(record).parameters.values()]
+    arguments += [each for options in more for each in inspect.signature(options).parameters.values()]
+    return inspect.Signature([each.replace(annotation=plain_annotation(each.annotation)) for each in arguments])
 
 
 def plain_annotation(annotation: Any) -> Any:

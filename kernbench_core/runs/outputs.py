@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.errors import NoDataError, UninitializedReadError
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class _Kept:
         return self.executor.get().materialize(value)
 
 
-class Outputs(Mapping[str, "Array"]):
+class Outputs(Mapping[str, "Array"], Pictured):
     """The tensors that kernels wrote, by name, as numpy arrays; each is computed when it is first looked at.
 
     A tensor is called as `rt.tensor` was told, else as the parameter that a launch first gave it as. The second of a
@@ -159,12 +160,6 @@ class Outputs(Mapping[str, "Array"]):
         told = [f"{name!r}: {self._told(name)}" for name in [*self.tensors][:_SHOWN]]
         more = [f"… {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return f"<Outputs {{{', '.join([*told, *more])}}}>"
-
-    def _repr_html_(self) -> str | None:
-        """Return what a notebook shows: shapes, and what of each lies where."""
-        from kernbench_core.report.cells import tensors_cell
-
-        return tensors_cell(self.tensors)
 
     def _told(self, name: str) -> str:
         array = self._computed.get(name)

@@ -31,7 +31,7 @@ from kernbench_core.runs.manifest import (
     read_manifest,
 )
 from kernbench_core.runs.options import RunOptions, require_path
-from kernbench_core.runs.request import Request
+from kernbench_core.runs.parts import Request
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_folder import OP_LOG
 

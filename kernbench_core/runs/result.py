@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -15,13 +15,13 @@ from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.components import component_kinds
 from kernbench_core.host.figures.listing import Document, Listing
 from kernbench_core.memory.outside import count_outside
+from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.compute.backends import ComputedBy
     from kernbench_core.compute.verification import Verification
-    from kernbench_core.explain.explanation import Explanation
     from kernbench_core.host.figures.kernels import KernelFigures
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
@@ -29,21 +29,15 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.tl.python_reads import PythonReads
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
-    from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.oplog.log import OpLog
-    from kernbench_core.timeline import Timeline
     from kernbench_core.values.memory_store import MemoryStore
 
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
-#: What the head of a run's page reads of a result.
-_TOLD = (
-    "bench", "params", "topology", "device", "total_ns", "events", "wall_s", "interrupted", "verified",
-    "hazards",
-)  # fmt: skip
 Styled = tuple[str, str]
 """A piece of a line, and how a terminal shows it: "" as everything else."""
+Found = TypeVar("Found")
 _GOOD, _BAD, _OPEN = "bold green", "bold red", "yellow"
 #: What a result says of the cache.
 _OF_CACHE = ("from_cache", "cache_key", "cache_note")
@@ -54,7 +48,7 @@ def _listed(found: Iterable[Any]) -> Listing[Any]:
 
 
 @attrs.frozen(repr=False, eq=False)
-class RunResult:
+class RunResult(Pictured):
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
     Results are equal where all values are but wall times; `outputs`, which follow from the rest, are not compared. A
@@ -69,13 +63,13 @@ class RunResult:
     are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
     did together; `links` are all wires and channels, `components` all components, `lines` the lines of kernels with the
     ops that they gave, `functions` the functions that these are in, `op_kinds` the op log by name of op, `models` the
-    SHA-256 of the code of each implementation ("" where it has no file), `outputs` what kernels wrote. `explain` and
-    `tcm_map` are None unless they were asked for. `hazards` are uses of memory that nothing orders, found with and
-    without data; `outside` are accesses to elements outside of tensors, where these are no errors. `rows` are what the
-    bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `computed_by` says what
-    computed data, None where nothing did. `timeline`
-    says what happened when, where it was asked for, as with `timeline=True` or `out`. `unwritten` are the options of
-    files, as "--out", that an interrupt left unwritten.
+    SHA-256 of the code of each implementation ("" where it has no file), `outputs` what kernels wrote. `parts` are what
+    parts of runs answered, by name, as `explain`, `tcm_map` and `timeline`, None for those that were not asked; each is
+    an attribute, too, and `part` finds it by its class. `hazards` are uses of memory that nothing orders, found with
+    and without data; `outside` are accesses to elements outside of tensors, where these are no errors. `rows` are what
+    the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `computed_by` says
+    what computed data, None where nothing did. `unwritten` are the options of files, as "--out", that an interrupt left
+    unwritten.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -96,8 +90,7 @@ class RunResult:
     _op_log: OpLog | None
     _store: MemoryStore | None
     interrupted: bool = False
-    explain: Explanation | None = None
-    tcm_map: TcmMap | None = None
+    parts: Mapping[str, Any] = attrs.field(factory=dict)
     hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
     outside: tuple[OutsideAccess, ...] = attrs.field(default=(), converter=_listed)
     branch_values: BranchValues = attrs.field(factory=BranchValues)
@@ -106,7 +99,6 @@ class RunResult:
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     computed_by: ComputedBy | None = None
-    timeline: Timeline | None = None
     launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
     kernels: KernelFigures | None = None
     links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
@@ -121,6 +113,7 @@ class RunResult:
     cache_key: str | None = None
     cache_note: str = ""
     _all_links: bool = False
+    asked: tuple[str, ...] = ()
     _op_columns: list[ColumnTable] = attrs.field(factory=list)
 
     @property
@@ -225,7 +218,7 @@ class RunResult:
             "interrupted": self.interrupted,
             "verified": self.verified,
             "max_abs_error": finite(self.max_abs_error),
-            **self._verdict(),
+            **self.verdict_json(),
             "ops_verified": self.ops_verified,
             "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
             "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
@@ -254,11 +247,24 @@ class RunResult:
             "warnings": list(self.warnings),
             "statistics": [attrs.asdict(each) for each in timing.statistics],
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
-            **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
-            **({} if self.explain is None else {"explain": self.explain.to_json()}),
+            **{name: part.to_json() for name, part in self._answers() if hasattr(part, "to_json")},
             "op_log_sha256": self.op_log_sha256,
             "manifest": dict(self.manifest),
         }
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the answer of a part of the run, None where it was not asked."""
+        if name != "parts" and name in self.parts:
+            return self.parts[name]
+        raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
+
+    def part(self, kind: type[Found]) -> Found | None:
+        """Return the answer of a class, as `Explanation`; None where no part gave one."""
+        return next((each for each in self.parts.values() if isinstance(each, kind)), None)
+
+    def _answers(self) -> Iterator[tuple[str, Any]]:
+        """Yield what parts answered, by name."""
+        return ((name, each) for name, each in sorted(self.parts.items()) if each is not None)
 
     def __repr__(self) -> str:
         verdict = {True: "verified", False: "WRONG DATA", None: "data not verified"}[self.verified]
@@ -269,18 +275,7 @@ class RunResult:
             f"{self.timing.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
         )
 
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: the head of the report, launches over time and under the roof."""
-        from kernbench_core.report.cells import run_cell
-        from kernbench_core.report.run_page import RunPage
-
-        told: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
-        kernels = None if self.kernels is None else self.kernels.to_json()
-        told |= {"phases": {name: self.phases[name] for name in PHASES}, "ops": self.timing.ops, "kernels": kernels}
-        told |= self._verdict()
-        return run_cell(RunPage(self.bench, told, timeline=self.timeline), self.launches, self.kernels, self.explain)
-
-    def _verdict(self) -> dict[str, Any]:
+    def verdict_json(self) -> dict[str, Any]:
         """Return what was checked, what of it is wrong, and how."""
         found = self.verification
         if found is None:
@@ -289,7 +284,7 @@ class RunResult:
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
-        apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns", *_OF_CACHE)
+        apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "asked", "_op_columns", *_OF_CACHE)
         own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
         return (attrs.evolve(self.timing, wall_s=0.0), *own)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from kernbench_core.process.whole_files import files_below, folder_above, link_o
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.outputs import OUTPUTS, file_of
 from kernbench_core.runs.result import RunResult, json_text
-from kernbench_core.timeline.levels import TIMELINE
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -24,28 +24,31 @@ if TYPE_CHECKING:
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
 _RESULT = "result.json"
-_MACHINE = "machine.json"
 _LINKS = "links.npz"
 #: What stands at the top of such a folder.
-_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _MACHINE, _LINKS, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _LINKS, OP_LOG, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
 class OutFolder:
-    """A folder that can be written: `written` are the files in it that an earlier run wrote, relative to it."""
+    """A folder that can be written: `written` are the files in it that an earlier run wrote, relative to it.
+
+    `more` are the files that parts of the run write into it.
+    """
 
     path: Path
     written: frozenset[str] = frozenset()
+    more: tuple[str, ...] = ()
 
     def holds(self, file: Path) -> bool:
         """Whether a run writes `file`, or into it, when it writes this folder; links are followed already."""
         return file == self.path or (
-            file.is_relative_to(self.path) and file.relative_to(self.path).parts[0] in _TOP
+            file.is_relative_to(self.path) and file.relative_to(self.path).parts[0] in {*_TOP, *self.more}
         )
 
 
-def out_folder(out: str | Path | None) -> OutFolder | None:
-    """Check, before the run, that `out` can become a run's folder; raise UsageError otherwise.
+def out_folder(out: str | Path | None, more: tuple[str, ...] = ()) -> OutFolder | None:
+    """Check, before the run, that `out` can become a run's folder, with `more` files; raise UsageError otherwise.
 
     It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay. Folders above it
     need not be there.
@@ -70,8 +73,8 @@ def out_folder(out: str | Path | None) -> OutFolder | None:
     if not os.access(path if path.exists() else above, os.W_OK | os.X_OK):
         raise UsageError(f"--out must be a folder that can be written, not {shown}; give another one.")
     if not path.exists() or not any(path.iterdir()):
-        return OutFolder(path)
-    return OutFolder(path, _written(path, shown))
+        return OutFolder(path, more=more)
+    return OutFolder(path, _written(path, shown), more)
 
 
 def _written(path: Path, shown: str) -> frozenset[str]:
@@ -114,9 +117,9 @@ def _refuse_link(path: Path, name: str) -> None:
 def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> None:
     """Raise UsageError, before the run, where it would replace a file that no run wrote."""
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
-    for name in sorted(_TOP):
+    for name in sorted({*_TOP, *out.more}):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, _MACHINE, _LINKS, OP_LOG, TIMELINE, OUTPUTS, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, _LINKS, OP_LOG, *out.more, OUTPUTS, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
@@ -124,22 +127,22 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
             raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
 
 
-def write_out(
+@contextmanager
+def whole_out(
     out: OutFolder,
     result: RunResult,
     functions: Mapping[str, str],
     bench: Bench,
     values: Mapping[str, Any],
     inputs: Mapping[str, bytes],
-    machine: Mapping[str, Any],
-) -> None:
-    """Write inputs, op log, result, links, the `machine` as it is drawn, and the manifest with SHA-256, or nothing.
+) -> Iterator[Path]:
+    """Write inputs, op log, result and links; when the block ends well, also the manifest with SHA-256, or nothing.
 
-    `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
+    The block may write more into the folder that it gets. `functions` say who computes which op, `values` are the
+    parameters of `bench`, `inputs` the files that it read.
     """
     from kernbench_core.compute.saved_run import save_run
     from kernbench_core.host.figures.columns_file import save_columns
-    from kernbench_core.timeline import save
 
     with whole_folder(out.path, out.written) as folder:
         write_inputs(folder, bench, values, inputs)
@@ -148,11 +151,9 @@ def write_out(
             (folder / OUTPUTS).mkdir(exist_ok=True)
             with (folder / file_of(name)).open("xb") as file:
                 write_npy(array, file.write)
-        if result.timeline is not None:
-            save(result.timeline, folder / TIMELINE)
         write_text(folder / _RESULT, json_text(result.to_json()))
         save_columns(result.links, folder / _LINKS)
-        write_text(folder / _MACHINE, json.dumps(machine, allow_nan=False))
+        yield folder
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.kernels import KernelFigures, KernelUse
     from kernbench_core.host.statistics import Statistic
     from kernbench_core.host.timing import NotModelled, ResourceUse
-    from kernbench_core.memory.scratchpad_map import TcmMap
 
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -85,13 +84,6 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
         parts.append(_rows(result.rows, console))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
     show(Group(*apart), console)
-
-
-def print_tcm_map(found: TcmMap, console: Console) -> None:
-    """Print what the scratchpads held over time."""
-    from kernbench_core.memory.scratchpad_map import lines
-
-    show(Group(Text(""), *(Text(line, no_wrap=True) for line in lines(found, console.width))), console)
 
 
 def _headline(result: RunResult) -> Text:

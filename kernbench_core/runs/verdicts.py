@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Verification
-    from kernbench_core.explain.wrong_data import WrongData
     from kernbench_core.host.runtime import Expectation
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.oplog.log import OpRecord
     from kernbench_core.runs.options import RunOptions
     from kernbench_core.runs.outputs import LaterExecutor
     from kernbench_core.runs.run_progress import RunProgress
+    from kernbench_core.runs.wrong_data import WrongData
     from kernbench_core.values.value import OpId
 
 
@@ -53,8 +53,8 @@ def verdicts(
 def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
     from kernbench_core.compute.verification import Expected
-    from kernbench_core.explain.wrong_data import check_names
     from kernbench_core.oplog.description import Access
+    from kernbench_core.runs.wrong_data import check_names
 
     expected, told = {}, {}
     progress.begin("verifying", len(engine.expectations), "tensors")
@@ -72,7 +72,7 @@ def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) 
 
 
 def _wrong_data(engine: GraphEngine, executor: DataExecutor) -> WrongData:
-    from kernbench_core.explain.wrong_data import WrongData
+    from kernbench_core.runs.wrong_data import WrongData
 
     return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine))
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import click
 
+from kernbench_builtin.pages.report.page import open_section
 from kernbench_core.calibration import Calibrator
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
 from kernbench_core.plugins import Plugins
-from kernbench_core.report.page import open_section
 from kernbench_core.runs import configure
 from kernbench_core.testing.chosen_kits import open_kit
 from kernbench_core.testing.kit import CheckFailed, Kit

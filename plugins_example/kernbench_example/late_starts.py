@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.report import RunPage, Section
+from kernbench_builtin.pages.report import RunPage, Section
 
 SCRIPT = """
 kernbench.section("late", (element, data) => {

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.pages.timeline.timeline import Flows, Spans, Timeline
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.timeline.timeline import Flows, Spans, Timeline
 
 engines: list[FakeEngine] = []
 plugins: Plugins
@@ -172,7 +172,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     plugins = load_plugins(["toy = toy_plugin"], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
-    monkeypatch.setattr("kernbench_core.timeline.recorder.TimelineRecorder", FakeRecorder)
+    monkeypatch.setattr("kernbench_builtin.pages.timeline.recorder.TimelineRecorder", FakeRecorder)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
     monkeypatch.setattr("kernbench_core.runs.bench_run.machine_json", lambda *_: {})

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, BinaryIO
 
+from kernbench_builtin.pages.timeline import Timeline
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.fabric import Fabric
@@ -19,7 +20,6 @@ from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
 from kernbench_core.plugins import ComponentEntry, ExporterEntry, Plugins, load_plugins
 from kernbench_core.reporting import Waiting
-from kernbench_core.timeline import Timeline
 from kernbench_core.topology.configuration import parse_config
 from tests.core.small_machine import KINDS, TEXT
 from tests.core.toy_machine import ToyHost

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kernbench_builtin.pages.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 from kernbench_builtin.sweeps.axes import Axis, setting_text, value_text
 from kernbench_builtin.sweeps.constraints import NamedValues, kept_points
 from kernbench_builtin.sweeps.expressions import Expression
@@ -26,7 +27,6 @@ from kernbench_builtin.sweeps.sensitivity import Sensitivity, sensitivities
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import load_plugins
-from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins

@@ -109,7 +109,7 @@ def _check(what: Sequence[str], given: Sequence[str]) -> None:
 
 @doing("writing the page")
 def _write(shell: Shell, page: Path, sides: Sequence[ComparedSide]) -> None:
-    from kernbench_core.runs.looks import write_report
+    from kernbench_builtin.pages.looks import write_report
 
     write_report(page, [side.page for side in sides if side.page is not None], shell.plugins)
 

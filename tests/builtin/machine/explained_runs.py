@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kernbench_core as kb
-from kernbench_core.explain.explanation import Explanation, LaunchExplanation
+from kernbench_builtin.explain.explanation import Explanation, LaunchExplanation
 from kernbench_core.runs.result import RunResult
 
 BENCHES: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_builtin.explain.explanation import LaunchExplanation
+from kernbench_builtin.explain.ledger import Ledger
 from kernbench_core import Shard
-from kernbench_core.explain.explanation import LaunchExplanation
-from kernbench_core.explain.ledger import Ledger
 from kernbench_core.messages import MsgBase
 from kernbench_core.runs.result import RunResult
 from tests.builtin.machine.explained_runs import BENCHES, explain, tiles, why

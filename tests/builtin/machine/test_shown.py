@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.explain.critical_path import SORTS
 from kernbench_core.errors import KernbenchError
-from kernbench_core.explain.critical_path import SORTS
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.notebook import Pictured

@@ -15,10 +15,10 @@ import attrs
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.timeline import save
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
 from kernbench_core.process.interrupt import Terminated
-from kernbench_core.timeline import save
 from tests.core.report.pages import shipped
 from tests.core.working_machine import YAML, on_machine, plugins
 
@@ -174,7 +174,7 @@ def test_the_server_of_a_folder_tells_where_it_is(
                 seen.append(answer.read().decode())
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("kernbench_core.cli.web.threading", SimpleNamespace(Event=Waiting))
+    monkeypatch.setattr("kernbench_builtin.pages.served.threading", SimpleNamespace(Event=Waiting))
     monkeypatch.setattr(webbrowser, "open", lambda address: False)
     folder = saved[0].parent
     assert call("web", folder, "--open") == (0, "", "")
@@ -193,7 +193,7 @@ def test_a_signal_to_end_is_no_good_end_of_the_server(
         def wait(self) -> None:
             raise Terminated
 
-    monkeypatch.setattr("kernbench_core.cli.web.threading", SimpleNamespace(Event=Waiting))
+    monkeypatch.setattr("kernbench_builtin.pages.served.threading", SimpleNamespace(Event=Waiting))
     code, out, err = call("web", tmp_path)
     assert (code, out) == (143, "")
     assert err.startswith(f"no runs are in {tmp_path}, shown at http://127.0.0.1:")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.report import RunPage, render_report
+from kernbench_builtin.pages.timeline import Timeline, Track
+from kernbench_builtin.pages.timeline.lines import AT_THE_END
+from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.plugins import Plugins
-from kernbench_core.report import RunPage, render_report
-from kernbench_core.timeline import Timeline, Track
-from kernbench_core.timeline.lines import AT_THE_END
-from kernbench_core.timeline.timeline import Flows, Spans
 from tests.core.report.pages import result
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.report import RunPage, render_report
+from kernbench_builtin.pages.report import RunPage, render_report
 from tests.core.report.pages import of_two, result
 
 pytestmark = pytest.mark.browser

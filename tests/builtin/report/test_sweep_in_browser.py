@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.report import SweepPage, SweptObjective, render_sweep
+from kernbench_builtin.pages.report import SweepPage, SweptObjective, render_sweep
 from tests.core.report.pages import HOSTILE
 from tests.core.report.sweep.made_sweep import BANDWIDTH, KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.drawing import draw_machine
+from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.pages.report import RunPage, render_report
+from kernbench_builtin.pages.timeline import Timeline, Track
+from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.report import RunPage, render_report
-from kernbench_core.timeline import Timeline, Track
-from kernbench_core.timeline.timeline import Flows, Spans
 from tests.core.report.pages import result
 
 pytestmark = pytest.mark.browser

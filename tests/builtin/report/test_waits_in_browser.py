@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.timeline import Timeline
 from kernbench_core.plugins import Plugins
-from kernbench_core.timeline import Timeline
 from kernbench_core.units import format_time
 
 pytestmark = pytest.mark.browser

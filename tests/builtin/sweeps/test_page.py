@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.pages.report import SweepPage
 from kernbench_builtin.sweeps import SweepPlan, SweepResult, open_sweep, points_of, sweep_page
 from kernbench_builtin.sweeps.axes import PARAM, SET, read_axis
 from kernbench_builtin.sweeps.evaluate import blank_record, job_of
 from kernbench_builtin.sweeps.pages.page import front_of, read_sweep_page
 from kernbench_core.errors import UsageError
-from kernbench_core.report import SweepPage
 from tests.core.working_machine import plugins
 
 ROWS = "components.pe_gemm.params.rows"

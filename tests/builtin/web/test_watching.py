@@ -6,11 +6,11 @@ import attrs
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.report import RunPage, render_report
+from kernbench_builtin.pages.watching import PartialPages
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
-from kernbench_core.report import RunPage, render_report
 from kernbench_core.runs import watching
-from kernbench_core.runs.watching import PartialPages
 
 
 @attrs.define
@@ -84,7 +84,7 @@ def test_pages_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPa
         now[0] += takes[0]
         return RunPage("page", {})
 
-    monkeypatch.setattr("kernbench_core.runs.watching.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("kernbench_builtin.pages.watching.time.perf_counter", lambda: now[0])
     for took, pause in ((0.01, 1.0), (2.0, 40.0)):
         takes[0] = took
         watcher = Watcher()

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.pages.web import SavedSite, served
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
-from kernbench_core.web import SavedSite, served
 from tests.core.forked import Forked, command
 
 Started = Callable[..., tuple[Forked, str, str]]

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kernbench_builtin.pages.perfetto_ui import show, shown_at, ui_folder
 from kernbench_core.cli import perfetto_ui
-from kernbench_core.cli.perfetto_ui import show, shown_at, ui_folder
 from kernbench_core.errors import UsageError
 
 
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_it(trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         raise KeyboardInterrupt
 
     with shown_at(trace) as address:
-        monkeypatch.setattr("kernbench_core.cli.web.threading.Event.wait", stop)
+        monkeypatch.setattr("kernbench_builtin.pages.served.threading.Event.wait", stop)
         show(address)
         monkeypatch.undo()
     assert capsys.readouterr() == (

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.explain.causes import Cause, RecordingEnvironment
+from kernbench_builtin.explain.explanation import Recorder
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError, LimitError
-from kernbench_core.explain.causes import Cause, RecordingEnvironment
-from kernbench_core.explain.explanation import Recorder
 from tests.core.toy_machine import toy_engine
 
 

@@ -8,9 +8,9 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.explain.causes import Cause
+from kernbench_builtin.explain.critical_path import SORTS, Segment, critical_path, cut, fold, sum_of
 from kernbench_core.callsite import call_site
-from kernbench_core.explain.causes import Cause
-from kernbench_core.explain.critical_path import SORTS, Segment, critical_path, cut, fold, sum_of
 
 SITE = call_site()
 LOAD = ((0, 1), "tl.load", SITE)

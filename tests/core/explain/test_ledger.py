@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kernbench_builtin.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.testing import line

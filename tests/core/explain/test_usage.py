@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kernbench_builtin.explain.causes import RecordingEnvironment
+from kernbench_builtin.explain.usage import BINS, Filling, UsageSampler, filling_of
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.explain.causes import RecordingEnvironment
-from kernbench_core.explain.usage import BINS, Filling, UsageSampler, filling_of
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import line

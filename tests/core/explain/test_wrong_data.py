@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from kernbench_core.compute.verification import Expected, Verification
-from kernbench_core.explain.wrong_data import WrongData, check_names
 from kernbench_core.host.expectation import Expectation
 from kernbench_core.oplog.description import Access
+from kernbench_core.runs.wrong_data import WrongData, check_names
 from kernbench_core.values.value import Value
 from tests.core.compute.recorder import Recorder, host
 

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any
 
+from kernbench_builtin.pages.report import Section
 from kernbench_core.plugins import Provider, Registry, ReportSectionEntry
-from kernbench_core.report import Section
 
 SHIPPED = ("summary", "machine", "timeline", "ledger", "run")
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7*7 }}\'"&'
@@ -36,7 +36,7 @@ def registry(**sections: Any) -> Registry[ReportSectionEntry]:
 
 def shipped() -> Registry[ReportSectionEntry]:
     """Return those that come with kernbench."""
-    rooms = {name: f"kernbench_core.report.{name}_section:{name.upper()}" for name in SHIPPED}
+    rooms = {name: f"kernbench_builtin.pages.report.{name}_section:{name.upper()}" for name in SHIPPED}
     core = Provider("builtin", "kernbench", "")
     return Registry(
         "section of the report", [(ReportSectionEntry(name, target, "Words."), core) for name, target in rooms.items()]

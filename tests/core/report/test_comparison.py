@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.report import RunPage, render_report
-from kernbench_core.report.comparison import ComparedTime, compared, difference, moved_from_first
+from kernbench_builtin.pages.report import RunPage, render_report
+from kernbench_builtin.pages.report.comparison import ComparedTime, compared, difference, moved_from_first
 from tests.core.report.pages import result, shipped
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernbench_core.drawing import draw_machine
-from kernbench_core.report import RunPage
-from kernbench_core.report.machine_section import MACHINE
+from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.pages.report import RunPage
+from kernbench_builtin.pages.report.machine_section import MACHINE
 from tests.core.report.pages import result
 from tests.core.small_machine import machine
 

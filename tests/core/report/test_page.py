@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from kernbench_builtin.pages.report import RunPage, Section, render_report
+from kernbench_builtin.pages.report.ledger_section import LEDGER
+from kernbench_builtin.pages.report.run_section import RUN, command
+from kernbench_builtin.pages.report.summary_section import SUMMARY
 from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.plugins import Provider, Registry, ReportSectionEntry
-from kernbench_core.report import RunPage, Section, render_report
-from kernbench_core.report.ledger_section import LEDGER
-from kernbench_core.report.run_section import RUN, command
-from kernbench_core.report.summary_section import SUMMARY
 from tests.core.report.pages import HOSTILE, Elements, of_two, registry, result, shipped
 
 
@@ -193,7 +193,7 @@ NO_SCRIPT = Section("S", 1, lambda run: "<p>x</p>", scripts=("'</SCRIPT>'",))
         (Section("S", 1, lambda run: sys.exit(3)), "raised SystemExit: 3"),
         (Section("S", "1", lambda run: "x"), "must have a text for title and a number for order, not 'S' at '1'"),  # type: ignore[arg-type]
         (NO_SCRIPT, "must have no </script in its texts of scripts, which ends the element"),
-        (3, "must be a Section of kernbench_core.report, not 3"),
+        (3, "must be a Section of kernbench_builtin.pages.report, not 3"),
     ],
 )  # fmt: skip
 def test_a_section_that_fails_is_blamed_on_its_plug_in(section: Any, told: str) -> None:

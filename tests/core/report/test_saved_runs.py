@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.drawing import draw_machine
+from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_core.errors import UsageError
-from kernbench_core.report.saved_runs import read_run
 from kernbench_core.units import format_time
 from tests.core.report.pages import result
 from tests.core.small_machine import machine

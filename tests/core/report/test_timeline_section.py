@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.report import timeline_section
-from kernbench_core.report.busy_bins import busy_bins, shares
-from kernbench_core.report.run_page import RunPage
-from kernbench_core.report.span_lanes import MOST, lanes
-from kernbench_core.timeline import Activity, Timeline, Track
-from kernbench_core.timeline.timeline import Flows, Spans
+from kernbench_builtin.pages.report import timeline_section
+from kernbench_builtin.pages.report.busy_bins import busy_bins, shares
+from kernbench_builtin.pages.report.run_page import RunPage
+from kernbench_builtin.pages.report.span_lanes import MOST, lanes
+from kernbench_builtin.pages.timeline import Activity, Timeline, Track
+from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from tests.core.report.pages import result
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12)

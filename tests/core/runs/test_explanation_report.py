@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from kernbench_core.explain.critical_path import Parts, Segment
-from kernbench_core.explain.explanation import Achieved, Balance, Explanation, LaunchExplanation, RooflinePoint, Went
-from kernbench_core.explain.ledger import LedgerRow, QueueingPlace
-from kernbench_core.explain.usage import Filling, Usage
-from kernbench_core.runs.explanation_report import print_explanation
+from kernbench_builtin.explain.critical_path import Parts, Segment
+from kernbench_builtin.explain.explanation import Achieved, Balance, Explanation, LaunchExplanation, RooflinePoint, Went
+from kernbench_builtin.explain.ledger import LedgerRow, QueueingPlace
+from kernbench_builtin.explain.text import print_explanation
+from kernbench_builtin.explain.usage import Filling, Usage
 from kernbench_core.runs.text_report import make_console
 
 HOT = "sip0.cube0.hbm_ctrl0"

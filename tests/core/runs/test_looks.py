@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.drawing import MachineDrawing
+from kernbench_builtin.pages.drawing import MachineDrawing
+from kernbench_builtin.pages.looks import machine_json, page_of, write_report
+from kernbench_builtin.pages.report import RunPage, Section
 from kernbench_core.errors import PluginError
 from kernbench_core.host.session import GraphEngine
-from kernbench_core.report import RunPage, Section
-from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from tests.core.report.pages import Elements, registry, result, shipped

@@ -12,7 +12,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.options import RunCall
-from kernbench_core.runs.request import Request, request_of
+from kernbench_core.runs.parts import Request
+from kernbench_core.runs.request import request_of
 
 
 def request(toy: ModuleType, here: Path, *args: Any, **given: Any) -> Request:

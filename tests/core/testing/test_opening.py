@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.pages.trace_file import open_trace
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import load_plugins
-from kernbench_core.runs.trace import open_trace
 from kernbench_core.testing import Conformance
 from tests.core.plugin_site import Site
 
@@ -26,7 +26,7 @@ THINGS = """
 import click
 import kernbench_core as kb
 from attrs import evolve
-from kernbench_core.report import Section
+from kernbench_builtin.pages.report import Section
 from kernbench_core.topology.mesh import MESH
 def nothing(): pass
 def bench(rt, n: int = 3): "Do nothing."

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.timeline.activity import Activity, Intervals, stretches
+from kernbench_builtin.pages.timeline.activity import Activity, Intervals, stretches
 
 TIMES = st.integers(0, 800).map(lambda eighths: eighths / 8)
 ROWS = st.lists(st.tuples(st.integers(0, 2), TIMES, TIMES, st.integers(-3, 5)), max_size=12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernbench_core.timeline.arrows import Found, Passed, SpanEnds, round_trips
-from kernbench_core.timeline.timeline import FLOWS
+from kernbench_builtin.pages.timeline.arrows import Found, Passed, SpanEnds, round_trips
+from kernbench_builtin.pages.timeline.timeline import FLOWS
 
 #: Of three round trips, of messages 0 to 2: name, message, whether its reply, whether over a channel, begin and end.
 PASSAGES = [

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_builtin.pages.timeline.call_stacks import CallStack, call_stack, calls_of
 from kernbench_core.callsite import line_number
-from kernbench_core.timeline.call_stacks import CallStack, call_stack, calls_of
 from tests.core.working_machine import on_machine
 
 STACKS = ((0,), (0, 1), (0, 1, 2), (0, 2), (3, 1), (3,))

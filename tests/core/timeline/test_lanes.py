@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.timeline import lanes_of, whole_ns
-from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import Spans
+from kernbench_builtin.pages.timeline import lanes_of, whole_ns
+from kernbench_builtin.pages.timeline.span_rows import SpanRows
+from kernbench_builtin.pages.timeline.timeline import Spans
 
 Drawn = list[tuple[int, int, int, int]]
 drawn = st.lists(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.pages.timeline.notes import op_for
+from kernbench_builtin.pages.timeline.timeline import op_number
 from kernbench_core.messages import Command, MsgBase, Transaction
-from kernbench_core.timeline.notes import op_for
-from kernbench_core.timeline.timeline import op_number
 
 
 class Part(MsgBase):

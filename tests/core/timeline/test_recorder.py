@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.explain.explanation import Recorder
+from kernbench_builtin.pages.timeline import TimelineRecorder
+from kernbench_builtin.pages.timeline.notes import Notes
+from kernbench_builtin.pages.timeline.watching import noting_wire
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
-from kernbench_core.explain.explanation import Recorder
 from kernbench_core.messages import MemoryReadMsg, MsgBase
-from kernbench_core.timeline import TimelineRecorder
-from kernbench_core.timeline.notes import Notes
-from kernbench_core.timeline.watching import noting_wire
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 from tests.core.toy_machine import toy_engine

@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 import pytest
 
+from kernbench_builtin.pages.timeline import Activity, Timeline, load, save
+from kernbench_builtin.pages.timeline.columns import column_names
+from kernbench_builtin.pages.timeline.span_rows import SpanRows
+from kernbench_builtin.pages.timeline.timeline import Counter, Flows, Track
 from kernbench_core.errors import UsageError
-from kernbench_core.timeline import Activity, Timeline, load, save
-from kernbench_core.timeline.columns import column_names
-from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import Counter, Flows, Track
 
 
 def sample() -> Timeline:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.pages.timeline.levels import LEVELS, PLACE
+from kernbench_builtin.pages.timeline.span_rows import SpanRows
+from kernbench_builtin.pages.timeline.timeline import FLOWS, Counter, Flows, Timeline, Track, op_number, op_of
 from kernbench_core.errors import UsageError
-from kernbench_core.timeline.levels import LEVELS, PLACE
-from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import FLOWS, Counter, Flows, Timeline, Track, op_number, op_of
 
 TOTAL = 100.0
 KINDS = (PLACE, *LEVELS)

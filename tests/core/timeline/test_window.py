@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from kernbench_builtin.pages.timeline.window import TimeWindow, parse_window
 from kernbench_core.errors import UsageError
-from kernbench_core.timeline.window import TimeWindow, parse_window
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.pages.report import RunPage
+from kernbench_builtin.pages.web import live_run
+from kernbench_builtin.pages.web.live_run import LiveRun
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.report import RunPage
-from kernbench_core.web import live_run
-from kernbench_core.web.live_run import LiveRun
 from tests.core.report.pages import result, shipped
 
 

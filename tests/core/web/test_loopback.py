@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kernbench_builtin.pages.web.loopback import JSON, Answer, served
 from kernbench_core.errors import UsageError
-from kernbench_core.web.loopback import JSON, Answer, served
 
 
 class Paths:

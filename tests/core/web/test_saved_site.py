@@ -12,11 +12,11 @@ from urllib.parse import parse_qs, parse_qsl, urlencode
 import attrs
 import pytest
 
-from kernbench_core.drawing import draw_machine
+from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.pages.report import SweepPage
+from kernbench_builtin.pages.web.loopback import Answer
+from kernbench_builtin.pages.web.saved_site import SavedSite
 from kernbench_core.errors import UsageError
-from kernbench_core.report import SweepPage
-from kernbench_core.web.loopback import Answer
-from kernbench_core.web.saved_site import SavedSite
 from tests.core.report.pages import result, shipped
 from tests.core.report.sweep.made_sweep import point, sweep_page
 from tests.core.report.sweep.packed_columns import read

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from kernbench_core.report import MovedBy, SweepPage, SweptObjective, SweptParameter
+from kernbench_builtin.pages.report import MovedBy, SweepPage, SweptObjective, SweptParameter
 
 ROWS, BANDWIDTH, KIND = "components.pe_gemm.params.rows", "system.network.bandwidth", "kind"
 OBJECTIVES = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.report import SweptObjective
-from kernbench_core.report.sweep.columns import columns, texts
+from kernbench_builtin.pages.report import SweptObjective
+from kernbench_builtin.pages.report.sweep.columns import columns, texts
 from tests.core.report.sweep.made_sweep import point, sweep_page
 from tests.core.report.sweep.packed_columns import read, unpacked
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.report import MovedBy, SweptObjective, render_sweep
+from kernbench_builtin.pages.report import MovedBy, SweptObjective, render_sweep
 from tests.core.report.pages import HOSTILE, Elements
 from tests.core.report.sweep.made_sweep import KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 

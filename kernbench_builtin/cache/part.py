@@ -1,0 +1,55 @@
+"""`--cached`: a result that is kept for the next time, and the output of commands that are no run."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import attrs
+
+from kernbench_core.process.whole_files import same_folder
+from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.parts import RunPart
+
+if TYPE_CHECKING:
+    from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.result import RunResult
+    from kernbench_core.topology.configuration import Config
+
+
+@attrs.frozen(kw_only=True)
+class CacheOptions(OptionRecord):
+    """The option of the cache; what a run depends on besides stands in `depends`, which benches have, too."""
+
+    cached: Annotated[
+        bool, Option("Take the result from the user's cache if what it depends on is the same; else keep it there.")
+    ] = False
+
+
+class CachePart(RunPart):
+    """Takes results from the user's cache, and keeps those that were made."""
+
+    NAME, OPTIONS, KEPT, ORDER = "cached", CacheOptions, False, 100
+
+    def around(self, make: "Callable[[], RunResult]") -> "RunResult":
+        """Return what is kept, else make the run and keep it."""
+        from kernbench_builtin.cache.lookup import cached_run
+        from kernbench_core.runs.bench_run import manifest_of
+
+        plain = attrs.evolve(self.request, out=None, bundle=None)
+        return cached_run(self.request, Path.cwd(), manifest_of(plain, None), make)
+
+    @classmethod
+    def around_command(
+        cls, shell: "Shell", command: str, options: Mapping[str, Any], config: "Config", make: Callable[[], int]
+    ) -> int:
+        """Print what a command printed for the same machine, else have it print, and keep that."""
+        from kernbench_builtin.cache.lookup import replayed
+
+        before = len(shell.heard)
+        with same_folder():
+            exit_code, told = replayed(command, options, config, shell.plugins, make, lambda: shell.heard[before:])
+        if told:
+            sys.stdout.flush()
+            shell.note(told)
+        return exit_code

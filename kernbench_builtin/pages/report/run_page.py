@@ -1,0 +1,62 @@
+"""What a page shows of one run, as plain data: the same whether it was saved or is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_builtin.pages.drawing import MachineDrawing
+from kernbench_core.comparison.run_figures import figures_of_json
+
+if TYPE_CHECKING:
+    from kernbench_builtin.pages.timeline import Timeline
+    from kernbench_core.comparison import RunFigures
+    from kernbench_core.host.figures.columns import ColumnTable
+
+
+@attrs.define(slots=False, repr=False)
+class RunPage:
+    """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
+
+    `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
+    `links` are all of its links, where they were kept, `bench_files` the texts of the bench's own files, by name.
+    The run `goes_on` where the page shows what there is so far. `scale_ns` is how long the longest run beside it took,
+    to which its bars and times are drawn; None where it stands alone.
+    """
+
+    name: str
+    result: Mapping[str, Any]
+    machine: Mapping[str, Any] | None = None
+    timeline: Timeline | None = None
+    sources: Mapping[str, str] = attrs.field(factory=dict)
+    goes_on: bool = False
+    scale_ns: float | None = None
+    links: ColumnTable | None = None
+    bench_files: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def explain(self) -> Mapping[str, Any] | None:
+        """The explanation as JSON, None where the run was not asked for one."""
+        found: Mapping[str, Any] | None = self.result.get("explain")
+        return found
+
+    @property
+    def total_ns(self) -> float:
+        """Simulated time of the whole run, in ns."""
+        return float(self.result["total_ns"])
+
+    @cached_property
+    def figures(self) -> RunFigures:
+        """What it is compared by with runs beside it."""
+        return figures_of_json(self.result, self.links, self.name, self.bench_files)
+
+    @cached_property
+    def drawing(self) -> MachineDrawing | None:
+        """The machine as it is drawn."""
+        return None if self.machine is None else MachineDrawing.from_json(self.machine)
+
+    def __repr__(self) -> str:
+        return f"<RunPage {self.name}>"

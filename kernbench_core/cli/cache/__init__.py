@@ -1,1 +1,0 @@
-"""`kernbench cache`: what is kept, and making room."""

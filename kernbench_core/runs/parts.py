@@ -1,0 +1,247 @@
+"""What a run may be asked for besides its times: each is a part that a plug-in registers, kernbench's own included.
+
+A part has options, which are arguments of `kb.run` and options of `kernbench run`; it may look on while the run goes
+on, answer when it has ended, write files, or stand around the whole of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import attrs
+
+from kernbench_core.errors import KernbenchWarning, PluginError
+from kernbench_core.runs.options import OptionRecord
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kernbench_core.engine.engine import RunObserver
+    from kernbench_core.engine.watchdog import Progress
+    from kernbench_core.host.bench import Bench
+    from kernbench_core.host.inputs import Inputs
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.bundle import Bundle
+    from kernbench_core.runs.options import RunCall, RunOptions
+    from kernbench_core.runs.result import RunResult
+    from kernbench_core.runs.run_folder import OutFolder
+    from kernbench_core.topology.configuration import Config
+
+
+@attrs.frozen
+class Request:
+    """One run: its options, and what they stand for.
+
+    `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show,
+    `changes` what was laid over it, as far as that is known. `depends` are the places that the bench says that
+    it reads, with the SHA-256 of what they hold.
+    """
+
+    options: RunOptions
+    bench: Bench
+    given: Mapping[str, object]
+    values: Mapping[str, Any]
+    topology: str
+    config: Config
+    plugins: Plugins
+    inputs: Inputs
+    out: OutFolder | None = None
+    bundle: Bundle | None = None
+    parts: tuple[RunPart, ...] = ()
+    changes: Mapping[str, Any] | None = None
+    depends: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The options of what is written when the run has ended well."""
+        own = {"out": self.out, "bundle": self.bundle}
+        names = [name for name, file in own.items() if file is not None]
+        return tuple(f"--{name}" for name in (*names, *(name for part in self.parts for name in part.files)))
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether the sources and inputs are kept beside the manifest."""
+        return self.out is not None or self.bundle is not None
+
+
+SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"
+
+
+class Answer(Protocol):
+    """What a part answers with."""
+
+    def to_json(self) -> object:
+        """Return plain JSON types."""
+
+
+class RunPart:
+    """One thing that a run may be asked for; an object is made for each run that wants it.
+
+    `NAME` is where the result has the answer (`result.NAME`, and in JSON), `OPTIONS` the record of its options.
+    `NEEDS` names parts that it wants to be there, too, `ORDER` says how far outside it stands. An answer is `KEPT` in
+    the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no cache answers for it.
+    """
+
+    NAME: ClassVar[str] = ""
+    OPTIONS: ClassVar[type[OptionRecord]] = OptionRecord
+    NEEDS: ClassVar[tuple[str, ...]] = ()
+    ORDER: ClassVar[int] = 0
+    KEPT: ClassVar[bool] = True
+    REPEATABLE: ClassVar[bool] = True
+    RECORDS_SCRATCHPADS: ClassVar[bool] = False
+    """Whether it has to be noted what the scratchpads held, and when."""
+    SAVES: ClassVar[tuple[str, ...]] = ()
+    """The files that it writes into the folder of a run with `out`."""
+    BEGINS: ClassVar[str] = "beginning"
+    """What is going on while an object is made, for the sentence of a limit."""
+
+    @classmethod
+    def wanted(cls, options: Any, call: RunCall) -> bool:
+        """Whether a run with these options is to have it; raise UsageError for options without a meaning."""
+        return bool(getattr(options, cls.NAME, False))
+
+    @classmethod
+    def check(cls, options: Any, wanted: bool) -> None:
+        """Raise UsageError for options that say nothing where the part is not wanted."""
+
+    @classmethod
+    def at_terminal(
+        cls, shell: Any, given: dict[str, Any], title: str
+    ) -> AbstractContextManager[Callable[[], None] | None]:
+        """Stand around a run of the command line, whose arguments may be changed; what is given is called at its end.
+
+        `given` has the options of `COMMAND` too, which are those of the command line alone, and which it must take out.
+        """
+        return nullcontext()
+
+    @classmethod
+    def around_command(
+        cls, shell: Any, command: str, options: Mapping[str, Any], config: Config, make: Callable[[], int]
+    ) -> int:
+        """Have a command that is no run print its answer, or print what it would; return the exit code.
+
+        It is asked where --cached is; `options` are those that change the answer.
+        """
+        return make()
+
+    COMMAND: ClassVar[type[OptionRecord]] = OptionRecord
+
+    def __init__(self, options: Any, call: RunCall, plugins: Plugins) -> None:
+        """Check what is asked for, before anything takes time: raise UsageError for what cannot be done."""
+        self.options, self.call, self.plugins = options, call, plugins
+        self.asked = True  # and not only needed by another
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The files that are written when the run has ended well, by the name of their option."""
+        return {}
+
+    def begin(self, request: Request) -> None:
+        """Take note of a run that is going to be made."""
+        self.request = request
+
+    def around(self, make: Callable[[], RunResult]) -> RunResult:
+        """Make the run, or return what it would give."""
+        return make()
+
+    def observer(self) -> RunObserver | None:
+        """Return who looks on, as of `GraphEngine`."""
+        return None
+
+    def progressed(self, progress: Progress, so_far: SoFar | None) -> None:
+        """Take note of how far the run is; `so_far` gives what there is until now, and the answers of all parts.
+
+        It is None where there is nothing to see, or where the run is complete.
+        """
+
+    @property
+    def watches(self) -> bool:
+        """Whether it is to be told of progress."""
+        return type(self).progressed is not RunPart.progressed
+
+    @classmethod
+    def show(cls, answer: Any, console: Console, *, verbose: bool = False) -> None:
+        """Print an answer that was asked for, below the result."""
+
+    def answer(self, session: GraphEngine) -> Any:
+        """Return what it has to say of what has happened until now."""
+        return None
+
+    def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
+        """Write files of its own into the new folder of a run with `out`."""
+
+    def end(self, result: RunResult, answers: Mapping[str, Any]) -> None:
+        """Do what is to be done when all is known: files, each whole or not at all."""
+
+
+def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
+    """Return the parts that plug-ins register, the outermost last; one that cannot be used is left out, and told of."""
+    found = []
+    for name in plugins.run_parts:
+        try:
+            part = plugins.run_parts.load(name)
+            if not (isinstance(part, type) and issubclass(part, RunPart) and name == part.NAME):
+                raise plugins.run_parts.fault(name, f"must be a RunPart class whose NAME is {name!r}, not {part!r}")
+        except PluginError as error:
+            if plugins.strict:
+                raise
+            warnings.warn(f"{error}", KernbenchWarning, stacklevel=3)
+            continue
+        found.append(part)
+    return tuple(sorted(found, key=lambda part: (part.ORDER, part.NAME)))
+
+
+def kept_by(plugins: Plugins) -> tuple[str, ...]:
+    """Return the names of the answers that a result has, given or not."""
+    return tuple(part.NAME for part in parts_of(plugins) if part.KEPT)
+
+
+def told_apart(
+    parts: Sequence[type[RunPart]], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[tuple[type[RunPart], OptionRecord]]]:
+    """Return the arguments of a run that are no part's, and each part with its options."""
+    owners = {field: part for part in parts for field in attrs.fields_dict(part.OPTIONS)}
+    theirs: dict[type[RunPart], dict[str, Any]] = {part: {} for part in parts}
+    rest = {}
+    for name, value in given.items():
+        if name in owners:
+            theirs[owners[name]][name] = value
+        else:
+            rest[name] = value
+    return rest, [(part, part.OPTIONS(**theirs[part])) for part in parts]
+
+
+def wanted_parts(
+    asked: Iterable[tuple[type[RunPart], OptionRecord]], call: RunCall
+) -> tuple[tuple[type[RunPart], OptionRecord, bool], ...]:
+    """Return the parts that a run has, with their options, and whether each is asked for and not only needed."""
+    known = list(asked)
+    direct = {part.NAME for part, options in known if part.wanted(options, call)}
+    needs = {part.NAME: part.NEEDS for part, _ in known}
+    names, open_ = set(direct), list(direct)
+    while open_:
+        more = [need for need in needs[open_.pop()] if need in needs and need not in names]
+        names.update(more)
+        open_ += more
+    for part, options in known:
+        part.check(options, part.NAME in names)
+    return tuple((part, options, part.NAME in direct) for part, options in known if part.NAME in names)
+
+
+@functools.cache
+def _pictures() -> tuple[Callable[[object], str | None], ...]:
+    from kernbench_core.plugins import load_plugins
+
+    found = load_plugins().pictures
+    return tuple(found.load(name) for name in found)
+
+
+def picture(thing: object) -> str | None:
+    """Draw something for a notebook, as plug-ins do; None for what nobody draws."""
+    return next((drawn for draw in _pictures() if (drawn := draw(thing)) is not None), None)
