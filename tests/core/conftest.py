@@ -53,7 +53,7 @@ def samples() -> ModuleType:
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> ModuleType:
     """Replace compiler, engine and executor by ones that do nothing but call the bench; give what they saw.
 
-    The fake module has `plugins` with a bench "toy", a preset "one", an exporter for .txt and a command
+    The fake module has `plugins` with a bench "toy", a preset "one", a part of runs "note" and a command
     "hello"; `engines` lists the engines made.
     """
     spec = importlib.util.spec_from_file_location("kernbench_test_toy", Path(__file__).parent / "toy.py")

@@ -10,10 +10,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kernbench_builtin.pages.timeline.timeline import Flows, Spans, Timeline
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
@@ -25,14 +23,14 @@ timing: Any
 verdict: Any
 
 PLUGIN = """
-from kernbench_core.plugins import BenchEntry, CommandEntry, ExporterEntry, TopologyEntry
+from kernbench_core.plugins import BenchEntry, CommandEntry, RunPartEntry, TopologyEntry
 kernbench_api = 1
 def kernbench_benches():
     return [BenchEntry("toy", "toy_parts:bench"), BenchEntry("lost", "toy_parts:nothing")]
 def kernbench_topologies():
     return [TopologyEntry("one", "toy_parts:one.yaml", "One.")]
-def kernbench_exporters():
-    return [ExporterEntry("text", "toy_parts:export", (".txt",), "Text.")]
+def kernbench_run_parts():
+    return [RunPartEntry("note", "toy_note:NotePart", "A line on the run.")]
 def kernbench_commands():
     return [CommandEntry("hello", "toy_parts:hello", "Say hello.")]
 """
@@ -48,13 +46,62 @@ def bench(rt, n: int = 3, fail: str = "", a: np.ndarray | None = None):
         raise (getattr(errors, fail, None) or ZeroDivisionError)("it failed.")
     print("the kernel says hello")
     rt.logged.append(n)
-def export(op_log, out):
-    out.write(repr(op_log.records).encode())
 @click.command()
 @click.argument("name")
 def hello(name):
     click.echo(f"hello {name}")
     return int(name) if name.lstrip("-").isdigit() else None
+'''
+#: A part of runs: what it was asked for, in a file and in the result.
+NOTE = '''
+from pathlib import Path
+from typing import Annotated
+import attrs
+from kernbench_core.errors import UsageError
+from kernbench_core.process.whole_files import check_file, whole_file
+from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.parts import RunPart
+
+@attrs.frozen
+class Note:
+    words: str
+    def to_json(self):
+        return {"words": self.words}
+
+@attrs.frozen(kw_only=True)
+class NoteOptions(OptionRecord):
+    note: Annotated[str | Path | None, Option("Write a line on the run.", "FILE")] = None
+    words: Annotated[str, Option("What to write.", "TEXT")] = "well"
+
+class NotePart(RunPart):
+    NAME, OPTIONS, SAVES = "note", NoteOptions, ("note.txt",)
+
+    @classmethod
+    def wanted(cls, options, call):
+        return options.note is not None
+
+    @classmethod
+    def check(cls, options, wanted):
+        if options.words != "well" and not wanted:
+            raise UsageError("--words must come with --note.")
+
+    @property
+    def files(self):
+        return {"note": check_file("note", Path(self.options.note), ".txt")}
+
+    def answer(self, session):
+        return Note(f"{self.options.words}: {len(session.op_log)}")
+
+    @classmethod
+    def show(cls, answer, console, *, verbose=False):
+        console.print(answer.words)
+
+    def save(self, folder, answers):
+        (folder / "note.txt").write_text(answers["note"].words)
+
+    def end(self, result, answers):
+        with whole_file(self.files["note"]) as out:
+            out.write(answers["note"].words.encode())
 '''
 
 
@@ -129,18 +176,6 @@ class FakeEngine:
         return ()
 
 
-class FakeRecorder:
-    """Saw a run in which nothing took time."""
-
-    def __init__(self, level: str, window: object) -> None:
-        self.level = level
-
-    def timeline(self, *_: object) -> Timeline:
-        nothing = np.empty(0)
-        spans, flows = Spans(*[nothing] * 9), Flows(*[nothing] * 5)
-        return Timeline(1.0, (), (), (), (), spans, (), flows, self.level)
-
-
 class FakeExecutor:
     """Finds what `verdict` says."""
 
@@ -166,16 +201,15 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     (package / "__init__.py").write_text(PARTS)
     (package / "one.yaml").write_text("system:\n  sips: 1\n")
     (package.parent / "toy_plugin.py").write_text(PLUGIN)
+    (package.parent / "toy_note.py").write_text(NOTE)
     monkeypatch.syspath_prepend(package.parent)
-    for name in ("toy_plugin", "toy_parts"):
+    for name in ("toy_plugin", "toy_parts", "toy_note"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     plugins = load_plugins(["toy = toy_plugin"], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
-    monkeypatch.setattr("kernbench_builtin.pages.timeline.recorder.TimelineRecorder", FakeRecorder)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
-    monkeypatch.setattr("kernbench_core.runs.bench_run.machine_json", lambda *_: {})
     saver = ModuleType("kernbench_core.compute.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]
     saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]

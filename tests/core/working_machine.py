@@ -11,7 +11,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, BinaryIO
 
-from kernbench_builtin.pages.timeline import Timeline
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.fabric import Fabric
@@ -121,7 +120,7 @@ def write_words(op_log: Iterable[object], out: BinaryIO) -> None:
     out.writelines(f"{record}\n".encode() for record in op_log)
 
 
-def write_spans(timeline: Timeline, out: BinaryIO) -> None:
+def write_spans(timeline: Any, out: BinaryIO) -> None:
     """Write the track, the name and the times of each span."""
     spans = timeline.spans
     for row in zip(spans.track.tolist(), spans.name.tolist(), spans.start_ns, spans.end_ns, strict=True):

@@ -19,7 +19,7 @@ from kernbench_builtin.pages.timeline import save
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
 from kernbench_core.process.interrupt import Terminated
-from tests.core.report.pages import shipped
+from tests.builtin.report.pages import shipped
 from tests.core.working_machine import YAML, on_machine, plugins
 
 COMMANDS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False).commands

@@ -16,7 +16,7 @@ from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.lines import AT_THE_END
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.plugins import Plugins
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
 FLAME = "article[data-section=timeline] .icicle"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernbench_builtin.pages.report import RunPage, render_report
-from tests.core.report.pages import of_two, result
+from tests.builtin.report.pages import of_two, result
 
 pytestmark = pytest.mark.browser
 

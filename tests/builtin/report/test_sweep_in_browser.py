@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kernbench_builtin.pages.report import SweepPage, SweptObjective, render_sweep
-from tests.core.report.pages import HOSTILE
-from tests.core.report.sweep.made_sweep import BANDWIDTH, KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
+from tests.builtin.report.pages import HOSTILE
+from tests.builtin.report.sweep.made_sweep import BANDWIDTH, KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 
 pytestmark = pytest.mark.browser
 POINTS = "kernbench.run(0).points"

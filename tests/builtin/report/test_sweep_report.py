@@ -18,7 +18,7 @@ from kernbench_builtin.sweeps import read_sweep
 from kernbench_builtin.sweeps.pages.commands import plan_at, run_command
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
-from tests.core.report.sweep.packed_columns import read
+from tests.builtin.report.sweep.packed_columns import read
 
 #: A bench whose name and parameters are what shells take apart.
 BENCH = '''

@@ -16,7 +16,7 @@ from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
 MACHINE = "article[data-section=machine]"

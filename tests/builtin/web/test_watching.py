@@ -6,11 +6,11 @@ import attrs
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages import watching
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.watching import PartialPages
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs import watching
 
 
 @attrs.define

@@ -16,7 +16,7 @@ from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_builtin.pages.web import LiveRun, SavedSite, served
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
 

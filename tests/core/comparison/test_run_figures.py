@@ -8,7 +8,7 @@ from typing import Any
 
 from kernbench_core.comparison import RunFigures
 from kernbench_core.comparison.run_figures import figures_of_json
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 
 
 def figures(manifest: Mapping[str, Any] | None = None, **more: Any) -> RunFigures:

@@ -14,7 +14,7 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.runs import bench_run
-from kernbench_core.runs.options import RunCall, RunOptions, called_with
+from kernbench_core.runs.options import RunCall, RunOptions
 from kernbench_core.runs.reruns import rerun
 
 #: What is typed for each field, and what the field then is, unlike its default.
@@ -31,11 +31,6 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "verify_data": (("--verify-data",), True),
     "verify_ops": (("--verify-ops",), True),
     "backend": (("--backend", "torch:cpu"), "torch:cpu"),
-    "explain": (("--explain",), True),
-    "trace": (("--trace", "t.txt"), "t.txt"),
-    "level": (("--level", "unit"), "unit"),
-    "window": (("--window", "1 us..2 us"), "1 us..2 us"),
-    "tcm_map": (("--tcm-map",), True),
     "strict_races": (("--strict-races",), True),
     "strict_python": (("--strict-python",), True),
     "race_by": (("--race-by", "program"), "program"),
@@ -43,18 +38,16 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "oob": (("--oob", "poison"), "poison"),
     "pipeline_loops": (("--pipeline-loops",), True),
     "out": (("--out", "o"), "o"),
-    "report": (("--report", "r.html"), "r.html"),
     "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
     "bundle": (("--bundle", "b.tgz"), "b.tgz"),
-    "cached": (("--cached",), True),
     "depends": (("--depends", "a.csv", "--depends", "$B"), ("a.csv", "$B")),
     "max_events": (("--max-events", "5"), 5),
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
     "timeout_s": (("--timeout", "1.5 s"), 1.5),
 }
 #: What a call alone can give.
-BY_CALL = ("on_progress", "plugins", "timeline", "watcher")
+BY_CALL = ("on_progress", "plugins")
 #: What a manifest keeps, the grid of kernels aside, which benches do not have: what may change the op log or the
 #: verdict, and when a run is stopped.
 KEPT = (
@@ -97,7 +90,7 @@ def test_every_option_of_the_command_line_is_an_argument_of_run(
 def test_a_rerun_takes_what_the_manifest_keeps(toy: ModuleType, tmp_path: Path, without: tuple[str, ...]) -> None:
     """Each option that may change the result is as in the first run; the engine is given the same."""
     given = {name: value for name, (_, value) in TYPED.items() if name in KEPT and name not in without}
-    first = kb.run("toy", "one", plugins=toy.plugins, out=tmp_path / "out", tcm_map=True, **given)
+    first = kb.run("toy", "one", plugins=toy.plugins, out=tmp_path / "out", **given)
     assert {**first.manifest, **first.manifest["limits"]}.items() >= given.items()
     again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
     assert again.differences == ()
@@ -107,7 +100,6 @@ def test_a_rerun_takes_what_the_manifest_keeps(toy: ModuleType, tmp_path: Path, 
         "device": "sip:1", "seed": 9, "data": "data" in without, "race_by": "program",
     }  # fmt: skip
     assert attrs.asdict(options["limits"]) == {"max_events": 5, "max_sim_ns": 2000.0, "timeout_s": 1.5}
-    assert (toy.engines[0].options["tcm_map"], options["tcm_map"]) == (True, False)
 
 
 def test_help_and_editors_see_the_arguments() -> None:
@@ -118,7 +110,7 @@ def test_help_and_editors_see_the_arguments() -> None:
     assert by_place == ["bench", "topology", "params"]
     assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), *BY_CALL])
     assert (parameters["data"].annotation, parameters["data"].default) == (bool, True)
-    assert parameters["trace"].annotation == str | Path | None
+    assert parameters["out"].annotation == str | Path | None
     assert inspect.getdoc(kb.run) == inspect.getdoc(bench_run.run) != inspect.getdoc(RunCall)
 
 
@@ -137,25 +129,6 @@ def test_a_wrong_call_names_the_function(args: tuple[Any, ...], named: dict[str,
     assert str(caught.value) == told
 
 
-def test_any_record_can_be_the_arguments() -> None:
-    """The function gets the record; its errors, also of the type that a wrong call raises, are its own."""
-
-    @attrs.frozen
-    class Pair:
-        one: int
-        two: int = attrs.field(default=2, kw_only=True)
-
-    @called_with(Pair)
-    def total(pair: Pair) -> int:
-        if pair.one < 0:
-            raise TypeError("of its own")
-        return pair.one + pair.two
-
-    assert (total(1), total(1, two=5), total(one=4)) == (3, 6, 6)
-    with pytest.raises(TypeError, match=r"^of its own$"):
-        total(-1)
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -167,10 +140,6 @@ def test_any_record_can_be_the_arguments() -> None:
         ({"set": 3}, "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not 3."),
         ({"seed": -1}, "the seed must be an integer of at least 0, not -1; give another --seed."),
         ({"race_by": "warp"}, "race_by must be 'pe' or 'program', not 'warp'."),
-        (
-            {"level": "gate"},
-            "level must be 'host' or 'launch' or 'kernel' or 'unit' or 'channel' or 'wire', not 'gate'.",
-        ),
         ({"out": 5}, "out must be a path, as text or a Path, or None, not 5."),
         ({"bundle": b"b.tgz"}, "bundle must be a path, as text or a Path, or None, not b'b.tgz'."),
         ({"max_events": 0}, "max_events must be a positive integer or None, not 0."),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kernbench_builtin.pages.report import MovedBy, SweptObjective, render_sweep
-from tests.core.report.pages import HOSTILE, Elements
-from tests.core.report.sweep.made_sweep import KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
+from tests.builtin.report.pages import HOSTILE, Elements
+from tests.builtin.report.sweep.made_sweep import KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 
 
 def told(text: str, element: str) -> list[str]:

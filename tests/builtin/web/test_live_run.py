@@ -11,7 +11,7 @@ from kernbench_builtin.pages.report import RunPage
 from kernbench_builtin.pages.web import live_run
 from kernbench_builtin.pages.web.live_run import LiveRun
 from kernbench_core.engine.watchdog import Progress
-from tests.core.report.pages import result, shipped
+from tests.builtin.report.pages import result, shipped
 
 
 class Clock:

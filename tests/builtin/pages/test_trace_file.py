@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import pytest
 
+from kernbench_builtin.pages import trace_file as trace_module
 from kernbench_builtin.pages.trace_file import open_trace
 from kernbench_core.errors import KernbenchWarning, LimitError, PluginError, UsageError
 from kernbench_core.plugins import ExporterEntry, Provider, Registry
-from kernbench_core.runs import trace as trace_module
 
 HERE = Provider("t", "t", "1")
 

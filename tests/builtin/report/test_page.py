@@ -20,7 +20,7 @@ from kernbench_builtin.pages.report.run_section import RUN, command
 from kernbench_builtin.pages.report.summary_section import SUMMARY
 from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.plugins import Provider, Registry, ReportSectionEntry
-from tests.core.report.pages import HOSTILE, Elements, of_two, registry, result, shipped
+from tests.builtin.report.pages import HOSTILE, Elements, of_two, registry, result, shipped
 
 
 def test_sections_stand_in_their_order_and_those_that_are_empty_do_not() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.pages.report import SweptObjective
 from kernbench_builtin.pages.report.sweep.columns import columns, texts
-from tests.core.report.sweep.made_sweep import point, sweep_page
-from tests.core.report.sweep.packed_columns import read, unpacked
+from tests.builtin.report.sweep.made_sweep import point, sweep_page
+from tests.builtin.report.sweep.packed_columns import read, unpacked
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=50))

@@ -12,7 +12,7 @@ from kernbench_builtin.pages.drawing import draw_machine
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_core.errors import UsageError
 from kernbench_core.units import format_time
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 from tests.core.small_machine import machine
 
 LAUNCH = {"kernel": "k", "started_ns": 1, "ended_ns": 2.5, "busiest": [{"name": "a", "utilisation": 0.5}]}

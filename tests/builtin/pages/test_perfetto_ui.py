@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kernbench_builtin.pages import perfetto_ui
 from kernbench_builtin.pages.perfetto_ui import show, shown_at, ui_folder
-from kernbench_core.cli import perfetto_ui
 from kernbench_core.errors import UsageError
 
 

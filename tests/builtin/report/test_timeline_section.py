@@ -17,7 +17,7 @@ from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.span_lanes import MOST, lanes
 from kernbench_builtin.pages.timeline import Activity, Timeline, Track
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
-from tests.core.report.pages import result
+from tests.builtin.report.pages import result
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.report.comparison import ComparedTime, compared, difference, moved_from_first
-from tests.core.report.pages import result, shipped
+from tests.builtin.report.pages import result, shipped
 
 
 def page(name: str, *launches: tuple[str, float, float], **more: Any) -> RunPage:

@@ -17,9 +17,9 @@ from kernbench_builtin.pages.report import SweepPage
 from kernbench_builtin.pages.web.loopback import Answer
 from kernbench_builtin.pages.web.saved_site import SavedSite
 from kernbench_core.errors import UsageError
-from tests.core.report.pages import result, shipped
-from tests.core.report.sweep.made_sweep import point, sweep_page
-from tests.core.report.sweep.packed_columns import read
+from tests.builtin.report.pages import result, shipped
+from tests.builtin.report.sweep.made_sweep import point, sweep_page
+from tests.builtin.report.sweep.packed_columns import read
 from tests.core.small_machine import machine
 
 
