@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.memory.allocator import Block, FirstFit
-from kernbench_core.topology.specification import TCM_ALIGNMENT
+from kernbench_core.topology.address import TCM_ALIGNMENT
 from kernbench_core.units import format_bytes
 from kernbench_core.values.region import Region
 

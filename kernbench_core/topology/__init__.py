@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.routing import PathRouter as PathRouter
     from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
-    from kernbench_core.topology.specification_reader import read_section as read_section
+    from kernbench_core.topology.section_reader import read_section as read_section
 
 __getattr__ = door(
     __name__,
@@ -69,7 +69,7 @@ __getattr__ = door(
         "load_config": "configuration",
         "network_directions": "networks",
         "pcie_bandwidth": "link_rates",
-        "read_section": "specification_reader",
+        "read_section": "section_reader",
         "require_kernels": "machine_kinds",
         "ucie_bandwidth": "link_rates",
     },

@@ -24,6 +24,9 @@ _CUBE_MASK = (1 << CUBE_BITS) - 1
 _SPACES = ("", "hbm", "sram", "tcm")
 _UNIT = re.compile(r"(hbm|tcm)(\d+)|(sram)")
 
+TCM_ALIGNMENT = 64
+"""Bytes that every block of a scratchpad is aligned to: a line of it."""
+
 
 def place_of(address: int) -> tuple[int, int]:
     """Return the SIP and the cube of a physical address, of whatever machine."""

@@ -12,13 +12,13 @@ from kernbench_core.graph import PeSite
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import naming
-from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, AddressMap
+from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, TCM_ALIGNMENT, AddressMap
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.design import Design
 from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube
 from kernbench_core.topology.network_reader import read_network
 from kernbench_core.topology.networks import ScaleUpNetwork
-from kernbench_core.topology.specification import TCM_ALIGNMENT, Spec
+from kernbench_core.topology.specification import Spec
 from kernbench_core.units import format_bytes
 from kernbench_core.wording import brief
 

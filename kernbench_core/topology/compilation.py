@@ -28,8 +28,8 @@ from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
 from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone
 from kernbench_core.topology.reuse.kept import compiled_once
-from kernbench_core.topology.specification import Choices
-from kernbench_core.topology.specification_reader import read_choices
+from kernbench_core.topology.section_reader import read_choices
+from kernbench_core.topology.sections import Choices
 from kernbench_core.wording import brief
 
 
@@ -78,11 +78,11 @@ def _compiled(
             if loaded.faults:
                 raise ConfigError(*loaded.faults)
         except ConfigError as faults:
-            chosen = Implementations(loaded, read_choices(loaded), components, kind.node_kinds)
+            chosen = Implementations(loaded, read_choices(loaded, kind.units), components, kind.node_kinds)
             chosen.check_written()
             raise ConfigError(*dict.fromkeys([*loaded.faults, *faults.problems, *chosen.problems])) from None
         placed, edges = list(kind.place(plan)), list(kind.wire(plan))
-    written = read_choices(loaded)
+    written = read_choices(loaded, kind.units)
     check_parts(registry, name, kind, placed, edges, written.units)
     nodes, warnings = implement(loaded, kind, written, placed, components)
     graph = Graph.of(nodes, edges, (*loaded.warnings, *warnings))

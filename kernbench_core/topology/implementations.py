@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
-from kernbench_core.topology.specification import Choices, ComponentSpec
+from kernbench_core.topology.sections import Choices, ComponentSpec
 from kernbench_core.wording import MOST_TOLD, brief
 
 
@@ -75,7 +75,8 @@ class Implementations:
         for kind in written.components:
             path: KeyPath = ("components", kind)
             if kind in written.units:
-                self._report(path, "must not repeat a kind of pe.units; give its impl and params there.")
+                told = f"must not repeat a kind of {dotted(written.units_at)}; give its impl and params there."
+                self._report(path, told)
             elif kind not in known:
                 hint = did_you_mean(kind, known) if len(self.problems) <= MOST_TOLD else ""
                 self._report(path, f"must be a kind of node.{hint}")
@@ -150,7 +151,7 @@ class Implementations:
 
     def _base(self, kind: str) -> _Choice | None:
         unit = self._written.units.get(kind)
-        path: KeyPath = ("components", kind) if unit is None else ("pe", "units", kind)
+        path: KeyPath = ("components", kind) if unit is None else (*self._written.units_at, kind)
         written: ComponentSpec | None = unit or self._written.components.get(kind)
         if written is None:
             return None

@@ -17,6 +17,7 @@ from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.design import BareHardware, Machine
+from kernbench_core.topology.sections import ComponentSpec
 
 P = TypeVar("P")
 
@@ -34,6 +35,8 @@ class MachineKind(Generic[P]):
     more of the graph than `BareHardware`; where the kind `runs_kernels`, it makes a `Machine`. `instead` says what to
     do with a machine that runs none, as "drive it with 'kernbench probe --traffic'". `section` is the attrs class that
     `read` reads the section as: its JSON Schema is made from it, and without one has no keys of the section.
+    `units` is the key path below which a configuration names further kinds of node, and the class of what it says of
+    each: the component that serves it, and whatever `read` makes of the rest.
     """
 
     what: str
@@ -45,6 +48,7 @@ class MachineKind(Generic[P]):
     runs_kernels: bool = False
     instead: str = ""
     section: type[Any] | None = None
+    units: tuple[KeyPath, type[ComponentSpec]] | None = None
 
 
 def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind[Any]]:

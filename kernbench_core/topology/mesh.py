@@ -21,8 +21,8 @@ from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.design import BareHardware
 from kernbench_core.topology.layout import Cell
 from kernbench_core.topology.machine_kinds import MachineKind
-from kernbench_core.topology.specification import Count, Frequency, Latency, Quantity, Size
-from kernbench_core.topology.specification_reader import read_section
+from kernbench_core.topology.section_reader import read_section
+from kernbench_core.topology.sections import Count, Frequency, Latency, Quantity, Size
 from kernbench_core.units import grid_ceil
 
 KINDS = ("router", "interface")

@@ -15,8 +15,8 @@ from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.layout import Point
 from kernbench_core.topology.machine_kinds import MachineKind
-from kernbench_core.topology.specification import Spec
-from kernbench_core.topology.specification_reader import read_spec
+from kernbench_core.topology.section_reader import read_whole
+from kernbench_core.topology.specification import Spec, UnitSpec
 from kernbench_core.topology.wiring import io_position, widest_path, wire
 from kernbench_core.units import format_bandwidth
 
@@ -27,7 +27,7 @@ def read(config: Config, networks: NetworkRegistry) -> Plan:
     Raises:
         ConfigError: one sentence for every fault.
     """
-    return check(config, read_spec(config), networks)
+    return check(config, read_whole(config, Spec), networks)
 
 
 def place(plan: Plan) -> list[Node]:
@@ -100,5 +100,8 @@ def _widest_ports(plan: Plan, graph: Graph) -> list[tuple[str, float]]:
     return [widest[io] for io in sorted(widest)]
 
 
-PACKAGES = MachineKind("a machine of packages", KINDS, read, place, wire, finish=finish, runs_kernels=True)
+PACKAGES = MachineKind(
+    "a machine of packages", KINDS, read, place, wire, finish=finish, runs_kernels=True,
+    units=(("pe", "units"), UnitSpec),
+)  # fmt: skip
 """What a configuration describes that has the section of no other kind."""

@@ -6,51 +6,30 @@ bandwidths B/ns, sizes bytes, lengths mm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
 from kernbench_core.topology.link_rates import PCIE_GENERATIONS, PCIE_LANES, pcie_bandwidth, ucie_bandwidth
-
-
-@frozen
-class Quantity:
-    """The dimension of a key and what its value must be; `auto` also admits the word for None."""
-
-    dimension: str
-    positive: bool = False
-    minimum: float | None = None
-    auto: bool = False
-    choices: tuple[object, ...] = ()
-    maximum: float | None = None
-
-
-Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]
-Latency = Annotated[float, Quantity("time", positive=True)]
-Length = Annotated[float, Quantity("length", positive=True)]
-Frequency = Annotated[float, Quantity("frequency", positive=True)]
-Size = Annotated[int, Quantity("size", positive=True)]
-Count = Annotated[int, Quantity("int", positive=True)]
-Text = Annotated[str, Quantity("str")]
-AutoCount = Annotated[int | None, Quantity("int", minimum=0, auto=True)]
-AutoExtent = Annotated[int | None, Quantity("int", minimum=1, auto=True)]
-OptionalBandwidth = Annotated[float | None, Quantity("bandwidth", positive=True)]
-OptionalLatency = Annotated[float | None, Quantity("time", positive=True)]
-OptionalRate = Annotated[float | None, Quantity("transfer_rate", positive=True)]
-OptionalCount = Annotated[int | None, Quantity("int", positive=True)]
-
-
-@frozen
-class Derivation:
-    """Another way to give the figure `key`: by the keys `others`, from whose values `derive` makes it.
-
-    `derive` raises a ValueError whose text starts with the key at fault.
-    """
-
-    key: str
-    others: tuple[str, ...]
-    derive: Callable[..., float]
+from kernbench_core.topology.sections import (
+    AutoCount,
+    AutoExtent,
+    Bandwidth,
+    ComponentSpec,
+    Count,
+    Derivation,
+    Latency,
+    Length,
+    OptionalBandwidth,
+    OptionalCount,
+    OptionalLatency,
+    OptionalRate,
+    OverrideSpec,
+    Quantity,
+    Size,
+    Text,
+)
 
 
 @frozen
@@ -211,10 +190,6 @@ class CubeSpec:
     height: Annotated[Length, "Size of the die from north to south."] = 10.0
 
 
-TCM_ALIGNMENT = 64
-"""Bytes that every block of a scratchpad is aligned to: a line of it."""
-
-
 @frozen
 class TcmSpec:
     """The scratchpad of a PE."""
@@ -232,27 +207,10 @@ class PeLinksSpec:
 
 
 @frozen
-class ComponentSpec:
-    """The implementation of a node kind and its parameters, as written: the class declares what they mean."""
-
-    impl: Annotated[Text, "Component that serves these nodes."]
-    params: Mapping[str, object] = field(factory=dict)
-
-
-@frozen
 class UnitSpec(ComponentSpec):
     """A further unit of every PE, wired both ways to the unit it attaches to, pe_scheduler and pe_cpu."""
 
     attach: Annotated[Text, "Unit of the PE that it attaches to."] = field(default="pe_tcm", kw_only=True)
-
-
-@frozen
-class OverrideSpec:
-    """Another implementation or other parameters for the nodes whose id matches a pattern of `fnmatch`."""
-
-    match: Annotated[Text, "Pattern of node ids: sip0.cube*.pe0.pe_gemm, *.hbm_ctrl[01]."]
-    impl: Annotated[Text | None, "Component that serves these nodes instead."] = None
-    params: Mapping[str, object] = field(factory=dict)
 
 
 @frozen
@@ -276,17 +234,3 @@ class Spec:
     components: Mapping[str, ComponentSpec]
     overrides: list[OverrideSpec] = field(factory=list)
     title: Annotated[Text, "What results and pictures call the machine."] = ""
-
-
-@frozen
-class Choices:
-    """The sections that name implementations: kinds, overrides by pattern, further units of a PE."""
-
-    components: Mapping[str, ComponentSpec]
-    overrides: list[OverrideSpec]
-    units: Mapping[str, UnitSpec]
-
-    @classmethod
-    def of(cls, spec: Spec) -> Choices:
-        """Take them from a whole specification."""
-        return cls(spec.components, spec.overrides, spec.pe.units)

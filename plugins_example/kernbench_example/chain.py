@@ -7,16 +7,15 @@ from typing import Annotated
 from attrs import evolve, frozen
 
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import Config, mesh, read_section
-from kernbench_core.topology import specification as spec
+from kernbench_core.topology import Config, mesh, read_section, sections
 
 
 @frozen
 class ChainSpec:
     """The section `chain`: routers, their clock, and the wires between them, as long as those to their interfaces."""
 
-    routers: Annotated[Annotated[int, spec.Quantity("int", minimum=2, maximum=64)], "Routers of the chain."]
-    clock: Annotated[spec.Frequency, "Clock of routers and wires."]
+    routers: Annotated[Annotated[int, sections.Quantity("int", minimum=2, maximum=64)], "Routers of the chain."]
+    clock: Annotated[sections.Frequency, "Clock of routers and wires."]
     link: mesh.ChannelSpec
 
 

@@ -17,7 +17,8 @@ from kernbench_core.topology.machine_kinds import DEFAULT, MachineKind, open_kin
 from kernbench_core.topology.network_reader import open_shape
 from kernbench_core.topology.schema.sections import Names, Sections
 from kernbench_core.topology.schema.values import Schema
-from kernbench_core.topology.specification import ComponentSpec, Spec
+from kernbench_core.topology.sections import ComponentSpec
+from kernbench_core.topology.specification import Spec
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _SHARED: Final = ("title", "components", "overrides")

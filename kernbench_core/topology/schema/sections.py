@@ -19,7 +19,8 @@ from kernbench_core.topology.schema.values import (
     quantity_text,
     required_params,
 )
-from kernbench_core.topology.specification import ComponentSpec, Derivation, NetworkSpec, OverrideSpec, Quantity
+from kernbench_core.topology.sections import ComponentSpec, Derivation, OverrideSpec, Quantity
+from kernbench_core.topology.specification import NetworkSpec
 
 PREFIXES: Mapping[str, str] = {"impl": "component", "topology": "network"}
 """What the names of a key are those of, as in "#/$defs/component.acme.gemm"."""

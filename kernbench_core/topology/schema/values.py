@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernbench_core.params import Param
-from kernbench_core.topology.specification import Quantity
+from kernbench_core.topology.sections import Quantity
 from kernbench_core.units import DIMENSIONS, LARGEST, NUMBER, Dimension, format_bytes, parse_quantity
 
 Schema = dict[str, Any]

@@ -14,8 +14,8 @@ from kernbench_core.topology.configuration import Config, parse_config
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.machine_kinds import MachineKind
 from kernbench_core.topology.packages import PACKAGES
-from kernbench_core.topology.specification import Bandwidth, Count, Latency
-from kernbench_core.topology.specification_reader import read_section
+from kernbench_core.topology.section_reader import read_section
+from kernbench_core.topology.sections import Bandwidth, Count, Latency
 from tests.core.small_machine import TEXT
 
 

@@ -10,7 +10,8 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.checking import Plan, check
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.specification_reader import read_spec
+from kernbench_core.topology.section_reader import read_whole
+from kernbench_core.topology.specification import Spec
 from tests.core.small_machine import TEXT
 
 ONE_CUBE = "sip.mesh={width: 1, height: 1}"
@@ -19,7 +20,7 @@ NO_ROOM = "the address fields or the package have no room."
 
 def checked(*sets: str) -> Plan:
     config = parse_config(TEXT, "m.yaml", sets=sets)
-    return check(config, read_spec(config), NetworkRegistry())
+    return check(config, read_whole(config, Spec), NetworkRegistry())
 
 
 def faults(*sets: str) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube, spread
-from kernbench_core.topology.specification import CubeSpec, RouterMeshSpec, ZoneSpec
-from kernbench_core.topology.specification_reader import read_spec
+from kernbench_core.topology.section_reader import read_whole
+from kernbench_core.topology.specification import CubeSpec, RouterMeshSpec, Spec, ZoneSpec
 from tests.core.small_machine import TEXT
 
-CUBE = read_spec(parse_config(TEXT)).cube
+CUBE = read_whole(parse_config(TEXT), Spec).cube
 
 
 def cube(pes: int, rows: int | None = None, columns: int | None = None, zone: ZoneSpec | None = None) -> CubeSpec:

@@ -7,8 +7,8 @@ import pytest
 from kernbench_core.errors import ConfigError
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.link_rates import pcie_bandwidth, ucie_bandwidth
+from kernbench_core.topology.section_reader import read_whole
 from kernbench_core.topology.specification import Spec
-from kernbench_core.topology.specification_reader import read_spec
 from tests.core.small_machine import TEXT
 
 UCIE = "    bandwidth: 100 GB/s\n    latency: 2 ns\n"
@@ -16,7 +16,7 @@ LANES = "    lanes: 64\n    rate: 32 GT/s\n    adapter_latency: 2 ns\n"
 
 
 def spec(*sets: str, text: str = TEXT) -> Spec:
-    return read_spec(parse_config(text, "m.yaml", sets=sets))
+    return read_whole(parse_config(text, "m.yaml", sets=sets), Spec)
 
 
 def problems(*sets: str, text: str = TEXT) -> tuple[str, ...]:

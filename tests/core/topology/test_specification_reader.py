@@ -8,21 +8,22 @@ import pytest
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import specification_reader
+from kernbench_core.topology import section_reader
 from kernbench_core.topology.configuration import load_config, parse_config
-from kernbench_core.topology.specification import OverrideSpec
-from kernbench_core.topology.specification_reader import read_choices, read_spec
+from kernbench_core.topology.section_reader import read_choices, read_whole
+from kernbench_core.topology.sections import OverrideSpec
+from kernbench_core.topology.specification import Spec, UnitSpec
 from tests.core.small_machine import TEXT
 
 
 def problems(sets: list[str], text: str = TEXT) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
-        read_spec(parse_config(text, "m.yaml", sets=sets))
+        read_whole(parse_config(text, "m.yaml", sets=sets), Spec)
     return caught.value.problems
 
 
 def test_values_are_in_kernbench_units_and_defaults_filled_in() -> None:
-    spec = read_spec(parse_config(TEXT))
+    spec = read_whole(parse_config(TEXT), Spec)
     assert (spec.sip.ucie.bandwidth, spec.sip.ucie.latency) == (100.0, 2.0)
     assert (spec.host.pcie.payload_bytes, spec.host.pcie.header_bytes) == (256, 24)
     assert spec.cube.noc.ns_per_mm == 0.1
@@ -115,21 +116,17 @@ def test_slips_are_not_suggested_for_each_other() -> None:
 
 
 def test_overrides_and_units_are_typed() -> None:
-    spec = read_spec(
-        parse_config(
-            TEXT,
-            sets=[
-                "overrides=[{match: 'sip0.*', impl: acme.x, params: {rows: 3}}]",
-                "pe.units={pe_sfu: {impl: acme.sfu, attach: pe_dma}}",
-            ],
-        )
-    )
+    sets = [
+        "overrides=[{match: 'sip0.*', impl: acme.x, params: {rows: 3}}]",
+        "pe.units={pe_sfu: {impl: acme.sfu, attach: pe_dma}}",
+    ]
+    spec = read_whole(parse_config(TEXT, sets=sets), Spec)
     assert spec.overrides == [OverrideSpec("sip0.*", "acme.x", {"rows": 3})]
     assert (spec.pe.units["pe_sfu"].impl, spec.pe.units["pe_sfu"].attach) == ("acme.sfu", "pe_dma")
 
 
 def test_sections_that_name_implementations_are_read_when_others_are_wrong() -> None:
-    choices = read_choices(parse_config(TEXT, sets=["system=3", "overrides=3"]))
+    choices = read_choices(parse_config(TEXT, sets=["system=3", "overrides=3"]), (("pe", "units"), UnitSpec))
     assert choices.components["host"].impl == "test.host"
     assert (choices.overrides, choices.units) == ([], {})
 
@@ -143,9 +140,9 @@ def test_of_a_flood_of_slips_only_those_that_are_told_get_a_hint(key: str, monke
         asked.append(name)
         return did_you_mean(name, known)
 
-    monkeypatch.setattr(specification_reader, "did_you_mean", hint)
+    monkeypatch.setattr(section_reader, "did_you_mean", hint)
     config = load_config(parse_config(TEXT).data, sets={key.format(at): 1 for at in range(300)})
     with pytest.raises(ConfigError) as caught:
-        read_spec(config)
+        read_whole(config, Spec)
     assert len(caught.value.problems) == 300 and len(asked) == 21
     assert all("Did you mean" in problem or "Known" in problem for problem in str(caught.value).split("\n")[:-1])

@@ -1,29 +1,19 @@
-"""Read a specification: from merged configuration to the typed sections of `spec`, with every fault as a sentence."""
+"""Read sections: from merged configuration to typed classes, with every fault as a sentence."""
 
 from __future__ import annotations
 
 import collections.abc
 import functools
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import closest, did_you_mean
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
-from kernbench_core.topology.reading.faults import Faults, ReadingFault, faults_of
-from kernbench_core.topology.specification import (
-    Choices,
-    ComponentSpec,
-    Derivation,
-    OverrideSpec,
-    Quantity,
-    Spec,
-    Text,
-    UnitSpec,
-)
+from kernbench_core.topology.sections import Choices, ComponentSpec, Derivation, OverrideSpec, Quantity, Text
 from kernbench_core.units import parse_quantity
 from kernbench_core.wording import MOST_TOLD, brief
 
@@ -31,36 +21,54 @@ _T = TypeVar("_T")
 _Reader = Callable[[Any], Any]
 """Type a value, or raise Faults, or a ValueError that says what is wrong with it."""
 _LACKS = "must have the key"
+ReadingFault: TypeAlias = "tuple[KeyPath, str, tuple[str, Sequence[str]] | None]"
+"""The path of a key, the rest of the sentence, and of an unknown key what it is and what is known, for a hint."""
 
 
-def read_choices(config: Config) -> Choices:
-    """Read these sections alone, for messages about them when other sections are wrong; a wrong one reads as empty."""
-    pe = config.data.get("pe")
+class Faults(Exception):
+    """What is wrong with a configuration where it is typed, `found` in order."""
 
-    def section(value: Any, kind: Any, empty: Any) -> Any:
+    def __init__(self, found: list[ReadingFault]) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+def faults_of(error: Exception, *key: str | int) -> list[ReadingFault]:
+    """Return what an error says of the value below a key."""
+    if isinstance(error, Faults):
+        return [((*key, *path), text, slip) for path, text, slip in error.found]
+    return [(key, str(error), None)]
+
+
+def read_choices(config: Config, units: tuple[KeyPath, type[ComponentSpec]] | None = None) -> Choices:
+    """Read these sections alone, for messages about them when other sections are wrong; a wrong one reads as empty.
+
+    `units` is where further kinds of node are named, and the class of each.
+    """
+
+    def section(path: KeyPath, reader: _Reader, empty: Any) -> Any:
+        value: Any = config.data
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
         try:
-            return reader_of(kind)(value)
+            return reader(value)
         except (Faults, ValueError):
             return empty
 
-    return Choices(
-        section(config.data.get("components"), Mapping[str, ComponentSpec], {}),
-        section(config.data.get("overrides"), list[OverrideSpec], []),
-        section(pe.get("units") if isinstance(pe, Mapping) else None, Mapping[str, UnitSpec], {}),
-    )
+    components = section(("components",), reader_of(Mapping[str, ComponentSpec]), {})
+    overrides = section(("overrides",), reader_of(list[OverrideSpec]), [])
+    if units is None:
+        return Choices(components, overrides)
+    at, kind = units
+    return Choices(components, overrides, section(at, functools.partial(_several, reader_of(kind)), {}), at)
 
 
-def read_spec(config: Config) -> Spec:
-    """Type the merged configuration.
+def read_whole(config: Config, kind: type[_T]) -> _T:
+    """Type the merged configuration as a class whose fields are its sections.
 
     Raises:
         ConfigError: one sentence for every unknown or missing key and every value that does not fit.
     """
-    return structure(config, Spec)
-
-
-def structure(config: Config, kind: type[_T]) -> _T:
-    """Type the merged configuration as a class of sections; raise ConfigError with every fault."""
     found: _T = _told(config, reader_of(kind))
     return found
 
@@ -139,9 +147,35 @@ def reader_of(kind: Any) -> _Reader:
         return functools.partial(_listed, reader_of(arguments[0]))
     if attrs.has(kind):
         return _section(kind)
-    from kernbench_core.topology.reading.foreign_kinds import foreign_reader
+    return _foreign_reader(kind)
 
-    return foreign_reader(kind, reader_of)
+
+def _foreign_reader(kind: Any) -> _Reader:
+    """Return what types a value as a kind that cattrs knows; what is in it may be of our kinds again.
+
+    Only sections of plug-ins have such; cattrs takes long to be imported.
+    """
+    import cattrs
+    from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError
+
+    groups = (ClassValidationError, IterableValidationError)
+
+    def flat(faults: Any) -> Iterator[ReadingFault]:
+        with_notes, without = faults.group_exceptions()
+        for fault, note in [*with_notes, *((fault, None) for fault in without)]:
+            key = () if note is None else (note.name if isinstance(note, AttributeValidationNote) else note.index,)
+            yield from faults_of(Faults(list(flat(fault))) if isinstance(fault, groups) else fault, *key)
+
+    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
+    converter.register_structure_hook_func(_is_ours, lambda value, inner: reader_of(inner)(value))
+
+    def read(value: Any) -> Any:
+        try:
+            return converter.structure(value, kind)
+        except groups as faults:
+            raise Faults(list(flat(faults))) from None
+
+    return read
 
 
 def _quantity(quantity: Quantity, value: object) -> object:
@@ -206,6 +240,10 @@ def _each(reader: _Reader, pairs: Iterable[tuple[Any, object]]) -> list[tuple[An
     if faults:
         raise Faults(faults)
     return found
+
+
+def _is_ours(kind: Any) -> bool:
+    return attrs.has(kind) or get_origin(kind) is list
 
 
 @functools.cache
