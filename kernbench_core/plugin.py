@@ -9,6 +9,9 @@ PLUGINS = f"{CLI}.plugin.command"
 SHAPES = "kernbench_core.topology.network_shapes"
 RUN, SEE = "Run, and look at runs", "See what there is"
 
+#: The further sections of a system.
+PACKAGES = ("host", "sip", "cube", "pe")
+
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
 
@@ -54,6 +57,6 @@ def kernbench_machines() -> list[MachineEntry]:
     """Return the kinds of machine."""
     system, mesh = "kernbench_core.topology.packages:PACKAGES", "kernbench_core.topology.mesh:MESH"
     return [
-        MachineEntry("system", system, "A host and packages of PEs, which kernels run on."),
+        MachineEntry("system", system, "A host and packages of PEs, which kernels run on.", PACKAGES),
         MachineEntry("mesh", mesh, "Routers in rows and columns, to drive synthetic traffic over."),
     ]

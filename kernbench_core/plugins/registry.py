@@ -117,8 +117,12 @@ class NetworkEntry(_Described):
 class MachineEntry(_Described):
     """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
 
+    `sections` are further ones that are its own.
+
     >>> kernbench_machines = lambda: [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree.")]
     """
+
+    sections: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -389,6 +393,26 @@ class MachineRegistry(Registry[MachineEntry]):
     """The registry of kinds of machine."""
 
     NOUN, KIND = "machine", "machines"
+
+    def __init__(
+        self,
+        noun: str = "",
+        entries: Iterable[tuple[MachineEntry, Provider]] = (),
+        failures: tuple[PluginFailure, ...] = (),
+    ) -> None:
+        super().__init__(noun, entries, failures)
+        further = {section: name for name, (entry, _) in self._entries.items() for section in entry.sections}
+        right, taken = dict(self._entries), dict(self.taken)
+        for name in further.keys() & right.keys():
+            _, provider = right.pop(name)
+            reason = f"it must not be called as a section of machine {further[name]!r}; rename it"
+            taken[name] = PluginFailure(provider, reason, f"machine {name!r}")
+        self._entries, self.taken = MappingProxyType(right), MappingProxyType(taken)
+
+    def owner(self, section: str) -> str | None:
+        """Return the name of the kind whose section this is, None where there is none."""
+        found = next((name for name, (entry, _) in self._entries.items() if section in entry.sections), None)
+        return found or (section if section in self else None)
 
 
 class CommandRegistry(Registry[CommandEntry]):

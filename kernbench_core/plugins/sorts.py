@@ -36,7 +36,8 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SECTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _SUFFIX: Final = re.compile(r"\.[^/\\\s]+")
-_SECTIONS: Final = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title")
+_SECTIONS: Final = ("base", "components", "overrides", "title")
+_SEVERAL: Final = ("suffixes", "sections")
 _VENDOR_NAMED: Final = frozenset({"components", "networks", "algorithms"})
 
 
@@ -55,8 +56,8 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
         texts = value if isinstance(value, tuple) else (value,)
-        if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):
-            must = "a tuple of texts" if field.name == "suffixes" else "a text"
+        if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name in _SEVERAL):
+            must = "a tuple of texts" if field.name in _SEVERAL else "a text"
             raise HookRaised(f"{field.name} of {noun} {entry.name!r} must be {must}, not {value!r}")
     if isinstance(entry, registry.ExporterEntry) and entry.takes not in ("op_log", "timeline"):
         raise HookRaised(f"takes of exporter {entry.name!r} must be 'op_log' or 'timeline', not {entry.takes!r}")

@@ -178,6 +178,7 @@ def configure(
     from kernbench_core.runs.preset_files import PresetFiles
     from kernbench_core.topology.configuration import load_config
     from kernbench_core.topology.implementations import settle
+    from kernbench_core.topology.machine_kinds import layering_of
 
     presets = PresetFiles(plugins.topologies)
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
@@ -185,7 +186,10 @@ def configure(
         if name in presets and not presets[name].is_file():
             raise plugins.topologies.fault(name, f"must have its file, and {str(presets[name])!r} is not there")
     left_out = plugins.topologies.left_out
-    loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True, left_out=left_out)
+    loaded = load_config(
+        topology, presets=presets, overlays=overlays, sets=sets, defer=True, left_out=left_out,
+        layering=layering_of(plugins.machines),
+    )  # fmt: skip
     return settle(loaded, plugins.components)
 
 

@@ -6,7 +6,7 @@ A mapping may stand for the file, with what YAML would give, and one of keys to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -22,16 +22,24 @@ from kernbench_core.wording import brief, in_a_line
 
 KeyPath = tuple[str | int, ...]
 
-ALTERNATIVES: Mapping[KeyPath, tuple[tuple[frozenset[str], frozenset[str]], ...]] = MappingProxyType(
-    {
-        ("host", "pcie"): ((frozenset({"bandwidth"}), frozenset({"generation", "lanes"})),),
-        ("sip", "ucie"): (
-            (frozenset({"bandwidth"}), frozenset({"lanes", "rate"})),
-            (frozenset({"latency"}), frozenset({"adapter_latency"})),
-        ),
-    }
-)
-"""Sections with two forms of saying one thing: what a layer says in one form replaces the other form below it."""
+@frozen
+class Layering:
+    """How a section is laid over the one below it, where that is not key by key.
+
+    `forms` are pairs of keys that say one thing in two forms: what a layer says in one replaces the other below it.
+    Where `params` are of nothing that an `impl` beside them names, `params: {}` drops those below.
+    """
+
+    forms: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    drops_params: bool = False
+
+
+_BY_KEY = Layering()
+
+
+def by_key(path: KeyPath) -> Layering:
+    """Return how a section is laid over another of which no kind of machine says more."""
+    return _BY_KEY
 
 
 _SMALL = 2**16
@@ -98,6 +106,7 @@ def load_config(
     sets: Sequence[str] | Mapping[str, object] = (),
     defer: bool = False,
     left_out: str = "",
+    layering: Callable[[KeyPath], Layering] = by_key,
 ) -> Config:
     """Read a preset or file with its bases, then overlay files, then `KEY=VALUE` settings.
 
@@ -108,12 +117,13 @@ def load_config(
         sets: `dotted.key=value` texts merged last, whose value is read as YAML, or a mapping of dotted keys to values.
         defer: keep faults that reading can go on after, such as duplicate keys, in `Config.faults`.
         left_out: what to add where a name is neither: that it may be a preset of a plug-in which is not there.
+        layering: how the section at a key path is laid over the one below it.
 
     Raises:
         ConfigError: every fault of every file and setting, each with its place.
         UsageError: the source or an overlay is neither a preset nor a file.
     """
-    reader = _Reader(presets or {}, [] if defer else None, left_out=left_out)
+    reader = _Reader(presets or {}, [] if defer else None, left_out=left_out, layering=layering)
     first = reader.mapping_layer(source, "topology") if isinstance(source, Mapping) else reader.layer(source)
     layers = [first, *(reader.layer(name, what="overlay") for name in overlays)]
     if isinstance(sets, Mapping):
@@ -124,10 +134,15 @@ def load_config(
 
 
 def parse_config(
-    text: str, name: str = "<text>", *, presets: Mapping[str, Path] | None = None, sets: Sequence[str] = ()
+    text: str,
+    name: str = "<text>",
+    *,
+    presets: Mapping[str, Path] | None = None,
+    sets: Sequence[str] = (),
+    layering: Callable[[KeyPath], Layering] = by_key,
 ) -> Config:
     """Read configuration from text instead of a file; `name` stands for the file in messages."""
-    reader = _Reader(presets or {})
+    reader = _Reader(presets or {}, layering=layering)
     layers = [reader.text_layer(text, name, Path())]
     layers.extend(reader.attempt(partial(_read_setting, setting)) for setting in sets)
     return reader.finish(layers)
@@ -142,6 +157,7 @@ class _Reader:
     problems: list[str] = field(factory=list)
     sources: list[str] = field(factory=list)
     left_out: str = ""
+    layering: Callable[[KeyPath], Layering] = by_key
 
     def attempt(self, read: Any) -> Located:
         try:
@@ -194,7 +210,7 @@ class _Reader:
             self.problems.append(f"{base.place}: base must be a preset or a file name, not {brief(plain(base))}.")
             return tree
         try:
-            return merge(self.layer(base.value, seen, folder), tree)
+            return merge(self.layer(base.value, seen, folder), tree, layering=self.layering)
         except UsageError:
             self.problems.append(f"{base.place}: {self._not_there('base', base.value)}")
             return tree
@@ -214,7 +230,7 @@ class _Reader:
             raise ConfigError(*self.problems, *(self.deferred or ()))
         tree, own = Located({}, ""), dict[int, object]()
         for layer in layers:
-            tree = merge(tree, layer, own=own)
+            tree = merge(tree, layer, own=own, layering=self.layering)
         items = list(_items(tree, ()))
         places = MappingProxyType({path: item.place for path, item in items})
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
@@ -242,14 +258,20 @@ def _small_document(text: str, name: str) -> tuple[Located, tuple[str, ...]]:
     return read_yaml(text, name, deferred=faults), tuple(faults)
 
 
-def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, object] | None = None) -> Located:
+def merge(
+    base: Located,
+    over: Located,
+    path: KeyPath = (),
+    own: dict[int, object] | None = None,
+    layering: Callable[[KeyPath], Layering] = by_key,
+) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
     The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle`
-    knows which of them the new class has; an empty mapping beside that `impl`, or above it, drops them. A figure given
-    in one of two forms replaces its other form below (`ALTERNATIVES`). `params: {}` of the scale-up network drops those
-    below. `path` is where the trees hang. `own` are the mappings, by identity, that earlier calls for the same result
-    made: they are changed in place, so that many layers of one key each take no longer than one of many keys.
+    knows which of them the new class has; an empty mapping beside that `impl`, or above it, drops them. What else a
+    section does, `layering` says of its path. `path` is where the trees hang. `own` are the mappings, by identity, that
+    earlier calls for the same result made: they are changed in place, so that many layers of one key each take no
+    longer than one of many keys.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
@@ -257,7 +279,8 @@ def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, objec
     merged = base.value if own is not None and id(base.value) in own else dict(base.value)
     if below is not None and above is not None and below.value != above.value and params is not None:
         merged["params"] = _inherited(params, replaced=bool(plain(over).get("params")))
-    for forms in ALTERNATIVES.get(path, ()):
+    laid = layering(path)
+    for forms in laid.forms:
         for form, other in (forms, forms[::-1]):
             if form & over.value.keys():
                 merged = {key: item for key, item in merged.items() if key not in other}
@@ -268,10 +291,10 @@ def merge(base: Located, over: Located, path: KeyPath = (), own: dict[int, objec
         elif key == "overrides" and isinstance(old.value, list) and isinstance(item.value, list):
             merged[key] = evolve(item, value=[*old.value, *item.value])
         elif key == "params" and item.value == {} and isinstance(old.value, dict):
-            kept = {} if path == ("system", "network") else old.value
+            kept = {} if laid.drops_params else old.value
             merged[key] = evolve(item, value={name: one for name, one in kept.items() if not one.inherited})
         else:
-            merged[key] = merge(old, item, (*path, key), own)
+            merged[key] = merge(old, item, (*path, key), own, layering)
     if own is not None:
         own[id(merged)] = merged
     return evolve(base if base.place else over, value=merged, inherited=False, replaced=False)

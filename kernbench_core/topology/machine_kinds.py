@@ -1,21 +1,22 @@
 """Kinds of machine: which of them a configuration describes, and what each says of itself.
 
-A kind owns one section at the top of a configuration, under whose name it is registered. Core has two, `packages` and
-`mesh`; plug-ins register others.
+A kind owns one section at the top of a configuration, under whose name it is registered, and maybe further ones, which
+its entry names. All come from plug-ins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from kernbench_core.errors import ConfigError
+from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.plugins import MachineRegistry, NetworkRegistry
-from kernbench_core.topology.configuration import Config, KeyPath
+from kernbench_core.topology.configuration import Config, KeyPath, Layering, by_key
 from kernbench_core.topology.design import BareHardware, Machine
 from kernbench_core.topology.sections import ComponentSpec
 
@@ -23,7 +24,8 @@ P = TypeVar("P")
 
 DEFAULT: Final = "system"
 """The section of the kind that a configuration describes that has the section of no other."""
-_PACKAGES = (DEFAULT, "host", "sip", "cube", "pe")
+SHARED: Final = ("title", "components", "overrides")
+"""Sections that every kind of machine has."""
 
 
 @frozen
@@ -36,7 +38,8 @@ class MachineKind(Generic[P]):
     do with a machine that runs none, as "drive it with 'kernbench probe --traffic'". `section` is the attrs class that
     `read` reads the section as: its JSON Schema is made from it, and without one has no keys of the section.
     `units` is the key path below which a configuration names further kinds of node, and the class of what it says of
-    each: the component that serves it, and whatever `read` makes of the rest.
+    each: the component that serves it, and whatever `read` makes of the rest. `layering` has the key paths of sections
+    that are not laid key by key over those of a file below.
     """
 
     what: str
@@ -49,16 +52,52 @@ class MachineKind(Generic[P]):
     instead: str = ""
     section: type[Any] | None = None
     units: tuple[KeyPath, type[ComponentSpec]] | None = None
+    layering: Mapping[KeyPath, Layering] = field(factory=dict)
 
 
 def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind[Any]]:
-    """Return the kind of machine that a configuration describes, with its section: packages, where it has no other.
+    """Return the kind of machine that a configuration describes, with its section: `DEFAULT`, where it has no other.
 
     Raises:
+        ConfigError: no plug-in that is loaded has a kind of such a section.
         PluginError: the kind cannot be loaded, or breaks its contract.
     """
-    name = next((name for name in sorted(map(str, config.data)) if name != DEFAULT and name in machines), DEFAULT)
-    return name, open_kind(machines, name)
+    sections = sorted(str(key) for key in config.data if key != DEFAULT)
+    name = next((section for section in sections if machines.owner(section) == section), DEFAULT)
+    try:
+        return name, open_kind(machines, name)
+    except UnknownName:
+        raise ConfigError(*config.faults, _nobody_has(config, machines)) from None
+
+
+def _nobody_has(config: Config, machines: MachineRegistry) -> str:
+    """Say that a configuration is of no kind of machine that is loaded."""
+    strange = [str(key) for key in config.data if key not in SHARED]
+    section = next((key for key in strange if key == DEFAULT), strange[0] if strange else DEFAULT)
+    return (
+        f"{config.at((section,))} must be the section of a kind of machine, and no plug-in that is loaded has such a "
+        f"kind.{machines.left_out}"
+    )
+
+
+def layering_of(machines: MachineRegistry) -> Callable[[KeyPath], Layering]:
+    """Return what says how a section is laid over another, as the kind of machine does whose it is.
+
+    A kind is loaded when a section of it is asked for; one that cannot be used says so when it is compiled.
+    """
+
+    @functools.cache
+    def of_kind(section: str | int) -> Mapping[KeyPath, Layering]:
+        owner = machines.owner(str(section))
+        try:
+            return {} if owner is None else open_kind(machines, owner).layering
+        except PluginError:
+            return {}
+
+    def layering(path: KeyPath) -> Layering:
+        return of_kind(path[0]).get(path) or by_key(path) if len(path) > 1 else by_key(path)
+
+    return layering
 
 
 def bare_section(config: Config, name: str, machines: MachineRegistry) -> tuple[str, Config]:
@@ -113,7 +152,9 @@ def _faults(kind: MachineKind[Any]) -> Iterator[str]:
 
 def require_alone(config: Config, name: str, machines: MachineRegistry) -> None:
     """Raise ConfigError where a configuration has the section of a kind, and those of another kind of machine."""
-    others = [other for other in (*_PACKAGES, *machines) if other in config.data and other != name]
+    kinds = sorted(machines, key=lambda each: each != DEFAULT)
+    sections = (section for each in kinds for section in (each, *machines[each].sections))
+    others = [other for other in sections if other in config.data and other != name]
     if name != DEFAULT and others:
         raise ConfigError(
             *config.faults,

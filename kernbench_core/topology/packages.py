@@ -5,18 +5,21 @@ Its configuration has the sections `system`, `host`, `sip`, `cube` and `pe`. Ker
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from attrs import evolve
 
 from kernbench_core.graph import Graph, Node
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check
-from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.configuration import Config, KeyPath, Layering
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.layout import Point
 from kernbench_core.topology.machine_kinds import MachineKind
 from kernbench_core.topology.section_reader import read_whole
-from kernbench_core.topology.specification import Spec, UnitSpec
+from kernbench_core.topology.specification import PcieSpec, Spec, UcieSpec, UnitSpec
 from kernbench_core.topology.wiring import io_position, widest_path, wire
 from kernbench_core.units import format_bandwidth
 
@@ -100,8 +103,20 @@ def _widest_ports(plan: Plan, graph: Graph) -> list[tuple[str, float]]:
     return [widest[io] for io in sorted(widest)]
 
 
+def _either_form(section: type[PcieSpec | UcieSpec]) -> Layering:
+    return Layering(tuple((frozenset({form.key}), frozenset(form.others)) for form in section.FORMS))
+
+
+LAYERING: Mapping[KeyPath, Layering] = MappingProxyType(
+    {
+        ("host", "pcie"): _either_form(PcieSpec),
+        ("sip", "ucie"): _either_form(UcieSpec),
+        ("system", "network"): Layering(drops_params=True),
+    }
+)
+"""Figures of two forms, and the parameters of the network, which are those of whatever shape it has."""
 PACKAGES = MachineKind(
     "a machine of packages", KINDS, read, place, wire, finish=finish, runs_kernels=True,
-    units=(("pe", "units"), UnitSpec),
+    units=(("pe", "units"), UnitSpec), layering=LAYERING,
 )  # fmt: skip
 """What a configuration describes that has the section of no other kind."""

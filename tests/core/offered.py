@@ -7,8 +7,10 @@ from typing import Any
 import attrs
 
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.topology.machine_kinds import layering_of
 
 OFFERED = load_plugins([], installed=False)
+LAYERING = layering_of(OFFERED.machines)
 
 
 def offered(components: object, **others: Any) -> Plugins:

@@ -11,7 +11,7 @@ from kernbench_core.params import Param
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
-from tests.core.offered import offered
+from tests.core.offered import LAYERING, offered
 
 KINDS = (
     *("host", "pcie_ep", "io_noc", "io_cpu", "io_ucie", "link", "switch"),
@@ -81,4 +81,4 @@ class Catalogue:
 def machine(text: str = TEXT, sets: Sequence[str] = (), networks: NetworkRegistry | None = None) -> Graph:
     """Compile the small machine, or another text, with settings over it, on networks of core or those given."""
     others = {} if networks is None else {"networks": networks}
-    return compile_topology(parse_config(text, "m.yaml", sets=sets), offered(Catalogue(), **others))
+    return compile_topology(parse_config(text, "m.yaml", sets=sets, layering=LAYERING), offered(Catalogue(), **others))

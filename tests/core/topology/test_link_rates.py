@@ -9,6 +9,7 @@ from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.link_rates import pcie_bandwidth, ucie_bandwidth
 from kernbench_core.topology.section_reader import read_whole
 from kernbench_core.topology.specification import Spec
+from tests.core.offered import LAYERING
 from tests.core.small_machine import TEXT
 
 UCIE = "    bandwidth: 100 GB/s\n    latency: 2 ns\n"
@@ -16,7 +17,7 @@ LANES = "    lanes: 64\n    rate: 32 GT/s\n    adapter_latency: 2 ns\n"
 
 
 def spec(*sets: str, text: str = TEXT) -> Spec:
-    return read_whole(parse_config(text, "m.yaml", sets=sets), Spec)
+    return read_whole(parse_config(text, "m.yaml", sets=sets, layering=LAYERING), Spec)
 
 
 def problems(*sets: str, text: str = TEXT) -> tuple[str, ...]:

@@ -7,18 +7,19 @@ import pytest
 from kernbench_core.cli.topology_view import show
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
-from kernbench_core.plugins import MachineEntry, MachineRegistry, Provider
+from kernbench_core.plugins import MachineEntry, MachineRegistry, PluginFailure, Provider
 from kernbench_core.plugins.sorts import checked
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of
-from kernbench_core.topology.machine_kinds import require_kernels
+from kernbench_core.topology.machine_kinds import kind_of, require_kernels
 from tests.core.mesh_rig import HOPS, mesh_text
 from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue, machine
 from tests.core.topology import odd_machines
 
 ACME = Provider("acme", "acme-beds", "1.2")
+LEFT_OUT = " It may belong to a plug-in that was left out: 'acme' (acme-beds 1.2)."
 CABLE = """\
 cable: {bandwidth: 8 GB/s, latency: 3 ns}
 components:
@@ -130,14 +131,44 @@ def test_what_a_kind_raises_is_the_fault_of_its_distribution(kind: str, raised: 
     assert str(caught.value).splitlines()[0] == told
 
 
-@pytest.mark.parametrize("name", ["components", "cube", "title", "class", "Cable", "a-b", ""])
+def test_a_name_that_is_a_section_of_another_kind_is_refused() -> None:
+    """Else every configuration of that kind would be taken for one of this."""
+    cable = MachineEntry("lid", f"{odd_machines.__name__}:CABLE", "A cable.")
+    pod = MachineEntry("pod", f"{odd_machines.__name__}:POD", "A pod.", ("lid", "box"))
+    found = MachineRegistry(entries=[(cable, ACME), (pod, ACME)])
+    assert "lid" not in list(found)
+    assert [found.owner(section) for section in ("pod", "lid", "box", "frob")] == ["pod", "pod", "pod", None]
+    assert kind_of(parse_config("lid: {}\npod: {packages: 1}\n"), found)[0] == "pod"
+    with pytest.raises(PluginError) as caught:
+        found.load("lid")
+    told = "machine 'lid' is left out: it must not be called as a section of machine 'pod'; rename it."
+    assert str(caught.value) == told
+
+
+def test_a_configuration_of_no_kind_that_is_loaded_names_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And who may have had it."""
+    told = "must be the section of a kind of machine, and no plug-in that is loaded has such a kind."
+    for text, failures, end in (
+        ("title: x\nfrob: {}\n", (), ""),
+        ("frob: {}\nsystem: {}\n", (PluginFailure(ACME, "--no-plugin names it"),), LEFT_OUT),
+        ("title: x\n", (), ""),
+    ):
+        nobody = MachineRegistry(failures=failures)
+        monkeypatch.setattr(nobody, "_entries", {})
+        with pytest.raises(ConfigError) as caught:
+            kind_of(parse_config(text, "m.yaml"), nobody)
+        place = {"t": "m.yaml:2:1: frob", "f": "m.yaml:2:1: system"}[text[0]] if "frob" in text else "m.yaml: system"
+        assert caught.value.problems == (f"{place} {told}{end}",)
+
+
+@pytest.mark.parametrize("name", ["components", "title", "class", "Cable", "a-b", ""])
 def test_a_name_that_cannot_be_a_section_of_its_own_is_refused(name: str) -> None:
     with pytest.raises(PluginError) as caught:
         checked(ACME, "machines", MachineEntry(name, "acme:KIND", "A cable."))
     assert str(caught.value) == (
         f"plug-in {ACME.plugin!r} (acme-beds 1.2) must name its machines as a section of a configuration, in "
-        "lower-case letters, digits and '_', and none of base, components, cube, host, overrides, pe, sip, title, "
-        f"not {name!r}; rename it."
+        "lower-case letters, digits and '_', and none of base, components, overrides, title, not "
+        f"{name!r}; rename it."
     )
 
 

@@ -13,6 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.schema.document import configuration_schema, section_schema
+from tests.core.offered import LAYERING
 from tests.core.small_machine import DECLARED, TEXT, Catalogue
 from tests.core.topology import odd_machines, odd_shapes
 
@@ -42,7 +43,7 @@ def schema(merged: bool = False) -> dict[str, Any]:
 
 def faults(text: str, merged: bool = False, *sets: str) -> list[tuple[str, str]]:
     """Return the path and the keyword of every fault that a validator finds."""
-    data = dict(parse_config(text, "m.yaml", sets=sets).data)
+    data = dict(parse_config(text, "m.yaml", sets=sets, layering=LAYERING).data)
     found = Draft202012Validator(schema(merged)).iter_errors(data)
     return sorted((error.json_path, str(error.validator)) for error in found)
 
