@@ -5,6 +5,7 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
+from kernbench_builtin.checks import plugin as checks
 from kernbench_core.plugin import RUN, SEE
 from kernbench_core.plugins import (
     BenchEntry,
@@ -134,6 +135,7 @@ def kernbench_exporters() -> list[ExporterEntry]:
 def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     return [
+        *checks.kernbench_commands(),
         CommandEntry(
             "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
         ),
@@ -197,6 +199,7 @@ def kernbench_kits() -> list[KitEntry]:
         "pe_gemm", "pe_ipcq", "pe_math", "pe_mmu", "pe_scheduler", "pe_tcm", "router", "ucie",
     )  # fmt: skip
     return [
+        *checks.kernbench_kits(),
         *(KitEntry(f"components.{kind}", f"{HERE}.driving:run_kernels", "Kernels on tiny.") for kind in kinds),
         KitEntry("components.link", f"{HERE}.driving:run_kernels_on_two", "Kernels on two packages."),
         KitEntry("components.sram", f"{HERE}.driving:run_kernels_with_sram", "Kernels whose queues are in the SRAM."),

@@ -26,11 +26,8 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
         CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
         CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),
-        CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at plug-ins, check them, begin one.", SEE),
+        CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at the plug-ins.", SEE),
         CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List them, those that are left out too, and why."),
-        CommandEntry("plugins show", f"{PLUGINS}:show", "Describe a plug-in: what it registers, and its models."),
-        CommandEntry("plugins check", f"{PLUGINS}:check", "Check what a plug-in registers."),
-        CommandEntry("plugins new", f"{PLUGINS}:new", "Write a plug-in to begin with."),
     ]
 
 

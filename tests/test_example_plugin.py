@@ -22,8 +22,10 @@ from tests.conftest import SOURCE_TREE
 
 REPO = Path(__file__).parents[1]
 EXAMPLE = REPO / "plugins_example"
-#: Beside the doors of core's rooms and its flat files: what the collective package has for those who extend it.
-COLLECTIVES = {"kernbench_ccl.collectives", "kernbench_ccl.contract", "kernbench_ccl.testing"}
+#: Beside the doors of core's rooms and its flat files: checks, and what the collective package has for who extends it.
+OTHERS = {
+    "kernbench_builtin.checks", "kernbench_ccl.collectives", "kernbench_ccl.contract", "kernbench_ccl.testing",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_it_imports_public_names_only() -> None:
         door = Path(source.__file__ or "").name == "__init__.py"
         rooms = ("kernbench_core.compute.ops.shape_rules", "kernbench_core.compute.ops.type_rules")
         of_core = module.startswith("kernbench_core") and (flat or door)
-        assert of_core or module in (*rooms, *COLLECTIVES, "kernbench_core.cli.shell"), where
+        assert of_core or module in (*rooms, *OTHERS, "kernbench_core.cli.shell"), where
 
 
 def test_show_displays_every_entry(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

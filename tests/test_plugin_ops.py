@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.checks.op_checks import _record
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
-from kernbench_core.testing.op_checks import _record
 
 REPO = Path(__file__).parents[1]
 ACME = '''

@@ -53,8 +53,8 @@ def acme(written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
     point = tomllib.loads((written / "pyproject.toml").read_text())["project"]["entry-points"]["kernbench"]
     monkeypatch.syspath_prepend(written)
     loaded = load_plugins([*SOURCE_TREE, *(f"{name} = {module}" for name, module in point.items())], installed=False)
-    for module in ("testing.conformance", "runs.bench_run"):
-        monkeypatch.setattr(f"kernbench_core.{module}.load_plugins", lambda: loaded)
+    for module in ("kernbench_builtin.checks.conformance", "kernbench_core.runs.bench_run"):
+        monkeypatch.setattr(f"{module}.load_plugins", lambda: loaded)
     yield loaded
     for name in [name for name in sys.modules if name.startswith("kernbench_acme")]:
         del sys.modules[name]

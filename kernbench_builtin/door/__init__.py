@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernbench_builtin.budgets.fixture import KernbenchFixture as KernbenchFixture
+    from kernbench_builtin.checks.budgets.fixture import KernbenchFixture as KernbenchFixture
     from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
@@ -41,7 +41,7 @@ _PLACES = {
     "triton",
     "kernbench_builtin.pages.drawing.machine": "draw_machine",
     "kernbench_core.comparison": "compare",
-    "kernbench_builtin.budgets.fixture": "KernbenchFixture",
+    "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
     "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_ccl.measure": "time_collective",
 }

@@ -1,10 +1,8 @@
-"""What authors of plug-ins test with: rigs for single models, and the kits of named checks for all that plug-ins offer.
+"""What authors of plug-ins test with: rigs for single models, and what kits of checks are made of.
 
     rig = Rig(MyModel, {"overhead": "5 ns"})
     rig.feed(at_ns=0, nbytes=100).feed(at_ns=3, nbytes=100)
     assert_ready_at(rig, 12.0)          # nothing had come one grid step before 12 ns; it is there at 12 ns
-
-    conform("acme", plugins)            # every check of everything that the plug-in acme registers
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.testing.conformance import Conformance as Conformance
-    from kernbench_core.testing.conformance import conform as conform
     from kernbench_core.testing.hand_made import LogLine as LogLine
     from kernbench_core.testing.hand_made import Model as Model
     from kernbench_core.testing.hand_made import Placed as Placed
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
     from kernbench_core.testing.kit import Kit as Kit
     from kernbench_core.testing.kit import NotApplicable as NotApplicable
     from kernbench_core.testing.kit import kit_of as kit_of
-    from kernbench_core.testing.pytest_plugin import parametrize_checks as parametrize_checks
     from kernbench_core.testing.rig import MOST_EVENTS as MOST_EVENTS
     from kernbench_core.testing.rig import Arrival as Arrival
     from kernbench_core.testing.rig import Feed as Feed
@@ -50,9 +45,7 @@ _EXPORTS = {
         "rig",
     ),
     **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
-    **dict.fromkeys(("Conformance", "conform"), "conformance"),
     "ModelTestbench": "testbench",
-    "parametrize_checks": "pytest_plugin",
 }  # fmt: skip
 
 __getattr__ = door(__name__, _EXPORTS)

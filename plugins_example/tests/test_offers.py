@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import kernbench_core as kb
+from kernbench_builtin.checks import Conformance
 from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.cli.shell import Shell
 from kernbench_core.plugins import Plugins
-from kernbench_core.testing import Conformance
 from kernbench_example.hypercube import SHAPE
 from kernbench_example.ping_log import PingLog
 from kernbench_example.units import units

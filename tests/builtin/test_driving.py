@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.checks.components.kit import KIT
+from kernbench_builtin.checks.components.stand import Stand
+from kernbench_builtin.checks.components.subject import ComponentUnderTest
 from kernbench_core.plugins import load_plugins
 from kernbench_core.testing import CheckOutcome, Placed
-from kernbench_core.testing.components.kit import KIT
-from kernbench_core.testing.components.stand import Stand
-from kernbench_core.testing.components.subject import ComponentUnderTest
 
 pytest_plugins = ["pytester"]
 PAGE = Path(__file__).parents[2] / "docs/plugins.md"

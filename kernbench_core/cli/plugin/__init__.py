@@ -1,1 +1,1 @@
-"""`kernbench plugins`: which there are, what each brings, whether it keeps its word, and the beginning of a new one."""
+"""`kernbench plugins`: which there are, and what each brings; and the options that say which are wanted."""

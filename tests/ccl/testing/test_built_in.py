@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kernbench_builtin.checks import Conformance
 from kernbench_ccl.collectives import COLLECTIVES as SHIPPED
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.testing import Conformance
 from tests.conftest import SOURCE_TREE
 
 

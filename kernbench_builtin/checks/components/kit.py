@@ -1,0 +1,59 @@
+"""The kit for hardware models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kernbench_builtin.checks.components.declared_checks import (
+    documents_itself,
+    has_a_short_repr,
+    refuses_wrong_parameters,
+)
+from kernbench_builtin.checks.components.elsewhere import Elsewhere
+from kernbench_builtin.checks.components.process_checks import (
+    keeps_nothing_between_runs,
+    logs_the_same_in_another_process,
+    logs_the_same_under_every_hash_seed,
+    reads_nothing_outside,
+)
+from kernbench_builtin.checks.components.served_checks import (
+    agrees_with_its_other_style,
+    answers_alike_when_asked_again,
+    conserves_messages_and_bytes,
+    counts_what_it_served,
+    drains,
+    keeps_messages_in_order,
+    leaves_messages_and_parameters_alone,
+    never_exceeds_its_peak,
+    never_undercuts_its_bound,
+    serves_without_errors,
+    takes_finite_times,
+    takes_time,
+    uses_declared_parameters_only,
+)
+from kernbench_builtin.checks.components.statistics_checks import sums_what_it_counts
+from kernbench_builtin.checks.components.subject import ComponentUnderTest
+from kernbench_core.plugins import Plugins
+from kernbench_core.testing.kit import kit_of
+
+
+def subject_of(plugins: Plugins, name: str) -> ComponentUnderTest:
+    """Open a registered model; raise CheckFailed for what is none."""
+    return ComponentUnderTest(name, plugins)
+
+
+def subjects_of(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
+    """Return what opens models of which other processes are asked together: to start one takes longest."""
+    elsewhere = Elsewhere(plugins, names)
+    return lambda name: ComponentUnderTest(name, plugins, elsewhere=elsewhere)
+
+
+KIT = kit_of(
+    subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
+    takes_finite_times, conserves_messages_and_bytes, keeps_messages_in_order, drains, answers_alike_when_asked_again,
+    never_undercuts_its_bound, never_exceeds_its_peak,
+    takes_time, counts_what_it_served, sums_what_it_counts, leaves_messages_and_parameters_alone, has_a_short_repr,
+    agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
+    keeps_nothing_between_runs, reads_nothing_outside,
+    together=subjects_of,
+)  # fmt: skip

@@ -1,0 +1,116 @@
+"""What is checked of sorts that nobody has a kit for: that an entry can be had, and fits what will be asked of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+from kernbench_builtin.checks.chosen_kits import open_kit
+from kernbench_builtin.pages.report.page import open_section
+from kernbench_core.calibration import Calibrator
+from kernbench_core.host.bench import open_bench
+from kernbench_core.host.programs import open_kind as open_program_kind
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs import configure
+from kernbench_core.testing.kit import CheckFailed, Kit
+from kernbench_core.topology import compile_topology
+from kernbench_core.topology.machine_kinds import open_kind
+from kernbench_core.wording.plain_functions import PLAIN, is_async, never_runs
+
+
+def _preset(plugins: Plugins, name: str) -> object:
+    """Read a preset's file, and build its machine."""
+    config = configure(plugins, name)
+    return compile_topology(config, plugins)
+
+
+def _machine(plugins: Plugins, name: str) -> object:
+    """Import a kind of machine, whose stages take what they will be given."""
+    kind = open_kind(plugins.machines, name)
+    for stage, given in (("read", 2), ("place", 1), ("wire", 1), ("finish", 2)):
+        if getattr(kind, stage) is not None:
+            _must_take(getattr(kind, stage), given, stage)
+    return kind
+
+
+def _command(plugins: Plugins, name: str) -> object:
+    """Import a command of click's."""
+    command = plugins.commands.load(name)
+    if not isinstance(command, click.Command):
+        raise CheckFailed(f"it must be a click command, not {command!r}")
+    if never_runs(command.callback):
+        raise CheckFailed(f"it {PLAIN}")
+    return command
+
+
+def _section(plugins: Plugins, name: str) -> object:
+    """Import a section of the report, whose functions take a run."""
+    section = open_section(name, plugins.report_sections)
+    _must_take(section.html, 1, "html")
+    if section.data is not None:
+        _must_take(section.data, 1, "data")
+    return section
+
+
+def _exporter(plugins: Plugins, name: str) -> object:
+    """Import a function of what is written and an open file."""
+    _must_take(exporter := plugins.exporters.load(name), 2, "target")
+    if never_runs(exporter):
+        raise CheckFailed(f"its target {PLAIN}")
+    return exporter
+
+
+def _calibrator(plugins: Plugins, name: str) -> object:
+    """Import a class with everything that a `Calibrator` has, each with as many arguments."""
+    found = plugins.calibrators.load(name)
+    if not isinstance(found, type):
+        raise CheckFailed(f"it must be a class, as Calibrator of kernbench_core.calibration, not {found!r}")
+    if not isinstance(getattr(found, "FORM", None), str):
+        raise CheckFailed(f"it must say as FORM, in words, what a log of it is, not {getattr(found, 'FORM', None)!r}")
+    _must_take(found, 2, "__init__")
+    for method, asked in vars(Calibrator).items():
+        if not method.startswith("_") and callable(getattr(Calibrator, method)):
+            given = len(inspect.signature(getattr(Calibrator, method)).parameters)
+            bound = isinstance(inspect.getattr_static(found, method, None), classmethod | staticmethod)
+            alone = isinstance(asked, staticmethod) or not bound
+            _must_take(getattr(found, method, None), given if alone else given - 1, method)
+    return found
+
+
+def _must_take(function: Any, given: int, what: str) -> None:
+    """Raise CheckFailed where a function cannot be called with so many arguments."""
+    if not callable(function):
+        raise CheckFailed(f"its {what} must be a function, not {function!r}")
+    if is_async(function):
+        raise CheckFailed(f"its {what} must be a function without async: it would never run")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # of one that is not written in Python nobody knows
+    try:
+        signature.bind(*[None] * given)
+    except TypeError as error:
+        many = f"{given} argument" if given == 1 else f"{given} arguments"
+        raise CheckFailed(f"its {what} must take {many}, but {signature} does not: {error}") from None
+
+
+_OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
+    "benches": lambda plugins, name: open_bench(name, plugins.benches),
+    "programs": lambda plugins, name: open_program_kind(plugins.programs, name),
+    "topologies": _preset,
+    "machines": _machine,
+    "exporters": _exporter,
+    "algorithms": lambda plugins, name: plugins.algorithms.load(name),
+    "collectives": lambda plugins, name: plugins.collectives.load(name),
+    "commands": _command,
+    "calibrators": _calibrator,
+    "report_sections": _section,
+    "kits": open_kit,
+}
+
+#: For each sort that core has no kit for one whose only check is that an entry opens.
+OPENING: Final[Mapping[str, Kit[Any]]] = MappingProxyType({sort: Kit(opens, ()) for sort, opens in _OPENERS.items()})
