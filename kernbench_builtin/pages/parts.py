@@ -1,7 +1,7 @@
 """`--trace`, `--report`, `--web`, and what they look at: what runs are asked for to be looked at."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -221,6 +221,14 @@ class ReportPart(RunPart):
         from kernbench_builtin.pages.looks import page_of, write_report
 
         write_report(self._path, [page_of(result, answers["machine"])], self.plugins)
+
+    @classmethod
+    def write_saved(cls, path: Path, runs: Sequence[tuple[str, Path]], plugins: "Plugins") -> None:
+        """Write one page of saved runs, side by side, each with the name that it has there."""
+        from kernbench_builtin.pages.looks import write_report
+        from kernbench_builtin.pages.report.saved_runs import read_page
+
+        write_report(path, [read_page(place, name) for name, place in runs], plugins)
 
 
 @attrs.frozen(kw_only=True)

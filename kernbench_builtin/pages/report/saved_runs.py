@@ -11,7 +11,7 @@ from kernbench_builtin.pages.drawing import MachineDrawing
 from kernbench_builtin.pages.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.timeline import TIMELINE, Timeline, load
-from kernbench_core.comparison.saved_figures import read_folder
+from kernbench_core.comparison.saved_figures import read_folder, read_saved
 from kernbench_core.comparison.saved_result import AGAIN, RESULT, check_schema, read_json
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import schema_hint
@@ -30,6 +30,12 @@ def read_run(folder: Path, name: str = "") -> RunPage:
         name or folder.name or str(folder), saved.result, machine, timeline, sources, links=saved.links,
         bench_files=saved.files,
     )  # fmt: skip
+
+
+def read_page(path: Path, name: str) -> RunPage:
+    """Read the folder of a run, the manifest in it, or a file of `--json`; UsageError for what is none of these."""
+    saved = read_saved(path)
+    return RunPage(name, saved.result, links=saved.links) if saved.folder is None else read_run(saved.folder, name)
 
 
 def check_version(folder: Path) -> None:

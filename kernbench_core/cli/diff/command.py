@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kernbench_core.cli.diff.sides import ComparedSide
     from kernbench_core.comparison import RunComparison
 
+#: The part of runs that writes pages.
+_PAGES: Final = "report"
 #: Options of a run that write files of it, or say what of it is told.
 _NOT_HERE: Final = (
     "explain", "trace", "level", "window", "tcm_map", "strict_races", "strict_python", "out", "report", "links",
@@ -74,17 +76,19 @@ def diff(
         from kernbench_core.process.whole_files import check_file
 
     page = None if report is None else check_file("report", Path(report), ".html")
+    if page is not None:
+        shell.plugins.run_parts.load(_PAGES)  # before any run
     with ExitStack() as stack:
         if len(what) == 2:
             with doing("reading the runs"):
-                sides = [saved_side(each, drawn=page is not None) for each in what]
+                sides = [saved_side(each) for each in what]
         else:
             folder = None if page is None else Path(stack.enter_context(TemporaryDirectory(prefix="kernbench-")))
             sides = [*run_sides(shell, what[0], asked, folder, look)]
-    with doing("comparing the runs"):
-        found = compare(sides[0].figures, sides[1].figures)
-    if page is not None:
-        _write(shell, page, sides)
+        with doing("comparing the runs"):
+            found = compare(sides[0].figures, sides[1].figures)
+        if page is not None:
+            _write(shell, page, sides)
     return _tell(shell, found, sides, top, limit, look, saved=len(what) == 2)
 
 
@@ -109,9 +113,9 @@ def _check(what: Sequence[str], given: Sequence[str]) -> None:
 
 @doing("writing the page")
 def _write(shell: Shell, page: Path, sides: Sequence[ComparedSide]) -> None:
-    from kernbench_builtin.pages.looks import write_report
-
-    write_report(page, [side.page for side in sides if side.page is not None], shell.plugins)
+    """Have the part of runs that writes pages write one of both."""
+    runs = [(side.figures.name, side.saved) for side in sides]
+    shell.plugins.run_parts.load(_PAGES).write_saved(page, runs, shell.plugins)
 
 
 @doing("printing the result")

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_builtin.pages.report.run_page import RunPage
-from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_core.cli.run import Look, with_progress
 from kernbench_core.comparison import figures_of, figures_of_saved
 from kernbench_core.comparison.figures import RunFigures
-from kernbench_core.comparison.run_figures import figures_of_json
-from kernbench_core.comparison.saved_figures import read_saved
 from kernbench_core.host.bench import parse_assignments
 from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
@@ -34,28 +30,23 @@ OF_B: Final = ("b_bench", "b_topology", "b_components", "b_set", "b_param")
 
 @attrs.frozen
 class ComparedSide:
-    """One of the two runs: its figures, whether nothing that was verified is wrong, and its page where one is drawn."""
+    """One of the two runs: its figures, whether nothing that was verified is wrong, and where it is saved, if it is."""
 
     figures: RunFigures
     right: bool
-    page: RunPage | None = None
+    saved: Path | None = None
 
 
-def saved_side(given: str, *, drawn: bool) -> ComparedSide:
-    """Read a saved run; with its page where that is `drawn`. UsageError for what is none."""
-    if not drawn:
-        figures = figures_of_saved(given)
-        return ComparedSide(figures, figures.verified is not False)
-    saved = read_saved(Path(given))
-    page = RunPage(given, saved.result, links=saved.links) if saved.folder is None else read_run(saved.folder, given)
-    figures = figures_of_json(saved.result, saved.links, given, saved.files)
-    return ComparedSide(figures, figures.verified is not False, page)
+def saved_side(given: str) -> ComparedSide:
+    """Read a saved run; UsageError for what is none."""
+    figures = figures_of_saved(given)
+    return ComparedSide(figures, figures.verified is not False, Path(given))
 
 
 def run_sides(
     shell: Shell, bench: str, asked: Mapping[str, Any], folder: Path | None, look: Look
 ) -> tuple[ComparedSide, ComparedSide]:
-    """Run a bench as it was asked for, and again with what was asked of B alone; for pages also into a `folder`."""
+    """Run a bench as it was asked for, and again with what was asked of B alone; for a page also into a `folder`."""
     plain = {name: value for name, value in asked.items() if name not in (*OF_B, "params")}
     other = {
         **plain,
@@ -97,8 +88,7 @@ def _made(
 
     result: RunResult = with_progress(carry_out, name, look)
     result_is_told()  # or Ctrl-C would wait for the next run
-    page = None if out is None else read_run(out, name)
-    return ComparedSide(figures_of(result, name, _file_of(bench)), result.right, page)
+    return ComparedSide(figures_of(result, name, _file_of(bench)), result.right, out)
 
 
 def _file_of(bench: str) -> Mapping[str, str]:
