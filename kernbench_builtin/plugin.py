@@ -6,6 +6,7 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 from __future__ import annotations
 
 from kernbench_builtin.checks import plugin as checks
+from kernbench_builtin.compare import plugin as compare
 from kernbench_core.plugin import RUN, SEE
 from kernbench_core.plugins import (
     BenchEntry,
@@ -136,6 +137,7 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     return [
         *checks.kernbench_commands(),
+        *compare.kernbench_commands(),
         CommandEntry(
             "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
         ),

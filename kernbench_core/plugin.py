@@ -22,7 +22,6 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
         CommandEntry("triton", f"{CLI}.triton.command:triton", "Run a script written in Triton as it is.", RUN),
         CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest or a bundle describes.", RUN),
-        CommandEntry("diff", f"{CLI}.diff.command:diff", "Tell what moved from one run to another, and why.", RUN),
         CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
         CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
         CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernbench_builtin.checks.budgets.fixture import KernbenchFixture as KernbenchFixture
+    from kernbench_builtin.compare import compare as compare
     from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
@@ -33,14 +34,13 @@ if TYPE_CHECKING:
     from kernbench_core import run as run
     from kernbench_core import sizes_from as sizes_from
     from kernbench_core import triton as triton
-    from kernbench_core.comparison import compare as compare
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
     "Shard UsageError __version__ compile_topology depends launch load_plugins rerun run sizes_from "
     "triton",
     "kernbench_builtin.pages.drawing.machine": "draw_machine",
-    "kernbench_core.comparison": "compare",
+    "kernbench_builtin.compare": "compare",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
     "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_ccl.measure": "time_collective",

@@ -14,7 +14,7 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 ROOMS = (
-    "cache", "calibration", "comparison", "compiled", "compute", "drawing", "engine", "host", "kernel", "memory",
+    "cache", "calibration", "compiled", "compute", "drawing", "engine", "host", "kernel", "memory",
     "oplog", "plugins", "process", "report", "runs", "timeline", "topology", "values", "web", "wording",
 )  # fmt: skip
 #: Files that are rooms of their own: vocabularies, the records of ops, and what makes records.
@@ -65,7 +65,7 @@ def imported(source: str, name: str) -> Iterator[str]:
 
 
 #: What was in rooms of core until lately, and still enters these by files.
-FORMER = ("sweeps", "pages", "checks")
+FORMER = ("sweeps", "pages", "checks", "compare")
 
 
 def sources() -> Iterator[tuple[str, str]]:

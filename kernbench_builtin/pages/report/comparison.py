@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import attrs
 
+from kernbench_builtin.compare import MovedRow, RunComparison, compare
+from kernbench_builtin.compare import told as texts
+from kernbench_builtin.compare.figures import COLUMNS
 from kernbench_builtin.pages.drawing.plots import stacked
 from kernbench_builtin.pages.report.run_page import RunPage
-from kernbench_core.comparison import MovedRow, RunComparison, compare
-from kernbench_core.comparison import told as texts
-from kernbench_core.comparison.figures import COLUMNS
 from kernbench_core.units import format_time
 
 #: Kernels of a table; all that took less of the time of kernels stand in one row below them.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_builtin.compare.run_figures import figures_of_json
 from kernbench_builtin.pages.drawing import MachineDrawing
-from kernbench_core.comparison.run_figures import figures_of_json
 
 if TYPE_CHECKING:
+    from kernbench_builtin.compare import RunFigures
     from kernbench_builtin.pages.timeline import Timeline
-    from kernbench_core.comparison import RunFigures
     from kernbench_core.host.figures.columns import ColumnTable
 
 

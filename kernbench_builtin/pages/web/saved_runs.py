@@ -12,10 +12,10 @@ from zipfile import is_zipfile
 
 import attrs
 
+from kernbench_builtin.compare.saved_result import RESULT, read_result
 from kernbench_builtin.pages.report.saved_runs import MACHINE, read_machine
 from kernbench_builtin.pages.timeline import TIMELINE
 from kernbench_builtin.pages.web.saved_sweeps import POINTS, SWEEP
-from kernbench_core.comparison.saved_result import RESULT, read_result
 from kernbench_core.errors import KernbenchError, UsageError
 
 #: How deep below the folder runs are looked for, and how many are shown.

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from kernbench_builtin.compare.saved_result import RESULT
 from kernbench_builtin.pages.report import render_report, render_sweep
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_builtin.pages.web.loopback import Answer
 from kernbench_builtin.pages.web.pages import page, sentence
 from kernbench_builtin.pages.web.saved_runs import check_no_links, saved_runs
 from kernbench_builtin.pages.web.saved_sweeps import check_no_links_in_sweep, saved_sweeps
-from kernbench_core.comparison.saved_result import RESULT
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.wording import brief
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from kernbench_core.comparison.saved_result import RESULT
+from kernbench_builtin.compare.saved_result import RESULT
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.compare.result_form import FORM, faults
 from kernbench_core.cli import main
-from kernbench_core.comparison.result_form import FORM, faults
 from kernbench_core.plugins import Plugins, load_plugins
 
 EXAMPLE = Path(__file__).parents[3] / "plugins_example"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kernbench_core.comparison.figures import COLUMNS
+from kernbench_builtin.compare.figures import COLUMNS
 from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_core.comparison.moved_rows import ChangedInput, Moved, MovedRow
+    from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
 
 #: What a sort is called where several are told.
 HEADS: Final = {

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.comparison.link_names import folded, unfolded
-from kernbench_core.comparison.result_form import NUMBER, Maybe, faults
+from kernbench_builtin.compare.link_names import folded, unfolded
+from kernbench_builtin.compare.result_form import NUMBER, Maybe, faults
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief, schema_hint
 

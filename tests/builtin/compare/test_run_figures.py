@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from kernbench_core.comparison import RunFigures
-from kernbench_core.comparison.run_figures import figures_of_json
+from kernbench_builtin.compare import RunFigures
+from kernbench_builtin.compare.run_figures import figures_of_json
 from tests.builtin.report.pages import result
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from kernbench_core.comparison.figures import COLUMNS, FigureTable, RunFigures
+from kernbench_builtin.compare.figures import COLUMNS, FigureTable, RunFigures
 from kernbench_core.host.figures.columns import ColumnTable
 
 #: Keys of a manifest that are told otherwise, or that change no figure.

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.comparison.differences import RunComparison as RunComparison
-    from kernbench_core.comparison.differences import compare as compare
-    from kernbench_core.comparison.figures import RunFigures as RunFigures
-    from kernbench_core.comparison.moved_rows import MovedRow as MovedRow
-    from kernbench_core.comparison.run_figures import figures_of as figures_of
-    from kernbench_core.comparison.saved_figures import figures_of_saved as figures_of_saved
+    from kernbench_builtin.compare.differences import RunComparison as RunComparison
+    from kernbench_builtin.compare.differences import compare as compare
+    from kernbench_builtin.compare.figures import RunFigures as RunFigures
+    from kernbench_builtin.compare.moved_rows import MovedRow as MovedRow
+    from kernbench_builtin.compare.run_figures import figures_of as figures_of
+    from kernbench_builtin.compare.saved_figures import figures_of_saved as figures_of_saved
 
 __getattr__ = door(
     __name__,

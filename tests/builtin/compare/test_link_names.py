@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.comparison.figures import RunFigures
-from kernbench_core.comparison.link_names import folded, unfolded
+from kernbench_builtin.compare.figures import RunFigures
+from kernbench_builtin.compare.link_names import folded, unfolded
 from kernbench_core.errors import UsageError
-from tests.core.comparison.runs_by_hand import links, run
+from tests.builtin.compare.runs_by_hand import links, run
 
 NODES = st.builds(".".join, st.lists(st.from_regex(r"(sip|cube|pe|r)[0-9]{1,2}(c[0-9])?", fullmatch=True), max_size=3,
                                      min_size=1))  # fmt: skip

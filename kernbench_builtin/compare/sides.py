@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kernbench_builtin.compare import figures_of, figures_of_saved
+from kernbench_builtin.compare.figures import RunFigures
 from kernbench_core.cli.run import Look, with_progress
-from kernbench_core.comparison import figures_of, figures_of_saved
-from kernbench_core.comparison.figures import RunFigures
 from kernbench_core.host.bench import parse_assignments
 from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import given
 
-from kernbench_core.comparison import MovedRow, RunFigures, compare
-from kernbench_core.comparison.figures import COLUMNS
-from tests.core.comparison.runs_by_hand import links, run, runs, table
+from kernbench_builtin.compare import MovedRow, RunFigures, compare
+from kernbench_builtin.compare.figures import COLUMNS
+from tests.builtin.compare.runs_by_hand import links, run, runs, table
 
 
 def turned(name: str) -> str:

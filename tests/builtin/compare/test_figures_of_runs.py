@@ -13,9 +13,9 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.benches import gemm as gemm_bench
+from kernbench_builtin.compare import RunFigures, compare, figures_of
+from kernbench_builtin.compare.run_figures import figures_of_json
 from kernbench_core.callsite import CallSite, line_number
-from kernbench_core.comparison import RunFigures, compare, figures_of
-from kernbench_core.comparison.run_figures import figures_of_json
 from kernbench_core.graph import Node
 from kernbench_core.host import session
 from kernbench_core.host.figures.components import components

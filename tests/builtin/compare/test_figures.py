@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kernbench_core.comparison import RunFigures
-from kernbench_core.comparison.figures import COLUMNS
+from kernbench_builtin.compare import RunFigures
+from kernbench_builtin.compare.figures import COLUMNS
 from kernbench_core.errors import UsageError
-from tests.core.comparison.runs_by_hand import links, run, runs
+from tests.builtin.compare.runs_by_hand import links, run, runs
 
 
 @given(runs())

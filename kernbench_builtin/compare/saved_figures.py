@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.comparison.figures import SCHEMA, RunFigures
-from kernbench_core.comparison.run_figures import LINK_COLUMNS, figures_of_json
-from kernbench_core.comparison.saved_result import RESULT, check_result, read_json, read_result
+from kernbench_builtin.compare.figures import SCHEMA, RunFigures
+from kernbench_builtin.compare.run_figures import LINK_COLUMNS, figures_of_json
+from kernbench_builtin.compare.saved_result import RESULT, check_result, read_json, read_result
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.columns_file import load_columns

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_core.comparison import told
-from kernbench_core.comparison.figures import CAUSES, COLUMNS, RunFigures
-from kernbench_core.comparison.line_pairs import paired_lines, paired_names, unified
-from kernbench_core.comparison.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
+from kernbench_builtin.compare import told
+from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
+from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
+from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
 
 SCHEMA: Final = "kernbench.diff/1"
 

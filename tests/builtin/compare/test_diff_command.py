@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.compare.limit import SlowerLimit
 from kernbench_core.cli import main
-from kernbench_core.cli.diff.limit import SlowerLimit
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.result import json_text
 from tests.conftest import forget_executed
@@ -101,7 +101,7 @@ def test_a_run_is_the_same_as_itself_however_it_was_saved(diff: Diff, other: str
 
 def test_a_rerun_and_figures_are_results_too(diff: Diff, saved: Path) -> None:
     """As `rerun --json` prints one, and as golden files of tests hold them, which are called as they were given."""
-    from kernbench_core.comparison import figures_of_saved
+    from kernbench_builtin.compare import figures_of_saved
 
     whole = json.loads((saved / "a.json").read_text())
     (saved / "rerun.json").write_text(json.dumps({"schema": "kernbench.rerun/1", "same": True, "result": whole}))

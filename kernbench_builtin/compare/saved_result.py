@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kernbench_core.comparison.result_form import faults
+from kernbench_builtin.compare.result_form import faults
 from kernbench_core.errors import UsageError
 from kernbench_core.units import format_time
 from kernbench_core.wording import brief, schema_hint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.comparison.moved_rows import ChangedInput, Moved, MovedRow
-from kernbench_core.comparison.told import (
+from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
+from kernbench_builtin.compare.told import (
     both_texts,
     cause_line,
     change_text,

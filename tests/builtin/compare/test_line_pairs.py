@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.comparison.figures import FigureTable
-from kernbench_core.comparison.line_pairs import paired_lines, unified
+from kernbench_builtin.compare.figures import FigureTable
+from kernbench_builtin.compare.line_pairs import paired_lines, unified
 
 
 def lines(*texts: str, file: str = "k.py", first: int = 1) -> FigureTable:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_builtin.compare import compare, figures_of
 from kernbench_builtin.components import pe_tcm
 from kernbench_builtin.components.pe_tcm import PeTcm
-from kernbench_core.comparison import compare, figures_of
 from kernbench_core.plugins import Plugins
 
 SIZE = {"M": 32, "N": 32, "K": 32}

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from kernbench_core.comparison.figures import CAUSES, COLUMNS, FigureTable, RunFigures
+from kernbench_builtin.compare.figures import CAUSES, COLUMNS, FigureTable, RunFigures
 
 SOURCES = st.sampled_from(["def f():\n    pass\n", "def f():\n    load\n"])
 NUMBERS = st.one_of(st.integers(0, 9), st.floats(0, 1e6, width=32))

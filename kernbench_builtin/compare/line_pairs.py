@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from kernbench_core.comparison.figures import FigureTable
+from kernbench_builtin.compare.figures import FigureTable
 
 #: What both are called together, and the name in each, None where it has no such thing.
 NamePair: TypeAlias = tuple[str, str | None, str | None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from kernbench_core.cli.diff.limit import SlowerLimit, SlowerLimitType
+from kernbench_builtin.compare.limit import SlowerLimit, SlowerLimitType
 from kernbench_core.cli.option_types import Whole, completed_by
 from kernbench_core.cli.run import Look, run_options
 from kernbench_core.cli.shell import Shell
@@ -19,8 +19,8 @@ from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
-    from kernbench_core.cli.diff.sides import ComparedSide
-    from kernbench_core.comparison import RunComparison
+    from kernbench_builtin.compare import RunComparison
+    from kernbench_builtin.compare.sides import ComparedSide
 
 #: The part of runs that writes pages.
 _PAGES: Final = "report"
@@ -71,8 +71,8 @@ def diff(
     _check(what, [each.opts[0] for each in context.command.params if each.name in asked and _was_given(context, each)])
     look = Look(as_json, quiet)
     with doing("loading kernbench"):
-        from kernbench_core.cli.diff.sides import run_sides, saved_side
-        from kernbench_core.comparison import compare
+        from kernbench_builtin.compare import compare
+        from kernbench_builtin.compare.sides import run_sides, saved_side
         from kernbench_core.process.whole_files import check_file
 
     page = None if report is None else check_file("report", Path(report), ".html")
@@ -146,6 +146,6 @@ def _tell(
 
 def lines_of_total(found: RunComparison) -> str:
     """Return the line of the total time."""
-    from kernbench_core.comparison.told import total_line
+    from kernbench_builtin.compare.told import total_line
 
     return total_line(found.before.total_ns, found.after.total_ns)

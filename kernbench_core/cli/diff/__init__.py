@@ -1,1 +1,0 @@
-"""`kernbench diff`: two runs side by side, saved ones or one bench run now under two configurations."""
