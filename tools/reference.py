@@ -78,13 +78,13 @@ def _command(ctx: click.Context, command: click.Command, plugins: Plugins) -> It
 
 def _options(ctx: click.Context, command: click.Command) -> list[str]:
     rows = []
-    for each in command.params:
+    for each in command.get_params(ctx):
         name = f"{ctx.command_path} {each.human_readable_name}"
         if isinstance(each, click.Argument):
             rows.append((code(each.make_metavar(ctx)), "", "", "argument, required" if each.required else "argument"))
             continue
         assert isinstance(each, click.Option)
-        if each.hidden:
+        if each.hidden or each.name == "help":
             continue
         value = "" if each.is_flag or each.count else each.make_metavar(ctx)
         default = each.default if isinstance(each.default, str | int | float) and not each.is_flag else ""

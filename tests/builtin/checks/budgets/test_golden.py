@@ -61,7 +61,7 @@ def test_the_same_run_is_the_same(result: RunResult, file: Path) -> None:
     before = file.read_bytes()
     faster = attrs.evolve(result.timing, events=result.events - 1)
     other = attrs.evolve(result, timing=faster, verification=Verification(True, 1, 0.5, ()))
-    for again in (result, other, ran(explain=True, verify_data=True)):
+    for again in (result, other, ran(verify_data=True)):
         assert checked(again, file) == GoldenOutcome("same")
     assert updated(result, file) == GoldenOutcome("same")
     assert file.read_bytes() == before
