@@ -13,6 +13,7 @@ import rich_click as click
 from kernbench_builtin.compare.limit import SlowerLimit, SlowerLimitType
 from kernbench_core.cli.option_types import Whole, completed_by
 from kernbench_core.cli.run import Look, run_options
+from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
@@ -21,17 +22,23 @@ from kernbench_core.process.terminal import shown
 if TYPE_CHECKING:
     from kernbench_builtin.compare import RunComparison
     from kernbench_builtin.compare.sides import ComparedSide
+    from kernbench_core.runs.parts import RunPart
 
 #: The part of runs that writes pages.
 _PAGES: Final = "report"
 #: Options of a run that write files of it, or say what of it is told.
-_NOT_HERE: Final = (
-    "explain", "trace", "level", "window", "tcm_map", "strict_races", "strict_python", "out", "report", "links",
-    "outputs", "bundle",
-)  # fmt: skip
+_NOT_HERE: Final = ("strict_races", "strict_python", "out", "links", "outputs", "bundle")
 
 
-@click.command()
+class DiffCommand(RunCommand):
+    """A command with the options of runs, but for those of parts that look on or tell something."""
+
+    def takes(self, part: type[RunPart]) -> bool:
+        """Whether a part changes how a run comes about, and nothing of what is known of it."""
+        return part.REPEATABLE and not part.KEPT
+
+
+@click.command(cls=DiffCommand)
 @click.argument("what", metavar="A B|BENCH", nargs=-1, required=True, shell_complete=completed_by("files"))
 @click.option(
     "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of BENCH; repeatable.",
@@ -68,7 +75,8 @@ def diff(
 ) -> int:  # fmt: skip
     """Tell what moved from run A to run B, saved with --out or --json; or run BENCH, and again as --b-… say."""
     shell: Shell = context.obj
-    _check(what, [each.opts[0] for each in context.command.params if each.name in asked and _was_given(context, each)])
+    known = [each for each in context.command.get_params(context) if each.name in asked]
+    _check(what, [each.opts[0] for each in known if _was_given(context, each)])
     look = Look(as_json, quiet)
     with doing("loading kernbench"):
         from kernbench_builtin.compare import compare

@@ -79,11 +79,12 @@ def _made(
     shell: Shell, bench: str, params: Mapping[str, Any], asked: Mapping[str, Any], name: str, out: Path | None,
     look: Look,
 ) -> ComparedSide:  # fmt: skip
-    """Run one side, with the reasons for its time."""
+    """Run one side, with the reasons for its time where a plug-in finds them."""
+    reasons = {name: True for name in ("explain",) if name in shell.plugins.run_parts}
 
     def carry_out(on_progress: Callable[[Any], None] | None) -> RunResult:
         return run_bench(
-            bench, params=params, on_progress=on_progress, plugins=shell.plugins, explain=True, out=out, **asked
+            bench, params=params, on_progress=on_progress, plugins=shell.plugins, out=out, **reasons, **asked
         )
 
     result: RunResult = with_progress(carry_out, name, look)

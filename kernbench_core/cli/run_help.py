@@ -16,6 +16,7 @@ from kernbench_core.runs.options import command_options
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.parts import RunPart
 
 _GIVEN = "kernbench.bench"
 
@@ -29,7 +30,7 @@ class RunCommand(click.RichCommand):
         from kernbench_core.runs.parts import parts_of
 
         own = super().get_params(ctx)
-        parts = parts_of(ctx.ensure_object(Shell).plugins)
+        parts = [part for part in parts_of(ctx.ensure_object(Shell).plugins) if self.takes(part)]
         records = [record for part in parts for record in (part.OPTIONS, part.COMMAND)]
         theirs = [
             option_of(name, option, attrs.fields_dict(record)[name].default)
@@ -38,6 +39,10 @@ class RunCommand(click.RichCommand):
         ]
         at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
         return [*own[:at], *theirs, *own[at:]]
+
+    def takes(self, part: type[RunPart]) -> bool:
+        """Whether it has the options of a part of runs."""
+        return True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the arguments apart, and keep in mind which bench is asked about."""
