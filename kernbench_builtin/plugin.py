@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kernbench_builtin.checks import plugin as checks
 from kernbench_builtin.compare import plugin as compare
+from kernbench_builtin.triton import plugin as triton
 from kernbench_core.plugin import RUN, SEE
 from kernbench_core.plugins import (
     BenchEntry,
@@ -17,6 +18,7 @@ from kernbench_core.plugins import (
     FolderEntry,
     KitEntry,
     PictureEntry,
+    ProgramEntry,
     ReportSectionEntry,
     RunPartEntry,
     TopologyEntry,
@@ -133,11 +135,17 @@ def kernbench_exporters() -> list[ExporterEntry]:
     ]
 
 
+def kernbench_programs() -> list[ProgramEntry]:
+    """Return the kinds of program."""
+    return triton.kernbench_programs()
+
+
 def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     return [
         *checks.kernbench_commands(),
         *compare.kernbench_commands(),
+        *triton.kernbench_commands(),
         CommandEntry(
             "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
         ),

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from kernbench_core.runs.kernel_launch import launch as launch
     from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
-    from kernbench_core.runs.triton_run.session import triton as triton
     from kernbench_core.topology.compilation import compile_topology as compile_topology
 
 _choose_form()
@@ -63,7 +62,7 @@ _NAMES_BY_FILE = {
     "host.bench": "depends sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
     "messages": "Command MsgBase", "package": "__version__", "params": "Param",
     "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
-    "runs.result": "RunResult", "runs.triton_run.session": "triton",
+    "runs.result": "RunResult",
     "topology.compilation": "compile_topology",
     "plugins": "load_plugins AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
     "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ProgramEntry ReportSectionEntry TopologyEntry",

@@ -20,7 +20,6 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands, in the order of the help."""
     return [
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
-        CommandEntry("triton", f"{CLI}.triton.command:triton", "Run a script written in Triton as it is.", RUN),
         CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest or a bundle describes.", RUN),
         CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
         CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
@@ -32,10 +31,7 @@ def kernbench_commands() -> list[CommandEntry]:
 
 def kernbench_programs() -> list[ProgramEntry]:
     """Return the kinds of program, beside benches."""
-    return [
-        ProgramEntry("kernel", "kernbench_core.host.programs:KERNEL", "A kernel with a parameter tl, run alone."),
-        ProgramEntry("triton", "kernbench_core.frontend.kernel_bench:JIT", "A kernel that triton.jit decorates."),
-    ]
+    return [ProgramEntry("kernel", "kernbench_core.host.programs:KERNEL", "A kernel with a parameter tl, run alone.")]
 
 
 def kernbench_networks() -> list[NetworkEntry]:

@@ -214,7 +214,7 @@ TREE = {
     "tests/core/memory/test_hazards.py": "from tests.core.rig import machine\nimport kernbench_core.values.region\n",
     "tests/core/memory/conftest.py": "",
     "tests/builtin/test_plugin.py": "REGION = 'tiny.yaml'\n",
-    "tests/frontend/test_names.py": "",
+    "tests/builtin/triton/test_names.py": "",
     "tests/test_docs.py": "",
     "tests/test_golden.py": "with loaded_tool('golden'): pass\n",
     "plugins_example/tests/test_offers.py": "",
@@ -238,7 +238,7 @@ def tree(tmp_path: Path) -> TestMap:
              "core/memory/test_hazards.py"],
         ),
         ("kernbench_core/wire.py", ["core/test_wire.py", "core/memory/test_hazards.py"]),  # by a helper, too
-        ("kernbench_core/frontend/language/names.py", ["frontend/test_names.py"]),
+        ("kernbench_builtin/triton/language/names.py", ["builtin/triton/test_names.py"]),
         ("kernbench_builtin/topologies/tiny.yaml", ["builtin/test_plugin.py"]),
         ("tools/golden.py", ["test_golden.py"]),
         ("docs/adr/ADR-0001.md", ["test_docs.py"]),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernbench_core.runs.triton_run.session import TritonRun
+from kernbench_builtin.triton.session import TritonRun
 from tools import triton_suite, try_triton
 from tools.triton_suite_cases import confirmed
 from tools.try_triton import KernelOutcome

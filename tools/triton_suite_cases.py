@@ -22,9 +22,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kernbench_builtin.triton import simulation
+from kernbench_builtin.triton.session import TritonRun
 from kernbench_core.errors import KernbenchError
-from kernbench_core.frontend import simulation
-from kernbench_core.runs.triton_run.session import TritonRun
 from kernbench_core.units import parse_quantity
 
 ROOT = Path(__file__).resolve().parent.parent

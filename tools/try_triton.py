@@ -34,14 +34,14 @@ from attrs import asdict, field, frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kernbench_builtin.triton.script import Script
+from kernbench_builtin.triton.session import TritonRun
 from kernbench_core.errors import KernbenchError
-from kernbench_core.runs.triton_run.script import Script
-from kernbench_core.runs.triton_run.session import TritonRun
 from kernbench_core.units import parse_quantity
 from tools import triton_suite
 
 if TYPE_CHECKING:
-    from kernbench_core.frontend.simulation import JitLaunch
+    from kernbench_builtin.triton.simulation import JitLaunch
     from kernbench_core.host.figures.launch import LaunchFigures
 
 CHECKED, RAN, NOTHING = "ran, own checks passed", "ran", "launched no kernel"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
+    from kernbench_builtin.triton.session import triton as triton
     from kernbench_ccl.measure import time_collective as time_collective
     from kernbench_core import ConfigError as ConfigError
     from kernbench_core import DataExecutor as DataExecutor
@@ -33,16 +34,15 @@ if TYPE_CHECKING:
     from kernbench_core import rerun as rerun
     from kernbench_core import run as run
     from kernbench_core import sizes_from as sizes_from
-    from kernbench_core import triton as triton
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun run sizes_from "
-    "triton",
+    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun run sizes_from",
     "kernbench_builtin.pages.drawing.machine": "draw_machine",
     "kernbench_builtin.compare": "compare",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
     "kernbench_builtin.sweeps": "SweepResult sweep",
+    "kernbench_builtin.triton.session": "triton",
     "kernbench_ccl.measure": "time_collective",
 }
 _PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}

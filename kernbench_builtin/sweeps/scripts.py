@@ -28,8 +28,8 @@ def run_script(asked: Mapping[str, Any], how: Mapping[str, Any]) -> RunResult:
     Raise the KernbenchError that a launch raised, and KernelError for a script that ends otherwise than well, or that
     launches nothing.
     """
-    from kernbench_core.runs.triton_run.script import Script
-    from kernbench_core.runs.triton_run.session import TritonRun
+    from kernbench_builtin.triton.script import Script
+    from kernbench_builtin.triton.session import TritonRun
 
     path = asked["bench"].removeprefix(TRITON)
     session = TritonRun(asked["topology"], dict(how), name=path)
@@ -52,7 +52,7 @@ def arguments_of(asked: Mapping[str, Any]) -> list[str]:
 
 def script_problems(plan: SweepPlan) -> Iterator[str]:
     """Yield all that is wrong with a script and its arguments."""
-    from kernbench_core.runs.triton_run.script import Script
+    from kernbench_builtin.triton.script import Script
 
     try:
         Script(plan.bench.removeprefix(TRITON)).check()

@@ -25,7 +25,6 @@ RUN_A_BENCH = {
     "rerun",
     "run",
     "sizes_from",
-    "triton",
 }
 
 

@@ -54,7 +54,6 @@ PUBLIC = [
     "rerun",
     "run",
     "sizes_from",
-    "triton",
 ]
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
 ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]

@@ -65,7 +65,7 @@ def imported(source: str, name: str) -> Iterator[str]:
 
 
 #: What was in rooms of core until lately, and still enters these by files.
-FORMER = ("sweeps", "pages", "checks", "compare")
+FORMER = ("sweeps", "pages", "checks", "compare", "triton")
 
 
 def sources() -> Iterator[tuple[str, str]]:

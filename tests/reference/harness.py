@@ -88,7 +88,7 @@ def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
 
 
 def _run_triton(program: Program) -> tuple[dict[str, Any], list[str]]:
-    import kernbench_core as kb
+    import kernbench as kb
 
     source, file = _shown(program)
     names: dict[str, Any] = {"__name__": "made_up", "__file__": file}

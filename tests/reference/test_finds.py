@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from kernbench_builtin.triton import logic, scalars
 from kernbench_core.compiled import is_compiled
 from kernbench_core.compute.ops import OPS
-from kernbench_core.frontend import logic, scalars
 from kernbench_core.kernel.tl import language
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values import value as values

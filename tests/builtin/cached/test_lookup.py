@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import kernbench
 import kernbench_core as kb
 from kernbench_core.cache import dependencies
 from kernbench_core.cache.store import Cache
@@ -94,6 +95,7 @@ def test_a_result_from_the_cache_is_the_one_that_is_made(kind: str, plugins: Plu
 BENCH = """
 import importlib, os, pathlib, runpy
 import numpy as np
+import kernbench
 import kernbench_core as kb
 import beside
 import elsewhere
@@ -386,7 +388,7 @@ def test_an_entry_that_is_no_result_is_a_miss(plugins: Plugins, folder: Path) ->
 
 def test_a_machine_that_is_held_open_takes_nothing_from_the_cache() -> None:
     with pytest.raises(UsageError) as caught:
-        kb.triton("tiny", cached=True)
+        kernbench.triton("tiny", cached=True)
     assert str(caught.value) == (
         "kb.triton runs its caller's own code between launches, of which no answer can be kept; leave out cached=True, "
         "or put it into a file for 'kernbench triton --cached'."

@@ -69,13 +69,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "head", ["@triton.jit\n", "@triton.autotune(configs=[], key=[])\n@jit(debug=True)\n", ""]
-)
-def test_a_kernel_has_all_of_its_parameters(here: Path, head: str) -> None:
+def test_a_kernel_has_all_of_its_parameters(here: Path) -> None:
     """The first one too, and each may be a file; that of the language aside."""
-    own = "" if head else ", *, tl"
-    (here / "k.py").write_text(f"{head}def scale(x_ptr, n, BLOCK: 'tl.constexpr' = 64{own}): ...\n")
+    (here / "k.py").write_text("def scale(x_ptr, n, BLOCK: 'tl.constexpr' = 64, *, tl): ...\n")
     found = parameters_of("k.py:scale", NOBODY)
     assert list(found) == ["x_ptr", "n", "BLOCK"]
     assert all(each.is_file for each in found.values())

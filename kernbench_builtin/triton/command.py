@@ -1,0 +1,126 @@
+"""`kernbench triton`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.cli.run import run_options
+from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import own_streams
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import await_result, doing
+
+if TYPE_CHECKING:
+    from kernbench_builtin.triton.session import TritonRun
+
+_MODULE = "kernbench.module"
+_INTERRUPTED = 130
+#: Options for which a script has to run: those that write files.
+_FILES = ("trace", "out", "report")
+
+
+class ScriptCommand(click.RichCommand):
+    """A command that ends with a script and its arguments, or with `-m`, a module and its arguments, as Python's do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments apart; all behind `-m MODULE` are the module's."""
+        at = self._module_at(ctx, args)
+        if at is not None:
+            if len(args) < at + 2:
+                raise click.UsageError("option -m must be followed by a module.", ctx)
+            ctx.meta[_MODULE] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def _module_at(self, ctx: click.Context, args: list[str]) -> int | None:
+        """Return where `-m` stands; None where a script comes before."""
+        takes = {
+            name for each in self.get_params(ctx) if isinstance(each, click.Option) and not each.is_flag
+            for name in each.opts
+        }  # fmt: skip
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "--"):
+            at += 2 if args[at] in takes else 1
+        return at if at < len(args) and args[at] == "-m" else None
+
+
+@click.command(cls=ScriptCommand, context_settings={"ignore_unknown_options": True})
+@click.argument("script", metavar="FILE.py|-m MODULE", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--autotune",
+    type=click.Choice(("best", "all")),
+    default="best",
+    help="Of triton.autotune, print what it chose, or every configuration.",
+)
+@click.option(
+    "--points", type=click.IntRange(0), metavar="N", help="Of each benchmark of triton.testing, run the first N points."
+)
+@run_options(but=("race_by", "materialize", "verify_data", "bundle", "grid"))
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables; the script's to stderr."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print one line.")
+@click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
+@click.pass_context
+def triton(
+    ctx: click.Context, /, script: tuple[str, ...], autotune: str, points: int | None, as_json: bool,
+    quiet: bool, verbose: bool, **asked: Any,
+) -> int:  # fmt: skip
+    """Run a script written in Triton as it is, with its arguments: each launch is simulated. Its exit code is kept.
+
+    Options that kernbench knows may stand before or behind FILE.py; all behind -- are the script's.
+    """
+    shell: Shell = ctx.obj
+    module = ctx.meta.get(_MODULE)
+    given = list(module or script)
+    if not given:
+        raise UsageError("kernbench triton must be followed by a script or by -m MODULE; name one.")
+    if quiet and verbose:
+        raise UsageError("options -q and -v exclude each other; give one of them.")
+    with doing("loading kernbench"):
+        from kernbench_builtin.triton.script import Script
+        from kernbench_builtin.triton.session import TritonRun
+        from kernbench_core.runs.bench_run import RunInterrupted
+
+    topology = asked.pop("topology")
+    cached, depends = asked.pop("cached"), asked.pop("depends")
+    session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
+    program = Script(given[0], given[1:], is_module=module is not None)
+    await_result()
+
+    def run_script() -> int:
+        try:
+            with own_streams(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+                code = program.run(session)
+        except RunInterrupted as interruption:
+            session.result = interruption.result
+            _print(session, _INTERRUPTED, autotune, as_json, quiet, verbose)
+            return _INTERRUPTED
+        _print(session, code, autotune, as_json, quiet, verbose)
+        wrong = session.result is not None and not session.result.right
+        return code or (1 if wrong else 0)
+
+    if not cached or any(asked[name] for name in _FILES):
+        return run_script()
+    from kernbench_core.runs import configure
+
+    config = configure(shell.plugins, topology, asked["components"], asked["set"])
+    of_command = {"autotune": autotune, "points": points, "json": as_json, "quiet": quiet, "verbose": verbose}
+    options = {**asked, **of_command, "depends": depends, "script": (*program.files, *given)}
+    return shell.replay("triton", options, config, run_script)
+
+
+@doing("printing the result")
+def _print(session: TritonRun, code: int, autotune: str, as_json: bool, quiet: bool, verbose: bool) -> None:
+    from kernbench_builtin.triton.text import print_script, script_json
+    from kernbench_core.runs.result import json_text
+    from kernbench_core.runs.text_report import make_console
+
+    if as_json:
+        click.echo(json_text(script_json(session, code)))
+        return
+    print_script(session, make_console(sys.stdout), autotune=autotune, quiet=quiet, verbose=verbose)

@@ -1,0 +1,185 @@
+"""Atomic ops on elements in memory: the memory that owns them takes what is there and leaves the result.
+
+A tile is one command for each memory that it touches, and for each chunk there; the kernel goes on when all are over.
+Where it uses what was there before, that comes back with the answer.
+"""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kernbench_builtin.triton.language.numbers import NumberLanguage
+from kernbench_builtin.triton.scalars import scalar, to_memory
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.kernel.atomic_commands import (
+    ORDERS,
+    AtomicAnswer,
+    AtomicCmd,
+    Lanes,
+    addresses_of,
+    joined_answers,
+)
+from kernbench_core.kernel.dma_commands import translated
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.outside import noted_mask
+from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
+from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.memory.atomic_access import Int64s
+from kernbench_core.values.dtypes import is_float, itemsize
+from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.wording import brief
+
+_Moved = tuple[Transfer, Lanes]
+
+
+@lru_cache(maxsize=1024)
+def _unused(site: CallSite) -> bool:
+    """Tell whether the kernel's line drops what the call gives, by the instruction behind the call."""
+    code, at = site
+    rest = iter(dis.get_instructions(code))
+    for each in rest:
+        if each.offset == at:
+            return next(rest).opname == "POP_TOP"
+    return False
+
+
+def _check_width(here: str, op: str, element: ElementType) -> None:
+    """Raise ShapeError for what Triton has no such op of."""
+    bits, floats = element.primitive_bitwidth, element.is_floating()
+    if op == "atomic_cas" and bits < 16:
+        raise ShapeError(f"{here} only supports elements of 16, 32 and 64 bits, not {element}; use wider ones.")
+    if op != "atomic_cas" and (bits < 16 or (bits == 16 and not (floats and op == "atomic_add"))):
+        raise ShapeError(f"{here} does not support {element.name}, as {op} in Triton; use elements of 32 bits.")
+
+
+class AtomicLanguage(NumberLanguage):
+    """`atomic_add` and its like."""
+
+    def atomic_add(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Add to elements in memory; give what they held before."""
+        return self._atomic("atomic_add", pointer, (val,), mask, sem)
+
+    def atomic_max(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave the greater in memory; give what was there before."""
+        return self._atomic("atomic_max", pointer, (val,), mask, sem)
+
+    def atomic_min(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave the less in memory; give what was there before."""
+        return self._atomic("atomic_min", pointer, (val,), mask, sem)
+
+    def atomic_and(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave the bits of both in memory; give what was there before."""
+        return self._atomic("atomic_and", pointer, (val,), mask, sem)
+
+    def atomic_or(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave the bits of either in memory; give what was there before."""
+        return self._atomic("atomic_or", pointer, (val,), mask, sem)
+
+    def atomic_xor(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave the bits that differ in memory; give what was there before."""
+        return self._atomic("atomic_xor", pointer, (val,), mask, sem)
+
+    def atomic_xchg(self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        """Leave `val` in memory; give what was there before."""
+        return self._atomic("atomic_xchg", pointer, (val,), mask, sem)
+
+    def atomic_cas(self, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
+        """Leave `val` in memory where `cmp` is there; give what was there before."""
+        return self._atomic("atomic_cas", pointer, (val, cmp), None, sem)
+
+    def atomic_poll(
+        self, pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None
+    ) -> Any:
+        """Look again and again until an element is `expected_value`, and give True; with a timeout of 0 look once."""
+        if timeout_ns is not None and int(timeout_ns) != 0:
+            here = f"tl.atomic_poll at {describe_site(call_site())}"
+            given = brief(timeout_ns)
+            raise KernelError(f"{here} must be given no timeout, or one of 0, not {given}; count the looks.")
+        while True:
+            there = self._atomic("atomic_or", pointer, (0,), None, sem or "acquire", polls=True)
+            same = there == expected_value
+            found = bool(same._read("tl.atomic_poll") if isinstance(same, Tensor) else same)
+            if found or timeout_ns is not None:
+                return scalar(found, "bool")
+
+    def _atomic(
+        self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any, *, polls: bool = False
+    ) -> Any:
+        here = f"tl.{op} at {describe_site(call_site())}"
+        if not isinstance(pointer, Pointer):
+            given = type(pointer).__name__
+            raise ShapeError(f"{here} must be given pointers, not {given}; pass a tensor to the launch.")
+        if is_float(pointer.element) and op in ("atomic_and", "atomic_or", "atomic_xor"):
+            raise ShapeError(f"{here} must be given pointers to integers, not {pointer.element}; cast them.")
+        if not polls:
+            _check_width(here, op, as_dtype(pointer.element))
+        order = getattr(sem, "value", sem) or "acq_rel"
+        if order not in ORDERS:
+            raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")
+        shape = pointer.shape
+        tiles = [self._as_tensor(to_memory(each), pointer.element, shape) for each in operands]
+        known, noted = self._known_mask(mask, f"tl.{op}"), self._state.kernels.outside
+        if noted is not None:
+            known, _ = noted_mask(pointer, known, f"tl.{op}", self._state, noted)
+        offsets = np.asarray(pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy(), np.int64)
+        offsets, kept = np.broadcast_to(offsets, shape), np.broadcast_to(True if known is None else known, shape)
+        if not kept.any():
+            return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
+        parts = self._parts(op, pointer, offsets, np.flatnonzero(kept))
+        return self._changed(op, pointer, tiles, parts, shape, order, used=polls or not _unused(call_site()))
+
+    def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
+        """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
+        item, state = itemsize(pointer.element), self._state
+        if offsets.size == 1:  # a lock, a flag or a counter
+            return [(self._moved(op, pointer, offsets.reshape(1)), Lanes(offsets.shape, positions, positions))]
+        places, met = np.unique(offsets.reshape(-1)[positions], return_inverse=True)
+        whole = self._moved(op, pointer, places)
+        physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", call_site())
+        chunks = state.kernels.cut(physical)
+        if len(chunks) == 1:
+            return [(whole, Lanes(offsets.shape, positions, met))]
+        addresses = addresses_of(physical, item)
+        order = np.argsort(addresses)
+        parts = []
+        for chunk in chunks:
+            of_chunk = order[np.searchsorted(addresses, addresses_of(chunk.regions, item), sorter=order)]
+            number = np.full(places.size, -1, np.int64)
+            number[of_chunk] = np.arange(of_chunk.size)
+            own = np.flatnonzero(number[met] >= 0)
+            lanes = Lanes(offsets.shape, positions[own], number[met[own]])
+            parts.append((self._moved(op, pointer, places[of_chunk]), lanes))
+        return parts
+
+    def _moved(self, op: str, pointer: Pointer, places: Int64s) -> Transfer:
+        return pointer_transfer(Pointer(pointer.tensor, IndexTensor.of(places), pointer.element), None, f"tl.{op}")
+
+    def _changed(
+        self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str,
+        *, used: bool,
+    ) -> Tensor | None:  # fmt: skip
+        """Issue a command for each memory; give what was there before where the kernel's line uses it."""
+        memory, tensor, site = self._state.memory, pointer.tensor, call_site()
+        operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
+        if used:
+            nbytes = prod(shape) * itemsize(pointer.element)
+            answer = self._state.tcm.allocate(f"tl.{op}", shape, pointer.element, nbytes, site)
+            blocks = (*blocks, answer)
+        commands = []
+        for transfer, lanes in parts:
+            command = AtomicCmd(self.op_id(), op, site, transfer, tensor, memory, blocks, lanes, operands, order)
+            if used:
+                command.answer = AtomicAnswer(self.op_id(), command, answer)
+            commands.append(command)
+            self.issue(command, wait=False)
+        self.wait_for(commands)
+        if not used:
+            return None
+        found = [(each.lanes, each.answer.value) for each in commands if each.answer is not None]
+        return Tensor(self, joined_answers(found, shape, pointer.element), answer, f"tl.{op}", site)

@@ -1,0 +1,182 @@
+"""Loops whose next loads are under way while an iteration computes: what `num_stages` asks a compiler for."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from operator import index
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from kernbench_builtin.triton.language.numbers import NumberLanguage
+from kernbench_core.callsite import CallSite
+from kernbench_core.kernel.atomic_commands import AtomicCmd
+from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.compute_commands import ComputeCommand
+from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
+from kernbench_core.kernel.pointers import Transfer
+from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.values.region import Region
+from kernbench_core.values.views import FillValue
+
+#: What Triton gives loops of a launch that names none.
+DEFAULT_STAGES = 3
+
+
+@frozen(eq=False)
+class _Ahead:
+    """A tile that was asked for before its iteration came: what it moves, what fills it, and the tile."""
+
+    transfer: Transfer
+    fill: bytes
+    tile: Tensor
+
+    def is_for(self, transfer: Transfer, fill: bytes) -> bool:
+        """Tell whether it is what a load asks for now."""
+        return self.transfer == transfer and self.fill == fill
+
+
+@define(eq=False)
+class _Stream:
+    """One load of a loop: what it moved last, and the tiles of iterations to come. `wrong` once one was not asked for.
+    """
+
+    last: Transfer | None = None
+    ahead: deque[_Ahead] = field(factory=deque)
+    wrong: bool = False
+
+    def take(self, transfer: Transfer, fill: bytes) -> Tensor | None:
+        """Return the tile that was asked for before, None where there is none, or it is another one."""
+        if not self.ahead:
+            return None
+        found = self.ahead.popleft()
+        if found.is_for(transfer, fill):
+            return found.tile
+        self.wrong = True
+        self.ahead.clear()
+        return None
+
+    def step_to(self, transfer: Transfer) -> int | None:
+        """Return by how many bytes this load is further than the last; None where it is not the same, shifted."""
+        last, self.last = self.last, transfer
+        if last is None or self.wrong or not transfer.regions or len(last.regions) != len(transfer.regions):
+            return None
+        step = transfer.regions[0].base - last.regions[0].base
+        return step if evolve(last, regions=_shifted(last, step)) == transfer else None
+
+
+@define(eq=False)
+class PipelinedLoop:
+    """A loop of which up to `stages` iterations are under way; `after` are to come behind the present one.
+
+    The addresses of an iteration to come are those of the last two, continued; a tile that the iteration then does not
+    ask for is dropped, and that load not foreseen any more. A tensor that the loop writes is not read ahead of a write.
+    """
+
+    stages: int
+    after: int = 0
+    _streams: dict[tuple[CallSite, int], _Stream] = field(factory=dict)
+    _met: Counter[CallSite] = field(factory=Counter)
+    _written: set[int] = field(factory=set)
+    _stopped: bool = False
+
+    def begin(self, after: int) -> None:
+        """Begin an iteration behind which so many come."""
+        self.after = after
+        self._met.clear()
+
+    def stream(self, site: CallSite) -> _Stream:
+        """Return the load at a line: the first there of this iteration, or the second."""
+        key = site, self._met[site]
+        self._met[site] += 1
+        return self._streams.setdefault(key, _Stream())
+
+    def may_read_ahead(self, tensor: TensorAllocation) -> bool:
+        """Tell whether loads of a tensor may go before what stands between."""
+        return not self._stopped and tensor.va not in self._written
+
+    def wrote(self, tensor: TensorAllocation) -> None:
+        """Take note of a write to a tensor: what was read ahead of it is not used."""
+        self._written.add(tensor.va)
+
+    def stop(self) -> None:
+        """Use nothing that was read ahead: what may order programs is in the loop, or another loop is."""
+        self._stopped = True
+
+
+class PipelineLanguage(NumberLanguage):
+    """Loops and loads where a run pipelines loops. `stages` are those of the launch."""
+
+    stages = DEFAULT_STAGES
+    _loops: Sequence[PipelinedLoop] = ()
+
+    def range(self, start: Any, end: Any = None, step: Any = 1, **hints: Any) -> Any:
+        """Give int32 scalars, or int64 where a bound is; `num_stages` is that of the launch where it is not given."""
+        if not self._state.kernels.pipelines:
+            return super().range(start, end, step, **hints)
+        start, end, step = (index(each) if isinstance(each, Tensor) else each for each in (start, end, step))
+        stages = hints.pop("num_stages", None)
+        numbers = super().range(start, end, step, **hints)
+        depth = self.stages if stages is None else int(stages)
+        bounds = (0, start, step) if end is None else (start, end, step)
+        return self._pipelined(numbers, len(range(*map(int, bounds))), depth)
+
+    def takes(self, hint: str) -> bool:
+        """Tell whether a hint of a launch changes something in this run."""
+        return hint == "num_stages" and self._state.kernels.pipelines
+
+    def _pipelined(self, numbers: Any, count: int, stages: int) -> Iterator[Any]:
+        outer, loop = self._loops, PipelinedLoop(stages)
+        for each in outer:
+            each.stop()
+        self._loops, self._first_told = (*outer, loop), self._note
+        try:
+            for at, number in enumerate(numbers):
+                loop.begin(count - at - 1)
+                yield number
+        finally:
+            self._loops, self._first_told = outer, self._note if outer else None
+
+    def _bring(
+        self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
+    ) -> Tensor:
+        """Bring a tile, or take one that was asked for before; ask for those of the iterations to come."""
+        loop = self._loops[-1] if self._loops else None
+        if loop is None or loop.stages < 2 or not loop.may_read_ahead(tensor):
+            return super()._bring(transfer, tensor, fill, site, wait)
+        stream, filled = loop.stream(site), b"" if fill is None else fill.array().tobytes()
+        tile = stream.take(transfer, filled)
+        if tile is None:
+            tile = super()._bring(transfer, tensor, fill, site, wait)
+        step = stream.step_to(transfer)
+        if step is not None:
+            self._read_ahead(loop, stream, step, transfer, tensor, fill, filled, site)
+        return tile
+
+    def _read_ahead(
+        self, loop: PipelinedLoop, stream: _Stream, step: int, transfer: Transfer, tensor: TensorAllocation,
+        fill: FillValue | None, filled: bytes, site: CallSite,
+    ) -> None:  # fmt: skip
+        while len(stream.ahead) < min(loop.stages - 1, loop.after):
+            regions = _shifted(transfer, step * (len(stream.ahead) + 1))
+            inside = all(tensor.va <= each.start and each.end <= tensor.va + tensor.nbytes for each in regions)
+            if not inside or 2 * transfer.nbytes > self._state.tcm.fit.largest_hole:
+                return
+            following = evolve(transfer, regions=regions)
+            tile = super()._bring(following, tensor, fill, site, wait=False)
+            stream.ahead.append(_Ahead(following, filled, tile))
+
+    def _note(self, command: KernelCommand) -> None:
+        """Take note of a command at its issue: nothing is read ahead of what may order programs, or writes."""
+        if not isinstance(command, DmaReadCmd | ComputeCommand):
+            for loop in self._loops:
+                if isinstance(command, DmaWriteCmd) and not isinstance(command, AtomicCmd):
+                    loop.wrote(command.tensor)
+                else:
+                    loop.stop()
+
+
+def _shifted(transfer: Transfer, step: int) -> tuple[Region, ...]:
+    return tuple(region.shifted(step) for region in transfer.regions)

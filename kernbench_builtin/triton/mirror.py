@@ -1,0 +1,155 @@
+"""What the device holds of the host's arrays: each storage is a tensor, refreshed before a launch, read back after."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from kernbench_builtin.triton.storage import StorageView, typed
+from kernbench_core.errors import UsageError
+from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_core.host.device_tensor import DeviceTensor
+    from kernbench_core.host.runtime import Runtime
+
+
+@define(eq=False)
+class MirroredStorage:
+    """A storage that the device holds; `alike` are the bytes that both sides held when they were last alike.
+
+    `owner` gives the array that the storage is of, None once that is gone.
+    """
+
+    address: int
+    nbytes: int
+    tensor: DeviceTensor
+    alike: Array | None
+    owner: Any
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        return self.address + self.nbytes
+
+
+@frozen(eq=False)
+class HeldArgument:
+    """An array that a launch is given: a view, the storage that it is in, and the pointer to its first element."""
+
+    name: str
+    view: StorageView
+    held: MirroredStorage
+    pointer: Pointer
+
+
+@define(eq=False)
+class Mirror:
+    """The storages of the host that the device of `rt` holds. What the host changed is there when a launch begins.
+
+    Triton's tensors are on the device when a kernel is launched, so moving them takes no simulated time.
+    """
+
+    rt: Runtime
+    _held: list[MirroredStorage] = field(factory=list)
+
+    def hold(self, views: Mapping[str, StorageView], kernel: str) -> dict[str, HeldArgument]:
+        """Return the arguments of a launch with what the host has in them now; of storages that overlap the larger.
+
+        Raise UsageError where two overlap, and neither holds the other.
+        """
+        found: dict[str, HeldArgument] = {}
+        for name, view in sorted(views.items(), key=lambda each: -len(each[1].storage)):
+            inside = next((each for each in found.values() if _holds(each.held, view)), None)
+            if inside is None:
+                crossing = next((each for each in found.values() if _meets(each.held, view)), None)
+                if crossing is not None:
+                    raise UsageError(
+                        f"arguments {crossing.name!r} and {name!r} of kernel {kernel!r} must be apart in memory, or "
+                        f"one inside the other, and they share a part; give a copy of {name!r}."
+                    )
+            held = self._of(view, name) if inside is None else inside.held
+            found[name] = HeldArgument(name, view, held, _pointer(view, held, name, kernel))
+        return found
+
+    def _of(self, view: StorageView, name: str) -> MirroredStorage:
+        """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it."""
+        address, nbytes = view.address, len(view.storage)
+        same = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes) and _fits(each, view))
+        held = next(same, None) or next((each for each in self._held if _free_for(each, view, name)), None)
+        self._held = [each for each in self._held if each is held or not _meets(each, view)]
+        if held is None:
+            whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
+            tensor = self.rt.tensor(whole, view.dtype, name=name, preloaded=True)
+            held = MirroredStorage(address, nbytes, tensor, view.storage.copy(), None)
+            self._held.append(held)
+        elif held.alike is None or not np.array_equal(held.alike, view.storage):
+            self.rt.preload(held.tensor, typed(view.storage, held.tensor.dtype))
+            held.alike = view.storage.copy()
+        held.address = address
+        held.owner = (lambda storage=view.storage: storage) if view.owner is None else weakref.ref(view.owner)
+        return held
+
+    def forget(self, used: Iterable[HeldArgument]) -> None:
+        """Have the host not get what a launch left in some arrays: the next one finds there what the host has."""
+        for each in used:
+            each.held.alike = None
+
+    def read_back(self, used: Collection[HeldArgument], kernel: str) -> None:
+        """Give the host what a launch left in some arrays; UsageError, and nothing, where one of them is read-only."""
+        changed: dict[MirroredStorage, tuple[StorageView, Array]] = {}
+        for each in used:
+            held, view = each.held, each.view
+            if not held.nbytes or held in changed or len(view.storage) < held.nbytes:
+                continue
+            now = np.ascontiguousarray(held.tensor.numpy()).reshape(-1).view(np.uint8)  # one number may be all of it
+            if held.alike is not None and np.array_equal(now, held.alike[: len(now)]):
+                continue
+            if not view.storage.flags.writeable:
+                self.forget(used)
+                raise UsageError(
+                    f"argument {each.name!r} of kernel {kernel!r} must be an array that can be written, as the kernel "
+                    "writes it, not a read-only one; give a copy. All arrays are as they were."
+                )
+            changed[held] = view, now
+        for held, (view, now) in changed.items():
+            view.storage[: len(now)] = now
+            held.alike = view.storage.copy()
+
+
+def _pointer(view: StorageView, held: MirroredStorage, name: str, kernel: str) -> Pointer:
+    if not held.nbytes:
+        return Pointer(held.tensor.allocation, 1, view.dtype)  # behind all that there is
+    first, rest = divmod(view.first_byte + view.address - held.address, itemsize(view.dtype))
+    if rest:
+        raise UsageError(
+            f"argument {name!r} of kernel {kernel!r} must begin at a whole element of its storage, not {rest} bytes "
+            "behind one; give a copy."
+        )
+    return Pointer(held.tensor.allocation, first, view.dtype)
+
+
+def _fits(held: MirroredStorage, view: StorageView) -> bool:
+    """Whether each element of a view is in one piece, wherever the tensor's placement cuts it."""
+    return itemsize(view.dtype) <= itemsize(held.tensor.dtype)
+
+
+def _holds(held: MirroredStorage, view: StorageView) -> bool:
+    end = view.address + len(view.storage)
+    return bool(len(view.storage)) and held.address <= view.address and end <= held.end
+
+
+def _meets(held: MirroredStorage, view: StorageView) -> bool:
+    return held.address < view.address + len(view.storage) and view.address < held.end
+
+
+def _free_for(held: MirroredStorage, view: StorageView, name: str) -> bool:
+    """Whether the array is gone that a tensor was for, and another one of the same name and size can be in it."""
+    alike = held.nbytes == len(view.storage) and held.tensor.dtype == view.dtype and held.tensor.name == name
+    return alike and held.owner() is None

@@ -1,0 +1,284 @@
+"""`triton.autotune` and `triton.heuristics`: wrappers of jit functions that choose arguments, stacked in any order.
+
+Each configuration is tried by launches on a machine beside the run, whose times and data nobody sees but the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from kernbench_builtin.triton.kernel import Launchable
+from kernbench_builtin.triton.simulation import current
+from kernbench_builtin.triton.tuning import JitTuning, Trial
+from kernbench_core.errors import (
+    DeadlockError,
+    ExecutionError,
+    KernbenchError,
+    LimitError,
+    OutOfBoundsError,
+    SanityError,
+    UninitializedReadError,
+    UsageError,
+)
+from kernbench_core.wording import brief
+
+#: What is wrong with a kernel, or with its launch, and not with a configuration.
+_FAULTS = (
+    UsageError, LimitError, OutOfBoundsError, UninitializedReadError, DeadlockError, ExecutionError, SanityError,
+)  # fmt: skip
+
+Values = Mapping[str, Any]
+Hook = Callable[..., object]
+
+
+class JitConfig:
+    """One configuration: values of parameters (`kwargs`), and hints to a compiler, which change nothing here."""
+
+    def __init__(
+        self,
+        kwargs: Values | None = None,
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Hook | None = None,
+        ir_override: object = None,
+        **hints: object,
+    ) -> None:
+        self.kwargs = dict(kwargs or {})
+        self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
+        self.pre_hook = pre_hook
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """Return what a launch is given: the values, and the hints that are set."""
+        hints = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
+        return {**self.kwargs, **hints, **({} if self.maxnreg is None else {"maxnreg": self.maxnreg})}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
+
+    def __repr__(self) -> str:
+        return f"<Config {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JitConfig):
+            return NotImplemented
+        return (self.all_kwargs(), self.pre_hook) == (other.all_kwargs(), other.pre_hook)
+
+    def __hash__(self) -> int:
+        return hash((*self.all_kwargs().items(), self.pre_hook))
+
+
+@frozen
+class Pruning:
+    """Which configurations are tried: what `early` returns, of which the `top` are least by `model`."""
+
+    early: Callable[..., Sequence[JitConfig]] | None = None
+    model: Callable[..., float] | None = None
+    top: float = 1.0
+
+    @classmethod
+    def of(cls, given: Values | None) -> Pruning:
+        """Read `prune_configs_by`; UsageError for a key that it does not have."""
+        known = {"early_config_prune": "early", "perf_model": "model", "top_k": "top"}
+        for name in given or {}:
+            if name not in known:
+                raise UsageError(f"a key of prune_configs_by must be one of {', '.join(known)}, not {brief(name)}.")
+        return cls(**{known[name]: value for name, value in (given or {}).items()})
+
+    def left(self, configs: Sequence[JitConfig], arguments: Values, named: Values) -> list[JitConfig]:
+        """Return the configurations to try."""
+        found = list(configs) if self.early is None else list(self.early(list(configs), dict(arguments), **named))
+        if self.model is None:
+            return found
+        most = int(len(found) * self.top) if isinstance(self.top, float) and self.top <= 1 else int(self.top)
+        model = self.model
+        estimates = [model(**{**arguments, **named, **config.all_kwargs()}) for config in found]
+        order = sorted(range(len(found)), key=estimates.__getitem__)
+        return [found[at] for at in order[:most]]
+
+
+class Heuristics(Launchable):
+    """A kernel some of whose arguments are computed from the others."""
+
+    def __init__(self, fn: Launchable, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+        super().__init__(fn)
+        self.values = dict(values)
+        self._supply(self.values)
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **named: Any) -> Any:
+        """Launch the kernel with the computed arguments."""
+        for name, compute in self.values.items():
+            named[name] = compute({**dict(zip(self.arg_names, args, strict=False)), **named})
+        return self.fn.run(*args, grid=grid, warmup=warmup, **named)
+
+
+@frozen
+class _Settings:
+    """What `triton.autotune` is given beside configurations and key."""
+
+    zeroed: tuple[str, ...] = ()
+    pruning: Pruning = field(factory=Pruning)
+    pre_hook: Hook | None = None
+    post_hook: Hook | None = None
+
+
+class Autotuner(Launchable):
+    """A kernel for which the fastest of some configurations is chosen, once for each key."""
+
+    def __init__(
+        self,
+        fn: Launchable,
+        arg_names: Sequence[str],
+        configs: Sequence[JitConfig],
+        key: Sequence[str],
+        reset_to_zero: Sequence[str] | None,
+        restore_value: Sequence[str] | None,
+        pre_hook: Hook | None = None,
+        post_hook: Hook | None = None,
+        prune_configs_by: Values | None = None,
+        *ignored: object,
+        **also_ignored: object,
+    ) -> None:
+        super().__init__(fn)
+        self.arg_names = arg_names
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        base: Any = fn
+        while isinstance(base, Launchable):
+            base = base.fn
+        self.base_fn = base
+        self.pre_hook = pre_hook or _no_hook
+        self.post_hook = post_hook or _no_hook
+        self.nargs: Values | None = None
+        self.configs = list(configs)
+        self._supply({name for config in self.configs for name in config.kwargs})
+        self.keys = list(key)
+        self.cache: dict[tuple[object, ...], JitConfig] = {}
+        self.best_config: JitConfig | None = None
+        pruning = Pruning.of(prune_configs_by)
+        self.perf_model, self.early_config_prune, self.configs_top_k = pruning.model, pruning.early, pruning.top
+        self._settings = _Settings(tuple(self.reset_to_zero), pruning, pre_hook, post_hook)
+        if not self.configs:
+            raise UsageError(
+                f"triton.autotune of kernel {self.__name__!r} must be given a configuration at least, not none; write "
+                "configs=[triton.Config({…})]."
+            )
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **named: Any) -> Any:
+        """Launch the kernel with the configuration that is the fastest for arguments like these."""
+        arguments = dict(zip(self.arg_names, args, strict=False))
+        key = self._key({**arguments, **named})
+        if key not in self.cache:
+            self.cache[key] = self._fastest(args, grid, named, arguments)
+        config = self.best_config = self.cache[key]
+        chosen = {**named, **config.all_kwargs()}
+        if config.pre_hook is not None and not warmup:
+            config.pre_hook({**arguments, **chosen})
+        return self.fn.run(*args, grid=grid, warmup=warmup, **chosen)
+
+    def prune_configs(self, named: Values) -> list[JitConfig]:
+        """Return the configurations to try for the arguments in `nargs`, for a class that tunes in its own way."""
+        return self._settings.pruning.left(self.configs, self.nargs or {}, named)
+
+    def _bench(self, *args: Any, config: JitConfig, grid: Any, **named: Any) -> list[float]:
+        """Return what a configuration takes, in ms, for a class that tunes in its own way; inf if it does not run."""
+        trial = self._tried(config, args, grid, named, dict(zip(self.arg_names, args, strict=False)))
+        return [math.inf if trial.time_ns is None else trial.time_ns * 1e-6] * 3
+
+    def _key(self, given: Values) -> tuple[object, ...]:
+        values = [_plain(given[name]) for name in self.keys if name in given]
+        return (*values, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
+
+    def _fastest(self, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> JitConfig:
+        configs = self._settings.pruning.left(self.configs, arguments, named)
+        if not configs:
+            raise UsageError(
+                f"prune_configs_by of kernel {self.__name__!r} must leave a configuration, not none of "
+                f"{len(self.configs)}; keep one."
+            )
+        if len(configs) == 1:
+            return configs[0]
+        simulation = current(f"kernel {self.__name__!r}")
+        given = {**arguments, **named}
+        shown = tuple((name, _plain(given[name])) for name in self.keys if name in given)
+        trials = [self._tried(config, args, grid, named, arguments) for config in configs]
+        tuning = JitTuning(self.__name__, shown, tuple(trials))
+        best = tuning.best
+        if best is None:
+            raise UsageError(tuning.nothing_runs)
+        simulation.tuned(tuning)
+        return configs[trials.index(best)]
+
+    def _tried(self, config: JitConfig, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> Trial:
+        settings, chosen = self._settings, {**named, **config.all_kwargs()}
+        given = {**arguments, **chosen}
+        hooked = bool(config.pre_hook or settings.pre_hook or settings.zeroed)
+        reason = ""
+        with current(f"kernel {self.__name__!r}").trying(given.values(), hooked):
+            for name in settings.zeroed:
+                _zero(self.__name__, name, given)
+            if settings.pre_hook is not None:
+                settings.pre_hook(given)
+            if config.pre_hook is not None:
+                config.pre_hook(given)
+            try:
+                return Trial(str(config), self.fn.run(*args, grid=grid, **chosen).time_ns)
+            except _FAULTS:
+                raise
+            except KernbenchError as error:
+                reason = str(error)
+            if settings.post_hook is not None:
+                settings.post_hook(given, exception=None)
+        return Trial(str(config), None, reason)
+
+
+def _no_hook(*_: object, **__: object) -> None:
+    """Do nothing: trials leave arrays as they were."""
+
+
+def _plain(value: Any) -> object:
+    """Return what of a key's value tells it from others: an array's shape, else the value."""
+    return tuple(value.shape) if hasattr(value, "shape") else getattr(value, "value", value)
+
+
+def _zero(kernel: str, name: str, given: Values) -> None:
+    if name not in given:
+        raise UsageError(
+            f"reset_to_zero of kernel {kernel!r} must name arguments of its launches, not {name!r}; correct the name."
+        )
+    array = given[name]
+    if hasattr(array, "zero_"):
+        array.zero_()
+    else:
+        np.asarray(array)[...] = 0
+
+
+def autotune(
+    configs: Sequence[JitConfig],
+    key: Sequence[str] = (),
+    prune_configs_by: Values | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    **ignored: object,
+) -> Callable[[Launchable], Autotuner]:
+    """Choose the fastest of some configurations for each value of the arguments that `key` names.
+
+    What trials write is never seen, so that `restore_value` has nothing left to do.
+    """
+    Pruning.of(prune_configs_by)  # wrong keys are the decorator's
+    return lambda fn: Autotuner(
+        fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by
+    )
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launchable], Heuristics]:
+    """Compute arguments of a launch from its others."""
+    return lambda fn: Heuristics(fn, values)

@@ -1,0 +1,57 @@
+"""Functions that `triton.jit` decorates as programs: `kernbench run FILE.py:KERNEL`, and `kb.launch`, run one alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.host.programs import ProgramKind, check_names, kernel_params, sentence_of
+
+if TYPE_CHECKING:
+    from kernbench_builtin.triton.alone import RunTrial
+    from kernbench_core.host.bench import Bench
+    from kernbench_core.host.parameters.grid import KernelGrid
+    from kernbench_core.host.sources import Sources
+
+#: Options of a run of such a kernel: as those of files that are written in Triton.
+DEFAULTS = {"race_by": "program", "materialize": "on_demand"}
+
+
+class JitKind(ProgramKind):
+    """Kernels of Triton, and wrappers of these; the front end is imported where a file needs it."""
+
+    def loading(self, sources: Sources) -> AbstractContextManager[object]:
+        """Have a file that imports triton find kernbench's, wherever that is called."""
+        if "triton" not in sources.imported:
+            return nullcontext()
+        from kernbench_builtin.triton.modules import imports
+
+        return imports.replaced()
+
+    def is_written(self, function: ast.FunctionDef) -> bool:
+        """Tell it by what decorates it."""
+        return any(ast.unparse(each).partition("(")[0].rpartition(".")[2] == "jit" for each in function.decorator_list)
+
+    def is_one(self, function: Callable[..., Any]) -> bool:
+        """Tell it by what Triton's own has, too."""
+        return hasattr(function, "constexprs") and hasattr(function, "arg_names")
+
+    def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
+        """Return the bench that launches it once."""
+        from kernbench_builtin.triton.alone import jit_program
+        from kernbench_core.host.bench import Bench
+
+        def program(grid: KernelGrid | None, run_trial: RunTrial) -> Callable[..., None]:
+            assert grid is not None
+            check_names(grid, function.arg_names, name)
+            return jit_program(function, grid.of, run_trial)
+
+        params = kernel_params(name, function.signature, function.constexprs, function)
+        return Bench(
+            name, function, sentence_of(function), params, sources, program=program, defaults=DEFAULTS, needs_grid=True
+        )
+
+
+JIT = JitKind()

@@ -1,0 +1,109 @@
+"""Run a whole script, or a module, as Python does: its launches go to a machine, its exit code is kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from kernbench_core.callsite import machinery
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.process.interrupt import INTERRUPTS
+
+if TYPE_CHECKING:
+    from kernbench_builtin.triton.session import TritonRun
+
+
+@frozen
+class Script:
+    """A file, or a module where `is_module`, with the arguments that it finds in `sys.argv`."""
+
+    name: str
+    arguments: Sequence[str] = ()
+    is_module: bool = False
+
+    @property
+    def files(self) -> list[str]:
+        """The file that is executed, of a module all that it may be: to find it would import its package."""
+        if not self.is_module:
+            return [self.name]
+        at = self.name.replace(".", "/")
+        places = [Path(folder, at) for folder in ("", *sys.path)]
+        found = [path for place in places for path in (place.with_name(f"{place.name}.py"), place / "__main__.py")]
+        return [str(path) for path in found if path.is_file()]
+
+    def check(self) -> None:
+        """Raise UsageError where there is no such file or module."""
+        if self.is_module and not _is_importable(self.name):
+            raise UsageError(f"-m must be followed by a module that can be imported, not {self.name!r}; install it.")
+        if not self.is_module and not Path(self.name).is_file():
+            raise UsageError(
+                f"the script must be a .py file that is there, not {self.name!r}; name a file, or a module by -m "
+                "MODULE."
+            )
+
+    def run(self, session: TritonRun) -> int:
+        """Run it with its launches on the machine of a session that is not open; return its exit code.
+
+        What it raises is told as Python tells it, on stderr, and the code is 1; a KernbenchError and interrupts are
+        raised on.
+        """
+        with self._as_main(), session:
+            self.check()
+            try:
+                if self.is_module:
+                    runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(self.name, run_name="__main__")
+            except SystemExit as stop:
+                return _code(stop)
+            except (KernbenchError, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                _tell(error)
+                return 1
+        return 0
+
+    @contextmanager
+    def _as_main(self) -> Iterator[None]:
+        """Have `sys.argv` and `sys.path` as Python has them for a main program."""
+        argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
+        sys.argv = [self.name, *self.arguments]
+        sys.path.insert(0, "" if self.is_module else str(Path(self.name).resolve().parent))
+        try:
+            yield
+        finally:
+            sys.argv, sys.path[:] = argv, path
+            sys.modules["__main__"] = main
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _tell(error: BaseException) -> None:
+    """Write what a script raised, as Python does, from its own lines on."""
+    at = error.__traceback__
+    while at is not None and (machinery(at.tb_frame.f_globals) or at.tb_frame.f_globals.get("__name__") == "runpy"):
+        at = at.tb_next
+    traceback.print_exception(type(error), error, at)
+
+
+def _code(stop: SystemExit) -> int:
+    """Return the exit code of a script that ended by `sys.exit`; a text is written, as Python does."""
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    sys.stderr.write(f"{stop.code}\n")
+    return 1

@@ -1,0 +1,131 @@
+"""The run that launches of jit functions go to: one at a time, between `enter` and `leave`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import frozen
+
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_builtin.triton.tuning import JitTuning
+    from kernbench_core.callsite import CallSite
+    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.host.runtime import Runtime
+
+
+@frozen(eq=False)
+class JitLaunch:
+    """A launch that the host's code asks for; arrays among `arguments` are the host's own.
+
+    `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks. `reachable`
+    are arrays whose addresses may be among the elements of the arguments; `stages` are those of its loops where the
+    run pipelines them.
+    """
+
+    kernel: Callable[..., Any]
+    name: str
+    arguments: Mapping[str, object]
+    grid: tuple[int, int, int]
+    site: CallSite | None = None
+    reachable: Sequence[object] = ()
+    stages: int | None = None
+
+    @property
+    def likeness(self) -> object:
+        """What two launches have in common of which one is like the other."""
+        given = ((name, type(value), _known_by(value)) for name, value in self.arguments.items())
+        return self.grid, self.stages, *given
+
+
+@frozen
+class MachineFacts:
+    """What a script may ask of the machine: how many PEs it has, and bytes of a scratchpad and of all HBM."""
+
+    pes: int
+    scratchpad_bytes: int
+    hbm_bytes: int
+
+
+def _known_by(value: object) -> object:
+    return value if isinstance(value, int | float | str) else id(value)
+
+
+def facts_of(rt: Runtime) -> MachineFacts:
+    """Return what the machine of a host program has."""
+    design, pes = rt.design, len(rt.pes)
+    return MachineFacts(pes, design.tcm_bytes, design.hbm_slice_bytes * pes)
+
+
+class Simulation(Protocol):
+    """What jit functions ask of a run that is held open."""
+
+    @property
+    def machine(self) -> MachineFacts:
+        """The machine that kernels run on."""
+
+    @property
+    def pipelines(self) -> bool:
+        """Whether loops load ahead, as deep as `num_stages` says."""
+
+    @property
+    def launches(self) -> Sequence[LaunchFigures]:
+        """The figures of the launches that are over, without trials."""
+
+    @property
+    def points(self) -> int | None:
+        """How many points of a benchmark `perf_report` runs, the first ones; None for all."""
+
+    def launch(self, asked: JitLaunch) -> LaunchFigures:
+        """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+
+    def trying(self, arguments: Iterable[object], hooked: bool) -> AbstractContextManager[None]:
+        """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were.
+
+        A launch like one before takes as long; where hooks may change arrays, each is simulated.
+        """
+
+    def tuned(self, tuning: JitTuning) -> None:
+        """Note what came of trying the configurations of a kernel."""
+
+    def took_address(self, address: int, array: object) -> None:
+        """Keep in mind at which address a script knows an array to begin."""
+
+    def note(self, sentence: str) -> None:
+        """Note what a script is to be told of, once."""
+
+
+_OPEN: list[tuple[Simulation, int]] = []
+"""The simulation that is open, and the thread that opened it: its run goes on in that one only."""
+
+
+def enter(simulation: Simulation) -> None:
+    """Have launches go to `simulation` from now on; UsageError inside another one."""
+    if _OPEN:
+        raise UsageError("kb.triton must be left before it is entered again; end the 'with' that is open.")
+    _OPEN.append((simulation, threading.get_ident()))
+
+
+def leave() -> None:
+    """Have launches go nowhere again."""
+    _OPEN.clear()
+
+
+def current(call: str) -> Simulation:
+    """Return the simulation that is open; UsageError, that names the `call` that asks, where none is or in a thread."""
+    if not _OPEN:
+        raise UsageError(
+            f"{call} must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' runs; "
+            "there is no machine to launch it on."
+        )
+    simulation, thread = _OPEN[-1]
+    if threading.get_ident() != thread:
+        raise UsageError(
+            f"{call} must be called in the thread that entered kb.triton, or that the script began in, not in thread "
+            f"{threading.current_thread().name!r}; launch there, one kernel after the other."
+        )
+    return simulation

@@ -1,0 +1,80 @@
+"""What is printed of a run of a script: the page of its run, a line for each launch, what autotune chose, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.summary import print_summary
+from kernbench_core.runs.text_report import bare_table, print_result, show
+from kernbench_core.units import format_bandwidth, format_time
+
+if TYPE_CHECKING:
+    from kernbench_builtin.triton.session import TritonRun
+    from kernbench_core.host.figures.launch import LaunchFigures
+
+SCHEMA = "kernbench.triton/1"
+_LAUNCHES = 20
+
+
+def _without_result(session: TritonRun) -> str:
+    """Say why there is no result."""
+    if not session.launches:
+        return "no kernel was launched: there is nothing to time"
+    return f"a launch failed and the script went on: there is no result of the {len(session.launches)} before it"
+
+
+def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
+    """Return the object that `--json` prints."""
+    return {
+        "schema": SCHEMA,
+        "exit_code": exit_code,
+        "result": None if session.result is None else session.result.to_json(),
+        "tunings": [tuning.to_json() for tuning in session.tunings],
+        "notes": [*([_without_result(session)] if session.result is None and exit_code == 0 else []), *session.notes],
+    }
+
+
+def print_script(
+    session: TritonRun, console: Console, *, autotune: str = "best", quiet: bool = False, verbose: bool = False
+) -> None:
+    """Print what a script's launches took; `autotune` "all" lists every configuration."""
+    result = session.result
+    if result is None:
+        show(Text(_without_result(session), "yellow"), console)
+    elif quiet:
+        print_summary(result, console.file)
+    else:
+        print_result(result, console, verbose=verbose)
+        show(Group(Text(""), *_launches(session.launches, verbose)), console)
+    for tuning in session.tunings:
+        show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)
+    for note in session.notes:
+        show(Text(f"note: {note}", "yellow"), console)
+
+
+def _launches(found: Sequence[LaunchFigures], verbose: bool) -> list[RenderableType]:
+    """Lay out a line for each launch, and the time of all of them."""
+    table = bare_table()
+    for head, justify in (
+        ("launch", "left"),
+        ("grid", "left"),
+        ("time", "right"),
+        ("busiest", "left"),
+        ("HBM", "right"),
+    ):
+        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # both are
+    listed = found if verbose else found[:_LAUNCHES]
+    for each in listed:
+        busiest = f"{each.busiest[0].name} {each.busiest[0].utilisation:.1%}" if each.busiest else "-"
+        grid = "x".join(map(str, each.grid))
+        rate = format_bandwidth(each.hbm_bytes / each.time_ns if each.time_ns else 0.0)  # bytes an ns are GB/s
+        table.add_row(shown(each.kernel), grid, format_time(each.time_ns), shown(busiest), rate)
+    more = [Text(f"and {len(found) - len(listed)} more; -v lists them")] if len(listed) < len(found) else []
+    total = sum(each.time_ns for each in found)
+    count = "1 launch" if len(found) == 1 else f"{len(found):,} launches"
+    return [table, *more, Text(f"{count}: {format_time(total)} in kernels", "bold")]

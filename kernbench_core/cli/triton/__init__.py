@@ -1,1 +1,0 @@
-"""`kernbench triton`: scripts and modules that are written in Triton, on a machine."""

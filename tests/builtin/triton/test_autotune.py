@@ -1,0 +1,184 @@
+"""Configurations that are tried beside a run, and arguments that are computed: held against launches one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench as kb
+from tests.builtin.triton.kernels import scaling
+
+# mypy: disable-error-code="import-not-found"
+
+BLOCKS = (16, 64, 256)
+
+
+def grid(meta: Any) -> tuple[int]:
+    """Give as many programs as blocks of the vector."""
+    return (-(-meta["n"] // meta["BLOCK"]),)
+
+
+def refused(do: Callable[[], object]) -> str:
+    """Return the sentence with which kernbench refuses something."""
+    with pytest.raises(kb.KernbenchError) as error:
+        do()
+    return str(error.value)
+
+
+def tuned(configs: Any, **settings: Any) -> Callable[[Any], Any]:
+    """Return a wrapper that chooses one of some blocks."""
+    import triton
+
+    made = [each if isinstance(each, triton.Config) else triton.Config({"BLOCK": each}) for each in configs]
+    return triton.autotune(made, **{"key": ["n"], **settings})  # type: ignore[no-any-return]
+
+
+def alone(block: int, n: int) -> float:
+    """Return the time of a launch on a machine of its own, in ns."""
+    x = np.ones(300, np.float32)
+    with kb.triton("tiny") as sim:
+        scaling()[grid](x, x, n, BLOCK=block)
+    return sim.launches[0].time_ns
+
+
+def test_the_fastest_is_chosen_once_for_each_key() -> None:
+    """Trials take what the launch takes alone, are no launches of the run, and leave its total alone."""
+    x = np.arange(300, dtype=np.float32)
+    with kb.triton("tiny") as sim:
+        kernel = scaling(tuned(BLOCKS))
+        kernel[grid](x, x, 300)
+        assert x.tolist() == [2 * value for value in range(300)], "doubled once"
+        kernel[grid](x, x, 300)
+        block = kernel.best_config.kwargs["BLOCK"]
+        kernel[grid](x, x, 17)
+        other = kernel.best_config.kwargs["BLOCK"]
+    times = [alone(block, 300) for block in BLOCKS]
+    first, second = sim.tunings
+    assert [trial.time_ns for trial in first.trials] == times
+    assert first.best == first.trials[times.index(min(times))]
+    assert first.key == (("n", 300),)
+    assert second.key == (("n", 17),)
+    assert block == BLOCKS[times.index(min(times))]
+    assert len(sim.launches) == 3
+    with kb.triton("tiny") as plain:
+        y = np.arange(300, dtype=np.float32)
+        for each, n in ((block, 300), (block, 300), (other, 17)):
+            scaling()[grid](y, y, n, BLOCK=each)
+    assert sim.result is not None
+    assert plain.result is not None
+    assert sim.result.total_ns == plain.result.total_ns
+    assert np.array_equal(x, y)
+    assert first.table.splitlines()[0] == "autotune scale_kernel(n=300)"
+    starred = [line for line in first.table.splitlines() if line.startswith("*")]
+    assert len(starred) == 1
+    assert first.line.startswith(f"autotune scale_kernel(n=300): BLOCK: {block}, num_warps: 4, num_ctas: 1")
+    assert first.line.endswith("fastest of 3")
+
+
+def test_decorators_stack_in_any_order() -> None:
+    """An argument is computed from what the configuration gives, and from what the launch gives."""
+    import_order = []
+    for flipped in (False, True):
+        x, y = np.ones(40, np.float32), np.zeros(40, np.float32)
+        with kb.triton("tiny"):
+            import triton
+
+            computed = triton.heuristics({"TWICE": lambda given: 3 if given["n"] == 40 else 1})
+            wrappers = [tuned((16, 32)), computed]
+            kernel = scaling(*(wrappers[::-1] if flipped else wrappers))
+            kernel[grid](x, y, n=40)
+            import_order.append(type(kernel.fn).__name__)
+        assert y.tolist() == [6.0] * 40
+    assert import_order == ["Heuristics", "Autotuner"]
+
+
+def test_hooks_and_zeroed_arguments_leave_no_trace_of_trials() -> None:
+    """The hook of the chosen configuration runs before the launch, on what the host has."""
+    x, y = np.ones(40, np.float32), np.full(40, 5, np.float32)
+    seen: list[tuple[int, float]] = []
+    with kb.triton("tiny"):
+        import triton
+
+        def add_one(given: Any) -> None:
+            seen.append((given["BLOCK"], float(given["x_ptr"][0])))
+            given["x_ptr"][:] += 1
+
+        configs = [triton.Config({"BLOCK": block}, pre_hook=add_one) for block in (16, 64)]
+        kernel = scaling(tuned(configs, reset_to_zero=["y_ptr"], restore_value=["x_ptr"]))
+        kernel[grid](x, y, 8)
+        chosen = kernel.best_config.kwargs["BLOCK"]
+        assert seen == [(16, 1.0), (64, 1.0), (chosen, 1.0)]
+        assert x.tolist() == [2.0] * 40
+        assert y.tolist() == [4.0] * 8 + [5.0] * 32
+        wrong = scaling(tuned((16, 32), reset_to_zero=["z_ptr"]))
+        assert refused(lambda: wrong[grid](x, y, 8)) == (
+            "reset_to_zero of kernel 'scale_kernel' must name arguments of its launches, not 'z_ptr'; correct the name."
+        )
+
+
+def test_configurations_are_pruned() -> None:
+    """By a function of the arguments, then by a model of which the least are kept."""
+    x = np.ones(40, np.float32)
+    with kb.triton("tiny") as sim:
+        by = {
+            "early_config_prune": lambda configs, given, **more: [c for c in configs if c.kwargs["BLOCK"] < given["n"]],
+            "perf_model": lambda n, BLOCK, **more: -BLOCK,  # noqa: N803 - the parameter of a kernel
+            "top_k": 2,
+        }
+        scaling(tuned((8, 16, 32, 64), prune_configs_by=by))[grid](x, x, 40)
+        assert [trial.config.split(",")[0] for trial in sim.tunings[0].trials] == ["BLOCK: 32", "BLOCK: 16"]
+        none = scaling(tuned((8, 16), prune_configs_by={"early_config_prune": lambda *_, **more: []}))
+        assert refused(lambda: none[grid](x, x, 40)) == (
+            "prune_configs_by of kernel 'scale_kernel' must leave a configuration, not none of 2; keep one."
+        )
+        assert refused(lambda: tuned((8,), prune_configs_by={"top": 1})) == (
+            "a key of prune_configs_by must be one of early_config_prune, perf_model, top_k, not 'top'."
+        )
+
+
+def test_configurations_that_do_not_fit_are_left_out() -> None:
+    """With the reason, which has sizes; where none is left, with all of them."""
+    x = np.ones(8, np.float32)
+    with kb.triton("tiny") as sim:
+        kernel = scaling(tuned((2**22, 8)))
+        kernel[grid](x, x, 8)
+        assert x.tolist() == [2.0] * 8
+        left, ran = sim.tunings[0].trials
+        assert left.time_ns is None
+        assert "16 MiB" in left.reason
+        assert ran.time_ns is not None
+        assert sim.tunings[0].line.endswith("fastest of 2, of which 1 do not run")
+        assert "does not run: " in sim.tunings[0].table
+        sentence = refused(lambda: scaling(tuned((2**22, 2**23)))[grid](x, x, 8))
+        assert sentence.startswith(
+            "autotune of kernel 'scale_kernel' must have a configuration that runs, and none of 2 does; add a smaller "
+            "one.\n  BLOCK: 4194304, num_warps: 4, num_ctas: 1, num_stages: 3: "
+        )
+        assert "16 MiB" in sentence
+        assert "32 MiB" in sentence
+        assert x.tolist() == [2.0] * 8
+        assert refused(lambda: scaling(tuned(()))) == (
+            "triton.autotune of kernel 'scale_kernel' must be given a configuration at least, not none; write "
+            "configs=[triton.Config({…})]."
+        )
+    assert len(sim.launches) == 1
+
+
+def test_configurations_that_differ_in_hints_are_simulated_once() -> None:
+    """They take the same time; `warmup` gives what a script asks of a compiled kernel."""
+    x = np.ones(8, np.float32)
+    with kb.triton("tiny") as sim:
+        import triton
+
+        configs = [triton.Config({"BLOCK": 8}, num_warps=warps) for warps in (1, 2, 4, 8)]
+        kernel = scaling(tuned(configs))
+        kernel[grid](x, x, 8)
+        assert len({trial.time_ns for trial in sim.tunings[0].trials}) == 1
+        assert sim.tunings[0].best == sim.tunings[0].trials[0]
+        compiled = scaling().warmup(x, x, 8, BLOCK=8, grid=(1,))
+        assert compiled.metadata.shared == sim.machine.scratchpad_bytes > 0
+        compiled[(1,)](x, x, 8, 8)
+    assert x.tolist() == [4.0] * 8
