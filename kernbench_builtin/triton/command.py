@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.cli.run import run_options
+from kernbench_core.cli.run_help import with_parts
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
@@ -25,6 +26,10 @@ _FILES = ("trace", "out", "report")
 
 class ScriptCommand(click.RichCommand):
     """A command that ends with a script and its arguments, or with `-m`, a module and its arguments, as Python's do."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return its parameters, and those of the parts of runs."""
+        return with_parts(ctx, super().get_params(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the arguments apart; all behind `-m MODULE` are the module's."""
@@ -87,7 +92,7 @@ def triton(
         from kernbench_core.runs.bench_run import RunInterrupted
 
     topology = asked.pop("topology")
-    cached, depends = asked.pop("cached"), asked.pop("depends")
+    cached, depends = asked.pop("cached", False), asked.pop("depends")
     session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
     program = Script(given[0], given[1:], is_module=module is not None)
     await_result()
@@ -104,7 +109,7 @@ def triton(
         wrong = session.result is not None and not session.result.right
         return code or (1 if wrong else 0)
 
-    if not cached or any(asked[name] for name in _FILES):
+    if not cached or any(asked.get(name) for name in _FILES):
         return run_script()
     from kernbench_core.runs import configure
 

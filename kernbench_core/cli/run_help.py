@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -21,24 +22,32 @@ if TYPE_CHECKING:
 _GIVEN = "kernbench.bench"
 
 
+def with_parts(
+    ctx: click.Context,
+    own: list[click.Parameter],
+    records: Sequence[str] = ("OPTIONS",),
+    takes: Callable[[type[RunPart]], bool] = lambda part: True,
+) -> list[click.Parameter]:
+    """Add those `records` of the parts of runs to the parameters of a command, before how results are printed."""
+    from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.parts import parts_of
+
+    theirs = [
+        option_of(name, option, attrs.fields_dict(record)[name].default)
+        for part in filter(takes, parts_of(ctx.ensure_object(Shell).plugins))
+        for record in (getattr(part, each) for each in records)
+        for name, option in command_options(record).items()
+    ]
+    at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
+    return [*own[:at], *theirs, *own[at:]]
+
+
 class RunCommand(click.RichCommand):
     """A command with an argument `bench`, whose help shows the parameters of the one that is given."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its parameters, and those of the parts of runs before what says how results are printed."""
-        from kernbench_core.cli.shell import Shell
-        from kernbench_core.runs.parts import parts_of
-
-        own = super().get_params(ctx)
-        parts = [part for part in parts_of(ctx.ensure_object(Shell).plugins) if self.takes(part)]
-        records = [record for part in parts for record in (part.OPTIONS, part.COMMAND)]
-        theirs = [
-            option_of(name, option, attrs.fields_dict(record)[name].default)
-            for record in records
-            for name, option in command_options(record).items()
-        ]
-        at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
-        return [*own[:at], *theirs, *own[at:]]
+        return with_parts(ctx, super().get_params(ctx), ("OPTIONS", "COMMAND"), self.takes)
 
     def takes(self, part: type[RunPart]) -> bool:
         """Whether it has the options of a part of runs."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.parameters.grid import KernelGrid
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.host.sources import Sources
-    from kernbench_core.plugins import Plugins, ProgramRegistry
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.plugins.registry import ProgramRegistry
 
 _Answer = TypeVar("_Answer")
 

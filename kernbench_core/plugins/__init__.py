@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.registry import PictureEntry as PictureEntry
     from kernbench_core.plugins.registry import PluginFailure as PluginFailure
     from kernbench_core.plugins.registry import ProgramEntry as ProgramEntry
-    from kernbench_core.plugins.registry import ProgramRegistry as ProgramRegistry
     from kernbench_core.plugins.registry import Provider as Provider
     from kernbench_core.plugins.registry import Registry as Registry
     from kernbench_core.plugins.registry import ReportSectionEntry as ReportSectionEntry
@@ -68,7 +67,6 @@ __getattr__ = door(
         "PluginSource": "loading",
         "Plugins": "loading",
         "ProgramEntry": "registry",
-        "ProgramRegistry": "registry",
         "Provider": "registry",
         "Registry": "registry",
         "ReportSectionEntry": "registry",
