@@ -71,15 +71,15 @@ def open_kit(plugins: Plugins, name: str) -> object:
         return found
     driver = kits.load(name)
     if not callable(driver):
-        raise kits.fault(name, f"must be a function that drives a stand, not {driver!r}")
+        raise kits.fault(name, f"must be a function that drives a testbench, not {driver!r}")
     if never_runs(driver):
         raise kits.fault(name, PLAIN)
-    if (fault := _not_of_a_stand(driver)) is not None:
-        raise kits.fault(name, f"must take a stand, and nothing else, which {fault} does not")
+    if (fault := _not_of_a_testbench(driver)) is not None:
+        raise kits.fault(name, f"must take a testbench, and nothing else, which {fault} does not")
     return driver
 
 
-def _not_of_a_stand(driver: Any) -> str | None:
+def _not_of_a_testbench(driver: Any) -> str | None:
     """Return the signature of a function that cannot be called with one argument; None where it can."""
     try:
         of = signature(driver)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest
 from kernbench_builtin.checks.components.kit import KIT
-from kernbench_builtin.checks.components.stand import Stand
-from kernbench_builtin.checks.components.subject import ComponentUnderTest
+from kernbench_builtin.checks.components.testbench import WatchedTestbench
 from kernbench_core.plugins import load_plugins
 from kernbench_core.testing import CheckOutcome, Placed
 
@@ -84,12 +84,12 @@ def test_a_kind_of_ones_own_stands_in_a_whole_machine(monkeypatch: pytest.Monkey
         ("example-tables", "example-pair", {}),
         ("example-silu", "tiny", {"pe.units.pe_sfu.attach": "pe_tcm"}),
     ):
-        stand = Stand(Placed("example.sfu", {"lanes": 7}, "pe_sfu"), plugins)
-        run = partial(Stand.run, bench=plugins.benches.load(bench), topology=topology, set=added)
-        course = stand.drive(run)
-        assert course.error is None
-        assert {each["lanes"] for each in course.params} == {7}
-        assert all(component.served for component in course.watch.components)
+        testbench = WatchedTestbench(Placed("example.sfu", {"lanes": 7}, "pe_sfu"), plugins)
+        run = partial(WatchedTestbench.run, bench=plugins.benches.load(bench), topology=topology, set=added)
+        drive = testbench.drive(run)
+        assert drive.error is None
+        assert {each["lanes"] for each in drive.params} == {7}
+        assert all(component.served for component in drive.monitor.components)
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -1,4 +1,4 @@
 """The kit for hardware models: each is put into a machine, fed by a driver that fits its kind, and looked at.
 
-`observation` looks on, `stand` is where a driver puts the model, `drivers` has those of core, `kit` all checks.
+`monitor` looks on, `testbench` is where a driver puts the model, `drivers` has those of core, `kit` all checks.
 """

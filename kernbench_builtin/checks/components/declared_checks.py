@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kernbench_builtin.checks.components.stand import first_line
-from kernbench_builtin.checks.components.subject import ComponentUnderTest
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest
+from kernbench_builtin.checks.components.testbench import first_line
 from kernbench_core.errors import ConfigError, SanityError
 from kernbench_core.host.timing import docstring_section
 from kernbench_core.params import Param, resolve_params
@@ -34,7 +34,7 @@ def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
     _, told = resolve_params(subject.cls.PARAMS, {_UNKNOWN: 1}, lambda *names: ".".join(names))
     if not any(sentence.startswith(f"{_UNKNOWN} must be a declared parameter") for sentence in told):
         raise CheckFailed(f"parameter {_UNKNOWN!r} must be refused in a sentence, not by {told!r}")
-    subject.courses_for("refuses_wrong_parameters")
+    subject.drives_for("refuses_wrong_parameters")
     for param in subject.cls.PARAMS:
         for value in _edges(param):
             error = subject.drive(subject.drivers[0], {param.name: value}).error
@@ -47,8 +47,8 @@ def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
 
 def has_a_short_repr(subject: ComponentUnderTest) -> None:
     """Its repr is shorter than 2 kB, before and after it has served, and has no address of memory in it."""
-    courses = subject.courses_for("has_a_short_repr")
-    for component in [each for course in courses for each in course.watch.components]:
+    drives = subject.drives_for("has_a_short_repr")
+    for component in [each for drive in drives for each in drive.monitor.components]:
         told = repr(component)
         if len(told) > _LONGEST_REPR:
             raise CheckFailed(f"its repr must have at most {_LONGEST_REPR} characters, not {len(told)}: {told[:60]}…")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest
 from kernbench_builtin.checks.components.declared_checks import (
     documents_itself,
     has_a_short_repr,
     refuses_wrong_parameters,
 )
-from kernbench_builtin.checks.components.elsewhere import Elsewhere
+from kernbench_builtin.checks.components.other_processes import OtherProcesses
 from kernbench_builtin.checks.components.process_checks import (
     keeps_nothing_between_runs,
     logs_the_same_in_another_process,
@@ -32,7 +33,6 @@ from kernbench_builtin.checks.components.served_checks import (
     uses_declared_parameters_only,
 )
 from kernbench_builtin.checks.components.statistics_checks import sums_what_it_counts
-from kernbench_builtin.checks.components.subject import ComponentUnderTest
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import kit_of
 
@@ -44,8 +44,8 @@ def subject_of(plugins: Plugins, name: str) -> ComponentUnderTest:
 
 def subjects_of(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
     """Return what opens models of which other processes are asked together: to start one takes longest."""
-    elsewhere = Elsewhere(plugins, names)
-    return lambda name: ComponentUnderTest(name, plugins, elsewhere=elsewhere)
+    other_processes = OtherProcesses(plugins, names)
+    return lambda name: ComponentUnderTest(name, plugins, other_processes=other_processes)
 
 
 KIT = kit_of(

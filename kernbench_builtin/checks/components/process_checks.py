@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Final
 
 from kernbench_builtin.checks.chosen_kits import with_kits
-from kernbench_builtin.checks.components.elsewhere import GIVEN, MOVED, SEEDS
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest, first_difference, log_of
 from kernbench_builtin.checks.components.other_parameters import moved
+from kernbench_builtin.checks.components.other_processes import GIVEN, MOVED, SEEDS
 from kernbench_builtin.checks.components.outside_reads import OutsideReads
-from kernbench_builtin.checks.components.subject import ComponentUnderTest, first_difference, log_of
 from kernbench_core.errors import PluginError, in_words
 from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -23,8 +23,8 @@ _NOBODY: Final = Provider("", "", "")
 
 def logs_the_same_under_every_hash_seed(subject: ComponentUnderTest) -> None:
     """Processes with PYTHONHASHSEED 0, 1 and random give one log: nothing depends on the order of a set."""
-    subject.courses_for("logs_the_same_under_every_hash_seed")
-    first, *others = subject.elsewhere.logs(subject.name)
+    subject.drives_for("logs_the_same_under_every_hash_seed")
+    first, *others = subject.other_processes.logs(subject.name)
     for seed, log in zip(SEEDS[1:], others, strict=True):
         if told := first_difference(first, log):
             raise CheckFailed(f"with PYTHONHASHSEED={SEEDS[0]} and {seed} {told}")
@@ -32,8 +32,8 @@ def logs_the_same_under_every_hash_seed(subject: ComponentUnderTest) -> None:
 
 def logs_the_same_in_another_process(subject: ComponentUnderTest) -> None:
     """Built anew from its name and parameters, here a second time and in another process, it gives the same log."""
-    log = log_of(subject.courses_for("logs_the_same_in_another_process"))
-    first, *others = subject.elsewhere.logs(subject.name)
+    log = log_of(subject.drives_for("logs_the_same_in_another_process"))
+    first, *others = subject.other_processes.logs(subject.name)
     if any(each != first for each in others):
         raise NotApplicable("its log depends on the seed of hashes, as logs_the_same_under_every_hash_seed tells")
     if told := first_difference(log, log_of(subject.again)):
@@ -44,18 +44,18 @@ def logs_the_same_in_another_process(subject: ComponentUnderTest) -> None:
 
 def keeps_nothing_between_runs(subject: ComponentUnderTest) -> None:
     """Driven before or after it is driven with other parameters, it gives one log: no module or class keeps any."""
-    log = log_of(subject.courses_for("keeps_nothing_between_runs"))
-    first, *others = subject.elsewhere.logs(subject.name)
+    log = log_of(subject.drives_for("keeps_nothing_between_runs"))
+    first, *others = subject.other_processes.logs(subject.name)
     if any(each != first for each in others):
         raise NotApplicable("its log depends on the seed of hashes, as logs_the_same_under_every_hash_seed tells")
     if not log == log_of(subject.again) == first:
         raise NotApplicable("it differs without other parameters, too, as logs_the_same_in_another_process tells")
-    (params, alone), (_, late) = subject.elsewhere.moved(subject.name)
+    (params, alone), (_, late) = subject.other_processes.moved(subject.name)
     if alone == first == late:
         raise NotApplicable(f"nothing differs with {params}, as it would if times followed parameters")
     for what, one, other in (
         (params, alone, late),
-        ("the parameters it is given", first, subject.elsewhere.log_after_others(subject.name)),
+        ("the parameters it is given", first, subject.other_processes.log_after_others(subject.name)),
     ):
         if told := first_difference(one, other):
             raise CheckFailed(
@@ -66,8 +66,8 @@ def keeps_nothing_between_runs(subject: ComponentUnderTest) -> None:
 
 def reads_nothing_outside(subject: ComponentUnderTest) -> None:
     """It reads no clock, environment, chance or machine: what it does follows from parameters and messages."""
-    subject.courses_for("reads_nothing_outside")
-    if reads := subject.elsewhere.reads(subject.name):
+    subject.drives_for("reads_nothing_outside")
+    if reads := subject.other_processes.reads(subject.name):
         raise CheckFailed(
             f"it must depend on its parameters and on messages alone, and {reads[0]}; make that a parameter, or draw "
             "from a random.Random with a seed"
@@ -129,9 +129,9 @@ def _moved_log(name: str, plugins: Plugins) -> list[str] | str:
 
 def _log(name: str, plugins: Plugins, params: Mapping[str, object] | None = None) -> list[str] | str:
     try:
-        courses = ComponentUnderTest(name, plugins).driven(params)
-        failed = [in_words(course.error) for course in courses if course.error is not None]
-        return f"it raised {failed[0]}" if failed else log_of(courses)
+        drives = ComponentUnderTest(name, plugins).driven(params)
+        failed = [in_words(drive.error) for drive in drives if drive.error is not None]
+        return f"it raised {failed[0]}" if failed else log_of(drives)
     except (*INTERRUPTS, MemoryError):
         raise
     except BaseException as error:

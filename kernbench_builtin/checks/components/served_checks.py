@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Final
 
-from kernbench_builtin.checks.components.observation import contents
-from kernbench_builtin.checks.components.stand import Course, Sent
-from kernbench_builtin.checks.components.subject import SAME, ComponentUnderTest, first_difference
+from kernbench_builtin.checks.components.component_under_test import SAME, ComponentUnderTest, first_difference
+from kernbench_builtin.checks.components.monitor import contents
+from kernbench_builtin.checks.components.testbench import DriveResult, Sent
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.bound import formula_latency, one_way_latency
 from kernbench_core.engine.hardware import Hardware
@@ -22,19 +22,19 @@ from kernbench_core.testing.kit import CheckFailed, NotApplicable
 _ROUNDING: Final = 1e-9
 
 
-def of_each_drive(look: Callable[[Course], None]) -> Callable[[ComponentUnderTest], None]:
+def of_each_drive(look: Callable[[DriveResult], None]) -> Callable[[ComponentUnderTest], None]:
     """Make a check of what looks at one drive: it looks at all of them, and one of them must be for it to look at."""
 
     @wraps(look)
     def check(subject: ComponentUnderTest) -> None:
         skipped = []
-        courses = subject.courses_for(look.__name__)
-        for course in courses:
+        drives = subject.drives_for(look.__name__)
+        for drive in drives:
             try:
-                look(course)
+                look(drive)
             except NotApplicable as reason:
                 skipped.append(reason)
-        if len(skipped) == len(courses):
+        if len(skipped) == len(drives):
             raise skipped[0]
 
     return check
@@ -42,14 +42,14 @@ def of_each_drive(look: Callable[[Course], None]) -> Callable[[ComponentUnderTes
 
 def serves_without_errors(subject: ComponentUnderTest) -> None:
     """It is built and serves what fits its kind, and raises nothing."""
-    for course in subject.courses_for("serves_without_errors"):
-        if not course.watch.lines:
+    for drive in subject.drives_for("serves_without_errors"):
+        if not drive.monitor.lines:
             raise CheckFailed("it must be driven, and its driver sent it nothing; correct the driver")
 
 
 def uses_declared_parameters_only(subject: ComponentUnderTest) -> None:
     """It reads the parameters that it declares, each of them, and no others."""
-    params = [each for course in subject.courses_for("uses_declared_parameters_only") for each in course.params]
+    params = [each for drive in subject.drives_for("uses_declared_parameters_only") for each in drive.params]
     read = {name for each in params for name in each.read}
     read |= {param.follows[0] for param in subject.cls.PARAMS if param.follows is not None}
     if asked := sorted(name for each in params for name in each.asked):
@@ -60,26 +60,26 @@ def uses_declared_parameters_only(subject: ComponentUnderTest) -> None:
 
 def takes_finite_times(subject: ComponentUnderTest) -> None:
     """What it gives as a time, to the clock and to wires, is a finite number of ns and not in the past."""
-    subject.courses_for("takes_finite_times")
+    subject.drives_for("takes_finite_times")
 
 
 @of_each_drive
-def conserves_messages_and_bytes(course: Course) -> None:
+def conserves_messages_and_bytes(drive: DriveResult) -> None:
     """All that comes goes on or is answered, once, with all of its bytes; nothing else comes out."""
-    _say(course, "answers", "receipts", "bytes")
-    came = Counter(course.came)
-    ours = {each.msg for each in course.sent}
+    _say(drive, "answers", "receipts", "bytes")
+    came = Counter(drive.came)
+    ours = {each.msg for each in drive.sent}
     for msg, node in came:
         if msg not in ours:
-            raise CheckFailed(f"{course.watch.label(msg)} of {msg.nbytes} B came to {node}, and nobody sent it")
-    held = {msg for component in course.watch.components for msg in _held(component)}
-    for each in course.sent:
-        label = course.watch.label(each.msg)
+            raise CheckFailed(f"{drive.monitor.label(msg)} of {msg.nbytes} B came to {node}, and nobody sent it")
+    held = {msg for component in drive.monitor.components for msg in _held(component)}
+    for each in drive.sent:
+        label = drive.monitor.label(each.msg)
         times = came[each.msg, each.at_end]
         if not times and each.msg not in held:
-            raise CheckFailed(f"{_told(course, each)} was sent to it, and never came to {each.at_end}")
+            raise CheckFailed(f"{_told(drive, each)} was sent to it, and never came to {each.at_end}")
         if times and isinstance(each.msg, AtomicTransaction) and each.msg.changed_ns is None:
-            raise CheckFailed(f"{_told(course, each)} was answered, and no element changed; call its change before")
+            raise CheckFailed(f"{_told(drive, each)} was answered, and no element changed; call its change before")
         if times > 1:
             raise CheckFailed(f"{label} must come to {each.at_end} once, not {times} times")
         wanted = _bytes_at_end(each)
@@ -88,104 +88,104 @@ def conserves_messages_and_bytes(course: Course) -> None:
 
 
 @of_each_drive
-def keeps_messages_in_order(course: Course) -> None:
+def keeps_messages_in_order(drive: DriveResult) -> None:
     """What comes from one neighbour and goes on to another leaves as it came, unless it picks, or serves several."""
-    if not course.watch.overtaken:
+    if not drive.monitor.overtaken:
         return
-    if any(type(each).pick is not ComponentBase.pick or each.servers > 1 for each in course.watch.components):
+    if any(type(each).pick is not ComponentBase.pick or each.servers > 1 for each in drive.monitor.components):
         raise NotApplicable("it picks what it serves, or serves several at once: some may overtake others, and do")
-    raise CheckFailed(course.watch.overtaken[0])
+    raise CheckFailed(drive.monitor.overtaken[0])
 
 
 @of_each_drive
-def drains(course: Course) -> None:
+def drains(drive: DriveResult) -> None:
     """When all is served it comes to rest, and holds nothing."""
-    _say(course, "left")
-    if held := course.held:
+    _say(drive, "left")
+    if held := drive.held:
         raise CheckFailed(f"it must hold nothing in the end, and {held[0]}")
 
 
 @of_each_drive
-def never_undercuts_its_bound(course: Course) -> None:
+def never_undercuts_its_bound(drive: DriveResult) -> None:
     """Nothing is faster than the lower bound of wires, channels and `min_service_ns`, by a formula of its own."""
-    _say(course, "bounds")
-    for service in course.watch.services:
+    _say(drive, "bounds")
+    for service in drive.monitor.services:
         if service.end is not None and service.end - service.start < service.least_ns:
             raise CheckFailed(
                 f"{service.component} served {service.label} in {service.end - service.start:g} ns, and its "
                 f"min_service_ns says {service.least_ns:g} ns"
             )
-    if course.watch.changed:
+    if drive.monitor.changed:
         raise NotApplicable("its bound depends on who asks, as answers_alike_when_asked_again tells")
-    if any(msg.nbytes != _bytes_at_end(each) for each in course.sent for msg, _ in course.came if msg is each.msg):
+    if any(msg.nbytes != _bytes_at_end(each) for each in drive.sent for msg, _ in drive.came if msg is each.msg):
         raise NotApplicable("bytes are lost, which saves time, as conserves_messages_and_bytes tells")
-    for each in course.sent:
-        if (each.msg, each.at_end) not in course.came:
+    for each in drive.sent:
+        if (each.msg, each.at_end) not in drive.came:
             continue
-        bound = _bound(_hardware(course), each)
+        bound = _bound(_hardware(drive), each)
         if each.msg.elapsed < bound:
             raise CheckFailed(
-                f"{_told(course, each)} came to {each.at_end} after {each.msg.elapsed:g} ns, below its lower bound of "
+                f"{_told(drive, each)} came to {each.at_end} after {each.msg.elapsed:g} ns, below its lower bound of "
                 f"{bound:g} ns"
             )
 
 
 @of_each_drive
-def answers_alike_when_asked_again(course: Course) -> None:
+def answers_alike_when_asked_again(drive: DriveResult) -> None:
     """Its `overhead` and `min_service_ns`, which lower bounds ask for, too, change nothing by being asked."""
-    if course.watch.changed:
-        raise CheckFailed(course.watch.changed[0])
+    if drive.monitor.changed:
+        raise CheckFailed(drive.monitor.changed[0])
 
 
 @of_each_drive
-def never_exceeds_its_peak(course: Course) -> None:
+def never_exceeds_its_peak(drive: DriveResult) -> None:
     """It is no faster than the peak that it declares: bytes, operations, servers at once, the time there is."""
-    _say(course, "peaks", "capacity")
-    for component in course.watch.components:
+    _say(drive, "peaks", "capacity")
+    for component in drive.monitor.components:
         if component.rates.too_fast is not None:
             msg, flops, took, peak = component.rates.too_fast
             raise CheckFailed(
-                f"it computed {course.watch.label(msg)} at {flops / took:g} operations per ns, above its peak of "
+                f"it computed {drive.monitor.label(msg)} at {flops / took:g} operations per ns, above its peak of "
                 f"{peak:g}"
             )
         if type(component).run is not ComponentBase.run:
-            most = _at_once(course, component.id)
+            most = _at_once(drive, component.id)
             if most > component.servers:
                 raise CheckFailed(f"{component.id} served {most} messages at once, and has {component.servers} servers")
-        _check_bandwidth(course, component)
-        _check_capacity(course, component)
+        _check_bandwidth(drive, component)
+        _check_capacity(drive, component)
 
 
 @of_each_drive
-def takes_time(course: Course) -> None:
+def takes_time(drive: DriveResult) -> None:
     """What reads, writes or computes takes time of its own."""
-    _say(course, "work", "memory")
-    watch = course.watch
-    if watch.in_no_time:
-        raise CheckFailed(watch.in_no_time[0])
-    if not watch.accesses and (course.sent or not watch.services):
+    _say(drive, "work", "memory")
+    monitor = drive.monitor
+    if monitor.in_no_time:
+        raise CheckFailed(monitor.in_no_time[0])
+    if not monitor.accesses and (drive.sent or not monitor.services):
         raise NotApplicable("it answers no reads and writes, and serves no logged op: what passes on may take no time")
 
 
 @of_each_drive
-def counts_what_it_served(course: Course) -> None:
+def counts_what_it_served(drive: DriveResult) -> None:
     """Its statistics are numbers; the time of every message is the sum of its parts, and every wait has a place."""
-    _say(course, "phases")
-    hardware = _hardware(course)
+    _say(drive, "phases")
+    hardware = _hardware(drive)
     try:
         statistics(hardware)
     except ComponentError as error:
         raise CheckFailed(str(error)) from None
-    arrived = [each.msg for each in course.sent if (each.msg, each.at_end) in course.came]
+    arrived = [each.msg for each in drive.sent if (each.msg, each.at_end) in drive.came]
     for msg in arrived:
         parts = msg.propagation + msg.serialisation + msg.overhead + msg.queueing + msg.service
         if parts != msg.elapsed:
             raise CheckFailed(
-                f"propagation, serialisation, overhead, queueing and service of {course.watch.label(msg)} must sum to "
+                f"propagation, serialisation, overhead, queueing and service of {drive.monitor.label(msg)} must sum to "
                 f"the {msg.elapsed:g} ns that it took, not to {parts:g} ns"
             )
-    buffered = any(component.back_pressure for component in course.watch.components)  # a message waits at two places
-    if course.sent and len(arrived) == len(course.sent) and not buffered:
+    buffered = any(component.back_pressure for component in drive.monitor.components)  # a message waits at two places
+    if drive.sent and len(arrived) == len(drive.sent) and not buffered:
         queued = sum(msg.queueing for msg in arrived)
         places: Iterable[ComponentBase] = hardware.components.values()
         counted = sum(wire.waited_ns for wire in hardware.wires) + sum(place.waited_ns for place in places)
@@ -198,43 +198,43 @@ def counts_what_it_served(course: Course) -> None:
 
 def agrees_with_its_other_style(subject: ComponentUnderTest) -> None:
     """A model that its plug-in says to be another one, written in another style, serves the same at the same times."""
-    courses = subject.courses_for("agrees_with_its_other_style")
+    drives = subject.drives_for("agrees_with_its_other_style")
     other = subject.other
     if other is None:
         raise NotApplicable(f"its plug-in names no other model in {SAME}")
-    for course, twin in zip(courses, ComponentUnderTest(other, subject.plugins, subject.kind).driven(), strict=True):
-        if told := first_difference(sorted(course.watch.lines), sorted(twin.watch.lines)):
+    for drive, twin in zip(drives, ComponentUnderTest(other, subject.plugins, subject.kind).driven(), strict=True):
+        if told := first_difference(sorted(drive.monitor.lines), sorted(twin.monitor.lines)):
             raise CheckFailed(f"of it and of {other}, the same in another style, {told}")
 
 
 @of_each_drive
-def leaves_messages_and_parameters_alone(course: Course) -> None:
+def leaves_messages_and_parameters_alone(drive: DriveResult) -> None:
     """What messages carry and the parameters of its node are what they were."""
-    for params in course.params:
+    for params in drive.params:
         if params.changed:
             raise CheckFailed(f"it must leave its parameters alone, and changes {params.changed[0]!r}")
-    for each in course.sent:
+    for each in drive.sent:
         if each.msg.path not in (each.before.path, each.before.path[::-1]):
             raise CheckFailed(
-                f"it must leave the path of {course.watch.label(each.msg)} alone, and makes {each.msg.path} of "
+                f"it must leave the path of {drive.monitor.label(each.msg)} alone, and makes {each.msg.path} of "
                 f"{each.before.path}"
             )
         after = contents(each.msg)
         if wrong := [name for name, value in each.carried.items() if after.get(name) != value]:
             raise CheckFailed(
-                f"it must leave what messages carry alone, and {wrong[0]} of {course.watch.label(each.msg)}, which was "
-                f"{each.carried[wrong[0]]!r}, is {after.get(wrong[0])!r}"
+                f"it must leave what messages carry alone, and {wrong[0]} of {drive.monitor.label(each.msg)}, which "
+                f"was {each.carried[wrong[0]]!r}, is {after.get(wrong[0])!r}"
             )
 
 
-def _hardware(course: Course) -> Hardware:
-    assert course.hardware is not None, "there is one where a drive came to its end"
-    return course.hardware
+def _hardware(drive: DriveResult) -> Hardware:
+    assert drive.hardware is not None, "there is one where a drive came to its end"
+    return drive.hardware
 
 
-def _say(course: Course, *topics: str) -> None:
+def _say(drive: DriveResult, *topics: str) -> None:
     """Fail with the first thing that the checks at the end of a whole run say of these topics."""
-    sentences: list[str] = [sentence for topic in topics for sentence in course.said.get(topic, ())]
+    sentences: list[str] = [sentence for topic in topics for sentence in drive.said.get(topic, ())]
     if sentences:
         raise CheckFailed(sentences[0].rstrip("."))
 
@@ -251,8 +251,8 @@ def _bytes_at_end(each: Sent) -> int:
     return each.before.total if isinstance(each.before, Transaction) and each.before.op == "read" else 0
 
 
-def _told(course: Course, each: Sent) -> str:
-    before, label = each.before, course.watch.label(each.msg)
+def _told(drive: DriveResult, each: Sent) -> str:
+    before, label = each.before, drive.monitor.label(each.msg)
     if isinstance(before, Transaction):
         return f"{label}, a {before.op} of {before.total} B,"
     return f"{label} of {before.nbytes} B"
@@ -277,11 +277,11 @@ def _bound(hardware: Hardware, each: Sent) -> float:
     return there + back
 
 
-def _at_once(course: Course, node: str) -> int:
+def _at_once(drive: DriveResult, node: str) -> int:
     """Return the most services that a component had under way at one time; one may begin when another ends."""
     changes = [
         change
-        for service in course.watch.services
+        for service in drive.monitor.services
         if service.component == node and service.end is not None and service.end > service.start
         for change in ((service.start, 1), (service.end, -1))
     ]
@@ -292,22 +292,22 @@ def _at_once(course: Course, node: str) -> int:
     return most
 
 
-def _check_capacity(course: Course, component: ComponentBase) -> None:
+def _check_capacity(drive: DriveResult, component: ComponentBase) -> None:
     """Compare the time in which a component and its wires say that they were busy with the time that there was."""
-    now = _hardware(course).env.now
+    now = _hardware(drive).env.now
     wires = (*component.internal_wires, *component.out_ports.values())
     places = [(wire.name, wire.busy_by(now), now) for wire in wires]
     if component.keeps_busy:
         places.append((component.id, component.busy_by(now), now * component.servers))
     for name, busy, most in places:
-        if course.sent and busy > most * (1 + _ROUNDING):
+        if drive.sent and busy > most * (1 + _ROUNDING):
             raise CheckFailed(f"{name} must be busy for {most:g} ns at most, all that there were, and says {busy:g} ns")
 
 
-def _check_bandwidth(course: Course, component: ComponentBase) -> None:
+def _check_bandwidth(drive: DriveResult, component: ComponentBase) -> None:
     """Compare the bytes of all transactions with what the declared peak moves in the time that they took."""
-    came = {id(msg) for msg, _ in course.came}
-    asked = [(each.before, each.msg) for each in course.sent if each.at_end != component.id and id(each.msg) in came]
+    came = {id(msg) for msg, _ in drive.came}
+    asked = [(each.before, each.msg) for each in drive.sent if each.at_end != component.id and id(each.msg) in came]
     reads = [(one, msg) for one, msg in asked if isinstance(one, Transaction) and one.op == "read"]
     peak = component.peak_bandwidth
     if not reads or not peak:

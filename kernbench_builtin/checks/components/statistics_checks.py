@@ -7,13 +7,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest
 from kernbench_builtin.checks.components.drivers import ACCESSED, PASSED
-from kernbench_builtin.checks.components.stand import Course, Driver, Stand, first_line
-from kernbench_builtin.checks.components.subject import ComponentUnderTest
+from kernbench_builtin.checks.components.testbench import Driver, DriveResult, first_line
 from kernbench_core.messages import Transaction
 from kernbench_core.reporting import Stat
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 from kernbench_core.testing.rig import Probe, line
+from kernbench_core.testing.testbench import ModelTestbench
 from kernbench_core.values.region import Region
 
 _MOST: Final = 3
@@ -25,18 +26,18 @@ _APART: Final = 1 << 15
 
 def sums_what_it_counts(subject: ComponentUnderTest) -> None:
     """Statistics that are sums begin at 0, and those in bytes grow by as much with each of several equal messages."""
-    courses = subject.courses_for("sums_what_it_counts")
+    drives = subject.drives_for("sums_what_it_counts")
     sums = [stat for stat in subject.cls.STATS if stat.combine == "sum"]
     if not sums:
         raise NotApplicable("none of its STATS is a sum")
-    for course in courses:
-        if course.watch.not_nought:
-            raise CheckFailed(course.watch.not_nought[0])
+    for drive in drives:
+        if drive.monitor.not_nought:
+            raise CheckFailed(drive.monitor.not_nought[0])
     in_bytes = [stat for stat in sums if stat.unit == "B"]
     for send in _equals(subject.kind) if in_bytes else ():
         driven = [_driven(subject, partial(send, count)) for count in range(1, _MOST + 1)]
         for stat in in_bytes:
-            _check_growth(stat, [0.0, *(_total(course, stat) for course in driven)])
+            _check_growth(stat, [0.0, *(_total(drive, stat) for drive in driven)])
 
 
 def _check_growth(stat: Stat, totals: list[float]) -> None:
@@ -50,15 +51,15 @@ def _check_growth(stat: Stat, totals: list[float]) -> None:
         )
 
 
-def _total(course: Course, stat: Stat) -> float:
-    return float(sum(getattr(component, stat.name) for component in course.watch.components))
+def _total(drive: DriveResult, stat: Stat) -> float:
+    return float(sum(getattr(component, stat.name) for component in drive.monitor.components))
 
 
-def _driven(subject: ComponentUnderTest, driver: Driver) -> Course:
-    course = subject.drive(driver)
-    if course.error is not None:
-        raise CheckFailed(f"it must serve equal messages one after another, and raised {first_line(course.error)}")
-    return course
+def _driven(subject: ComponentUnderTest, driver: Driver) -> DriveResult:
+    drive = subject.drive(driver)
+    if drive.error is not None:
+        raise CheckFailed(f"it must serve equal messages one after another, and raised {first_line(drive.error)}")
+    return drive
 
 
 def _equals(kind: str) -> list[partial[None]]:
@@ -68,16 +69,16 @@ def _equals(kind: str) -> list[partial[None]]:
     return [partial(_access, op) for op in ("read", "write")] if kind in ACCESSED else []
 
 
-def _pass(count: int, stand: Stand) -> None:
-    here = f"sip0.cube0.{stand.model.kind or 'node'}0"
-    machine = stand.machine({"west": Probe, here: stand.model, "east": Probe}, line("west", here, "east"))
+def _pass(count: int, testbench: ModelTestbench) -> None:
+    here = f"sip0.cube0.{testbench.model.kind or 'node'}0"
+    machine = testbench.machine({"west": Probe, here: testbench.model, "east": Probe}, line("west", here, "east"))
     for number in range(count):
         machine.send(("west", here, "east"), number * _APART_NS, _NBYTES)
 
 
-def _access(op: str, count: int, stand: Stand) -> None:
-    here = f"sip0.cube0.{stand.model.kind}0"
-    machine = stand.machine({"west": Probe, here: stand.model}, line("west", here))
+def _access(op: str, count: int, testbench: ModelTestbench) -> None:
+    here = f"sip0.cube0.{testbench.model.kind}0"
+    machine = testbench.machine({"west": Probe, here: testbench.model}, line("west", here))
     for number in range(count):
         region = Region(number * _APART, _NBYTES)
         msg = Transaction(op, (region,), _NBYTES, ("west", here), lambda _: None)

@@ -44,8 +44,8 @@ class Sfu(ComponentBase):
     PARAMS = (Param("lanes", "int", 4, "Lanes.", minimum=1),)
     def run(self, env, msg):
         yield env.timeout(msg.elements / self.params["lanes"])
-def drive(stand):
-    machine = stand.machine({{"cpu": Probe, "sfu": stand.model}}, line("cpu", "sfu"))
+def drive(testbench):
+    machine = testbench.machine({{"cpu": Probe, "sfu": testbench.model}}, line("cpu", "sfu"))
     for at in (0, 0, 100):
         machine.send(("cpu", "sfu"), at, msg=Lookup(10))
 def kernbench_components():
@@ -250,10 +250,10 @@ def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:
 
 def test_a_driver_that_makes_nothing_is_at_fault(site: Site) -> None:
     """It forgot to."""
-    site.module("acme_empty", SFU.format(kits=DRIVEN.replace(":drive", ":print")) + "print = lambda stand: None\n")
+    site.module("acme_empty", SFU.format(kits=DRIVEN.replace(":drive", ":print")) + "print = lambda testbench: None\n")
     plugins = load_plugins(["acme = acme_empty"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"drains"})
-    told = "its driver must make a machine, by stand.machine or stand.run, and made none"
+    told = "its driver must make a machine, by testbench.machine or testbench.run, and made none"
     assert found[1:] == (CheckOutcome.FAILED, told)
 
 
@@ -293,7 +293,7 @@ def test_a_check_looks_at_each_drive(looks: str, passes: bool) -> None:
         if letter == "n":
             raise NotApplicable("nothing")
 
-    subject: Any = SimpleNamespace(courses_for=lambda check: tuple(looks) if check == "look" else ())
+    subject: Any = SimpleNamespace(drives_for=lambda check: tuple(looks) if check == "look" else ())
     if passes:
         of_each_drive(look)(subject)
     else:
@@ -316,7 +316,7 @@ def test_the_same_model_must_be_one(site: Site, other: str) -> None:
     [
         (DRIVEN.replace("drive'", "__name__'"), "Sfu",
          "it raised PluginError: kit of checks 'components.pe_sfu' of acme_opens (source tree) must be a function that "
-         "drives a stand, not 'acme_opens'; repair or reinstall acme_opens (source tree)."),
+         "drives a testbench, not 'acme_opens'; repair or reinstall acme_opens (source tree)."),
         ("[]", "drive", "its target must be a ComponentBase class, not <function drive"),
     ],
 )  # fmt: skip

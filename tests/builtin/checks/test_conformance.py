@@ -112,9 +112,9 @@ def kernbench_exporters():
 
 KITS = """
 from kernbench_core.testing import kit_of
-def drive(stand): pass
-def drive_more(stand, other): pass
-def drive_one_by_one(stand): yield
+def drive(testbench): pass
+def drive_more(testbench, other): pass
+def drive_one_by_one(testbench): yield
 LINES = kit_of(lambda plugins, name: name)
 def kernbench_kits():
     return [KitEntry({!r}, {!r}, 'X.')]
@@ -131,8 +131,9 @@ def kernbench_kits():
          "ModuleNotFoundError: No module named 'no_such'"),
         ("engines", "LINES", "must be named after a sort of entries, or begin with 'components.'"),
         ("networks.line", "drive", "must be named after a sort of entries, or begin with 'components.'"),
-        ("components.pe_sfu", "LINE", "must be a function that drives a stand, not "),
-        ("components.pe_sfu", "drive_more", "must take a stand, and nothing else, which (stand, other) does not"),
+        ("components.pe_sfu", "LINE", "must be a function that drives a testbench, not "),
+        ("components.pe_sfu", "drive_more",
+         "must take a testbench, and nothing else, which (testbench, other) does not"),
         ("components.pe_sfu", "drive_one_by_one",
          "must be a plain function, with neither yield nor async: it would never run"),
     ],

@@ -10,8 +10,8 @@ from typing import cast
 
 from kernbench_builtin.checks.chosen_kits import DRIVES, open_kit
 from kernbench_builtin.checks.components.drivers import BY_KIND
-from kernbench_builtin.checks.components.elsewhere import Elsewhere
-from kernbench_builtin.checks.components.stand import Course, Driver, Stand
+from kernbench_builtin.checks.components.other_processes import OtherProcesses
+from kernbench_builtin.checks.components.testbench import Driver, DriveResult, WatchedTestbench
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.plugins import Plugins
@@ -31,7 +31,7 @@ class ComponentUnderTest:
     """
 
     def __init__(
-        self, name: str, plugins: Plugins, kind: str | None = None, elsewhere: Elsewhere | None = None
+        self, name: str, plugins: Plugins, kind: str | None = None, other_processes: OtherProcesses | None = None
     ) -> None:
         cls = plugins.components.load(name)
         if not isinstance(cls, type) or not issubclass(cls, ComponentBase):
@@ -41,7 +41,7 @@ class ComponentUnderTest:
         self.cls: type[ComponentBase] = cls
         self.plugins = plugins
         self._refuse_strange_names()
-        self.elsewhere = elsewhere or Elsewhere(plugins, (name,))
+        self.other_processes = other_processes or OtherProcesses(plugins, (name,))
         kinds = (plugins.components.made_for(name) or ("",)) if kind is None else (kind,)
         found = ((each, tuple(_drivers(plugins, each))) for each in kinds)
         self.kind, self.drivers = next((pair for pair in found if pair[1]), (kinds[0], ()))
@@ -106,46 +106,46 @@ class ComponentUnderTest:
             raise CheckFailed(f"{GIVEN} of its plug-in: {wrong[0].rstrip('.')}")
         return given
 
-    def drive(self, driver: Driver, params: Mapping[str, object] | None = None) -> Course:
+    def drive(self, driver: Driver, params: Mapping[str, object] | None = None) -> DriveResult:
         """Build it anew from its name and parameters, drive it, and return what came of it."""
         given = {**self.given, **(params or {})}
-        return Stand(Placed(self.name, given, self.kind or "under_test"), self.plugins).drive(driver)
+        return WatchedTestbench(Placed(self.name, given, self.kind or "under_test"), self.plugins).drive(driver)
 
-    def driven(self, params: Mapping[str, object] | None = None) -> tuple[Course, ...]:
+    def driven(self, params: Mapping[str, object] | None = None) -> tuple[DriveResult, ...]:
         """Build and drive it anew, with each of its drivers; NotApplicable where there is none."""
         if not self.drivers:
             raise NotApplicable(self.why)
         return tuple(self.drive(driver, params) for driver in self.drivers)
 
     @cached_property
-    def again(self) -> tuple[Course, ...]:
+    def again(self) -> tuple[DriveResult, ...]:
         """What came of driving it a second time, built anew."""
         return self.driven()
 
     @cached_property
-    def courses(self) -> tuple[Course, ...]:
+    def drives(self) -> tuple[DriveResult, ...]:
         """What came of driving it, with each driver once; all checks look at that."""
         return self.driven()
 
-    def courses_for(self, check: str) -> tuple[Course, ...]:
+    def drives_for(self, check: str) -> tuple[DriveResult, ...]:
         """Return what came of the drives, for a check of this name.
 
         Raises:
             CheckFailed: a drive did not come to its end, and the check is the one that says why.
             NotApplicable: another one is, or there is no driver.
         """
-        for course in self.courses:
-            if course.blame is not None:
-                blamed, sentence = course.blame
+        for drive in self.drives:
+            if drive.blame is not None:
+                blamed, sentence = drive.blame
                 if blamed == check:
                     raise CheckFailed(sentence)
                 raise NotApplicable(f"the drive did not come to its end, as {blamed} tells")
-        return self.courses
+        return self.drives
 
 
-def log_of(courses: Iterable[Course]) -> list[str]:
+def log_of(drives: Iterable[DriveResult]) -> list[str]:
     """Return the logs of several drives, one after another."""
-    return [line for course in courses for line in course.log]
+    return [line for drive in drives for line in drive.log]
 
 
 def _drivers(plugins: Plugins, kind: str) -> Iterator[Driver]:

@@ -32,7 +32,7 @@ tell(**asked)
 """
 
 
-class Elsewhere:
+class OtherProcesses:
     """Processes that drive models anew, from their names: all of those that are checked together, once each.
 
     They are started when the log of the first of the models is asked for.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from kernbench_builtin.checks.components.observation import NotingParams, Observation, contents
+from kernbench_builtin.checks.components.monitor import Monitor, NotingParams, contents
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import ComponentError, DeadlockError, KernbenchWarning, LimitError, SanityError, in_words
 from kernbench_core.graph import Edge
@@ -64,14 +64,14 @@ class WatchedMachine(Harness):
 
 
 @attrs.frozen
-class Course:
+class DriveResult:
     """What came of driving a model: what was seen, what was `sent`, and the `error` that ended it, if one did.
 
     `said` is what the checks at the end of a whole run say; `sent` is empty for one. `counted` are its statistics, a
     line each, as they were then. There is no hardware where building it failed.
     """
 
-    watch: Observation
+    monitor: Monitor
     hardware: Hardware | None
     error: BaseException | None = None
     sent: tuple[Sent, ...] = ()
@@ -82,19 +82,19 @@ class Course:
     @property
     def params(self) -> tuple[NotingParams, ...]:
         """The parameters of the components, and what was done with them."""
-        return tuple(self.watch.params.values())
+        return tuple(self.monitor.params.values())
 
     @property
     def log(self) -> list[str]:
         """All that was seen, a line each: passages and services in their order, then what was counted."""
-        return [*self.watch.lines, *self.counted]
+        return [*self.monitor.lines, *self.counted]
 
     @property
     def held(self) -> list[str]:
         """What the components still hold, in words."""
         return [
-            f"{component.id} holds {self.watch.label(msg)} {how}"
-            for component in self.watch.components
+            f"{component.id} holds {self.monitor.label(msg)} {how}"
+            for component in self.monitor.components
             for how, messages in (
                 ("in service", [msg for msg, _ in component.serving]),
                 ("in its queue", component.waiting),
@@ -106,11 +106,11 @@ class Course:
     @property
     def blame(self) -> tuple[str, str] | None:
         """The check that tells why the drive did not come to its end, and its sentence; None where it did."""
-        watch, error = self.watch, self.error
-        if watch.no_times:
-            return "takes_finite_times", watch.no_times[0]
-        if watch.twice:
-            return "conserves_messages_and_bytes", watch.twice[0]
+        monitor, error = self.monitor, self.error
+        if monitor.no_times:
+            return "takes_finite_times", monitor.no_times[0]
+        if monitor.twice:
+            return "conserves_messages_and_bytes", monitor.twice[0]
         if error is None or isinstance(error, SanityError):
             return None
         if undeclared := sorted(name for params in self.params for name in params.asked):
@@ -126,7 +126,7 @@ class Course:
         return "serves_without_errors", f"it raised {first_line(error)}"
 
 
-class Stand(ModelTestbench):
+class WatchedTestbench(ModelTestbench):
     """Where a driver puts the `model` that is checked; what it makes here is run to its end, and looked at.
 
     `random` gives the same numbers each time. A driver makes one machine: by hand, and sends messages over it, or a
@@ -139,18 +139,18 @@ class Stand(ModelTestbench):
         self.random = Random(_SEED)
         self._machine: WatchedMachine | None = None
         self._engine: GraphEngine | None = None
-        self._watch: Observation | None = None
+        self._monitor: Monitor | None = None
 
     def machine(self, nodes: Mapping[str, Model], edges: Iterable[Edge]) -> WatchedMachine:
-        """Make a machine by hand, as `Harness` does, in which `stand.model` is at one node or several."""
+        """Make a machine by hand, as `Harness` does, in which `testbench.model` is at one node or several."""
         here = {node for node, model in nodes.items() if model is self.model}
-        self._watch = Observation(lambda node: node.id in here)
+        self._monitor = Monitor(lambda node: node.id in here)
         self._machine = WatchedMachine(
             nodes,
             edges,
             limits=_LIMITS,
             catalogue=self.plugins.components,
-            observers=(self._watch,),
+            observers=(self._monitor,),
         )
         return self._machine
 
@@ -175,17 +175,17 @@ class Stand(ModelTestbench):
         config = configure(plugins, topology, None, {**chosen, **more})
         graph = compile_topology(config, plugins)
         impl = self.model.model
-        self._watch = Observation(lambda node: node.impl == impl)
+        self._monitor = Monitor(lambda node: node.impl == impl)
         self._engine = GraphEngine(
             graph,
             plugins.components,
             limits=_LIMITS,
-            observers=(self._watch,),
+            observers=(self._monitor,),
             plugins=plugins,
         )
         self._engine.run(bench)
 
-    def drive(self, driver: Driver) -> Course:
+    def drive(self, driver: Driver) -> DriveResult:
         """Let a driver make its machine, run that, and return what came of it; raise what building it raises."""
         error: BaseException | None = None
         try:
@@ -197,24 +197,24 @@ class Stand(ModelTestbench):
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as raised:
-            if self._watch is None:
+            if self._monitor is None:
                 raise
             error = raised
-        if self._watch is None:
-            raise CheckFailed("its driver must make a machine, by stand.machine or stand.run, and made none")
-        return self._course(self._watch, error)
+        if self._monitor is None:
+            raise CheckFailed("its driver must make a machine, by testbench.machine or testbench.run, and made none")
+        return self._drive_result(self._monitor, error)
 
-    def _course(self, watch: Observation, error: BaseException | None) -> Course:
+    def _drive_result(self, monitor: Monitor, error: BaseException | None) -> DriveResult:
         machine, engine = self._machine, self._engine
         if machine is not None:
             came = tuple((each.message, each.node) for each in machine.arrivals)
             counted = _counted(machine.hardware) if error is None else ()
-            return Course(watch, machine.hardware, error, tuple(machine.sent), came, counted=counted)
+            return DriveResult(monitor, machine.hardware, error, tuple(machine.sent), came, counted=counted)
         if engine is None:
-            return Course(watch, None, error)
+            return DriveResult(monitor, None, error)
         said = engine.findings() if error is None or isinstance(error, SanityError) else {}
         counted = _counted(engine.hardware) if error is None or isinstance(error, SanityError) else ()
-        return Course(watch, engine.hardware, error, said=said, counted=counted)
+        return DriveResult(monitor, engine.hardware, error, said=said, counted=counted)
 
 
 def _counted(hardware: Hardware) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def _counted(hardware: Hardware) -> tuple[str, ...]:
 
 
 #: What puts a model into a machine and gives it work.
-Driver: TypeAlias = Callable[[Stand], None]
+Driver: TypeAlias = Callable[[ModelTestbench], None]
 
 
 def first_line(error: BaseException) -> str:

@@ -46,7 +46,7 @@ class Service:
     end: float | None = None
 
 
-class Observation:
+class Monitor:
     """Look on at a run or a rig (a `RunObserver`), at the components on nodes for which `stands(node)` is true.
 
     `no_times` are sentences on what was given as a time and is none, `twice` on messages that were sent while they were
@@ -197,19 +197,19 @@ class Observation:
 class NotingEnvironment(Environment):
     """Be the clock, and note what is scheduled for no time."""
 
-    def __init__(self, observation: Observation) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         super().__init__()
-        self._observation = observation
+        self._monitor = monitor
 
     def call_at(self, time: float, msg: Any, callback: Callable[[Any], None]) -> None:
         """Schedule a call, noting a time that is none."""
-        of = self._observation.label(msg)
-        self._observation.check_time(time, f"the time that call_at is given for {of}", self.now)
+        of = self._monitor.label(msg)
+        self._monitor.check_time(time, f"the time that call_at is given for {of}", self.now)
         super().call_at(time, msg, callback)
 
     def timeout(self, delay: float = 0, value: object = None) -> GridTimeout:
         """Return an event, noting a delay that is none."""
-        self._observation.check_time(delay, "what env.timeout is given")
+        self._monitor.check_time(delay, "what env.timeout is given")
         return super().timeout(delay, value)
 
 
@@ -259,8 +259,8 @@ class NotingParams(MutableMapping[str, Any]):
 class NotingLogger:
     """Stand between a component and the op log; note each service."""
 
-    def __init__(self, observation: Observation, component: ComponentBase, logger: Any) -> None:
-        self._observation = observation
+    def __init__(self, monitor: Monitor, component: ComponentBase, logger: Any) -> None:
+        self._monitor = monitor
         self._component = component
         self._logger = logger
         self._open: dict[MsgBase, Service] = {}
@@ -269,9 +269,9 @@ class NotingLogger:
         """Note that a service begins."""
         component = self._component
         least = float(component.min_service_ns(msg)) if component.run_style else 0.0
-        service = Service(component_id, self._observation.label(msg), t, least)
+        service = Service(component_id, self._monitor.label(msg), t, least)
         self._open[msg] = service
-        self._observation.services.append(service)
+        self._monitor.services.append(service)
         if self._logger is not None:
             self._logger.record_start(t, component_id, msg)
 
@@ -279,7 +279,7 @@ class NotingLogger:
         """Note that it ends."""
         service = self._open.pop(msg)
         service.end = t
-        self._observation.lines.append(f"{component_id} served {service.label} {service.start!r} {t!r}")
+        self._monitor.lines.append(f"{component_id} served {service.label} {service.start!r} {t!r}")
         if self._logger is not None:
             self._logger.record_end(t, component_id, msg)
 
@@ -296,20 +296,20 @@ def _plain(value: object) -> bool:
     return isinstance(value, _SCALARS) or (isinstance(value, _GROUPS) and all(map(_plain, value)))
 
 
-def _noting_wire(observation: Observation) -> type[Wire]:
-    """Return a class of wires that tell an observation what passes, and are like any wire otherwise."""
+def _noting_wire(monitor: Monitor) -> type[Wire]:
+    """Return a class of wires that tell a monitor what passes, and are like any wire otherwise."""
 
     class NotingWire(Wire):
         __slots__ = ()
 
         def send(self, msg: MsgBase, head: float, tail: float) -> None:
             source, _, destination = self.name.partition("->")
-            observation.enters(source, destination, msg, head, tail)
+            monitor.enters(source, destination, msg, head, tail)
             super().send(msg, head, tail)
-            observation.passed(self, msg)
+            monitor.passed(self, msg)
 
         def deliver(self, msg: MsgBase, time: float) -> None:
             super().deliver(msg, time)
-            observation.passed(self, msg)
+            monitor.passed(self, msg)
 
     return NotingWire
