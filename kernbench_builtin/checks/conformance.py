@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from kernbench_builtin.checks.chosen_kits import kit_for, kit_names, with_kits
-from kernbench_builtin.checks.opening import OPENING
+from kernbench_builtin.checks.default_kits import default_kit
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
@@ -66,7 +66,7 @@ class Conformance:
             for name in getattr(plugins, sort)
             if getattr(plugins, sort).provider(name) == source.provider
         )
-        found_kits = {sort: kit_for(plugins, sort) or OPENING[sort] for sort, _ in dict.fromkeys(entries)}
+        found_kits = {sort: kit_for(plugins, sort) or default_kit(sort) for sort, _ in dict.fromkeys(entries)}
         return cls(plugins, plugin, source.provider, entries, found_kits, _expected(source, entries, found_kits))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:

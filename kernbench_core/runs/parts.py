@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.plugins import Plugins
+    from kernbench_core.plugins import Plugins, Registry, RunPartEntry
     from kernbench_core.runs.bundle import Bundle
     from kernbench_core.runs.options import RunCall, RunOptions
     from kernbench_core.runs.result import RunResult
@@ -180,14 +180,20 @@ class RunPart:
         """Do what is to be done when all is known: files, each whole or not at all."""
 
 
+def open_part(name: str, parts: Registry[RunPartEntry]) -> type[RunPart]:
+    """Import a part; PluginError for what is none, or has another name."""
+    part = parts.load(name)
+    if not (isinstance(part, type) and issubclass(part, RunPart) and name == part.NAME):
+        raise parts.fault(name, f"must be a RunPart class whose NAME is {name!r}, not {part!r}")
+    return part
+
+
 def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
     """Return the parts that plug-ins register, the outermost last; one that cannot be used is left out, and told of."""
     found = []
     for name in plugins.run_parts:
         try:
-            part = plugins.run_parts.load(name)
-            if not (isinstance(part, type) and issubclass(part, RunPart) and name == part.NAME):
-                raise plugins.run_parts.fault(name, f"must be a RunPart class whose NAME is {name!r}, not {part!r}")
+            part = open_part(name, plugins.run_parts)
         except PluginError as error:
             if plugins.strict:
                 raise

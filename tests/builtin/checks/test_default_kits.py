@@ -22,12 +22,16 @@ ENTRIES = {
     "commands": "CommandEntry('thing', '{}', 'X.')",
     "calibrators": "CalibratorEntry('thing', '{}', 'X.')",
     "report_sections": "ReportSectionEntry('thing', '{}', 'X.')",
+    "run_parts": "RunPartEntry('thing', '{}', 'X.')",
+    "folders": "FolderEntry('thing', '{}', 'X.')",
+    "pictures": "PictureEntry('thing', '{}', 'X.')",
 }
 THINGS = """
 import click
-import kernbench_core as kb
+import kernbench_core.plugins as kb
 from attrs import evolve
 from kernbench_builtin.pages.report import Section
+from kernbench_core.runs.parts import RunPart
 from kernbench_core.topology.mesh import MESH
 def nothing(): pass
 def bench(rt, n: int = 3): "Do nothing."
@@ -40,6 +44,13 @@ def export(log, out): pass
 def read(config): pass
 WRONG_READ = evolve(MESH, read=read)
 SECTION = Section("S", 1, lambda: "")
+class Part(RunPart):
+    NAME = "thing"
+class FOLDER:
+    NOUN = "a thing"
+    is_one = read
+    def read_page(plugins, folder, run_at): pass
+    def write_page(shell, folder, path, points): pass
 class NoForm:
     def __init__(self, plugins, options): pass
 class Log(NoForm):
@@ -90,6 +101,14 @@ def test_a_target_that_cannot_be_imported_fails(site: Site, sort: str) -> None:
         ("machines", "WRONG_READ", "failed its read must take 2 arguments, but (config) does not: too many positional "
          "arguments"),
         ("commands", "SECTION.title", "failed it must be a click command, not 'S'"),
+        ("run_parts", "Part", "passed"),
+        ("run_parts", "Log", "failed it raised PluginError: part of runs 'thing' of opening_things (source tree) must "
+         "be a RunPart class whose NAME is 'thing', not <class 'opening_things.Log'>"),
+        ("folders", "FOLDER", "passed"),
+        ("folders", "LATE", "failed its is_one must be a function, not None"),
+        ("pictures", "read", "passed"),
+        ("pictures", "export", "failed its target must take 1 argument, but (log, out) does not: missing a required "
+         "argument: 'out'"),
         ("report_sections", "SECTION", "failed its html must take 1 argument, but () does not: too many positional "
          "arguments"),
         ("calibrators", "Log", "passed"),
@@ -107,6 +126,23 @@ def test_what_does_not_fit_is_told(site: Site, sort: str, target: str, told: str
     """By the number of arguments that it will be called with."""
     found = verdict(site, sort, target)
     assert found == told if told == "passed" else found.startswith(told)
+
+
+def test_a_command_of_a_group_needs_the_group(site: Site) -> None:
+    """One that others may register commands for, of core or of any plug-in."""
+    hooks = """
+def kernbench_commands():
+    return [kb.CommandEntry(f'{group} roof', 'grouped:roof', 'X.') for group in ('plugins', 'run', 'nowhere')]
+@click.command()
+def roof(): pass
+"""
+    site.module("grouped", THINGS + hooks)
+    results = Conformance.of("acme", load_plugins(["acme = grouped"], installed=False)).results()
+    assert {found.entry: found.reason.partition(".")[0] for found in results} == {
+        "nowhere roof": "it raised UnknownName: command must be a registered name, not 'nowhere'",
+        "plugins roof": "",
+        "run roof": "'run' must be a CommandGroup of kernbench_core",
+    }
 
 
 def test_a_preset_of_a_module_of_one_file_is_beside_it(site: Site) -> None:
@@ -161,16 +197,16 @@ def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pyte
     hooks = "".join(
         f"def kernbench_{sort}(): return [kb.{entry.format('gone.away:x')}]\n" for sort, entry in ENTRIES.items()
     )
-    site.module("all_gone", f"import kernbench_core as kb\n{hooks}")
+    site.module("all_gone", f"import kernbench_core.plugins as kb\n{hooks}")
     assert main(["plugins", "check", "acme"], load_plugins([CHECKS, "acme = all_gone"], installed=False)) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "7 of 7 checks did not end as they must."
+    assert capsys.readouterr().out.splitlines()[-1] == "10 of 10 checks did not end as they must."
 
 
 @pytest.mark.parametrize("suffix", [".log.gz", ".gz", "log", ".", "./log", ""])
 def test_a_suffix_that_no_trace_can_have_fails(site: Site, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The entry is left out when it is loaded, with the same sentence, and --trace knows the others alone."""
     hook = f"def kernbench_exporters(): return [kb.ExporterEntry('thing', 'x:y', ({suffix!r},), 'X.')]\n"
-    site.module("opening_suffix", f"import kernbench_core as kb\n{hook}")
+    site.module("opening_suffix", f"import kernbench_core.plugins as kb\n{hook}")
     plugins = load_plugins([CHECKS, "acme = opening_suffix"], installed=False)
     (failure,) = plugins.failures
     assert failure.reason == (

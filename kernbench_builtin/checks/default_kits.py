@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -12,10 +11,12 @@ import click
 from kernbench_builtin.checks.chosen_kits import open_kit
 from kernbench_builtin.pages.report.page import open_section
 from kernbench_core.calibration import Calibrator
+from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
+from kernbench_core.runs.parts import open_part
 from kernbench_core.testing.kit import CheckFailed, Kit
 from kernbench_core.topology import compile_topology
 from kernbench_core.topology.machine_kinds import open_kind
@@ -39,6 +40,9 @@ def _machine(plugins: Plugins, name: str) -> object:
 
 def _command(plugins: Plugins, name: str) -> object:
     """Import a command of click's."""
+    group, _, _ = name.rpartition(" ")
+    if group and not isinstance(plugins.commands.load(group), CommandGroup):
+        raise CheckFailed(f"{group!r} must be a CommandGroup of kernbench_core.cli.group to have commands of others")
     command = plugins.commands.load(name)
     if not isinstance(command, click.Command):
         raise CheckFailed(f"it must be a click command, not {command!r}")
@@ -62,6 +66,20 @@ def _exporter(plugins: Plugins, name: str) -> object:
     if never_runs(exporter):
         raise CheckFailed(f"its target {PLAIN}")
     return exporter
+
+
+def _folder(plugins: Plugins, name: str) -> object:
+    """Import a kind of folder, with all that pages ask of one."""
+    folder = plugins.folders.load(name)
+    for method, given in (("is_one", 1), ("read_page", 3), ("write_page", 4)):
+        _must_take(getattr(folder, method, None), given, method)
+    return folder
+
+
+def _picture(plugins: Plugins, name: str) -> object:
+    """Import a function of a thing that is drawn."""
+    _must_take(picture := plugins.pictures.load(name), 1, "target")
+    return picture
 
 
 def _calibrator(plugins: Plugins, name: str) -> object:
@@ -104,13 +122,16 @@ _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "topologies": _preset,
     "machines": _machine,
     "exporters": _exporter,
-    "algorithms": lambda plugins, name: plugins.algorithms.load(name),
-    "collectives": lambda plugins, name: plugins.collectives.load(name),
     "commands": _command,
     "calibrators": _calibrator,
     "report_sections": _section,
+    "run_parts": lambda plugins, name: open_part(name, plugins.run_parts),
+    "folders": _folder,
+    "pictures": _picture,
     "kits": open_kit,
 }
 
-#: For each sort that core has no kit for one whose only check is that an entry opens.
-OPENING: Final[Mapping[str, Kit[Any]]] = MappingProxyType({sort: Kit(opens, ()) for sort, opens in _OPENERS.items()})
+
+def default_kit(sort: str) -> Kit[Any]:
+    """Return the kit for a sort that nobody has one for; its only check is that an entry opens."""
+    return Kit(_OPENERS.get(sort, lambda plugins, name: getattr(plugins, sort).load(name)), ())
