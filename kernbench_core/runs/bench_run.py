@@ -160,9 +160,10 @@ _SIGNATURE = signature_of(RunCall)
 def describe_run(plugins: Plugins) -> None:
     """Have `help(kb.run)`, and what completes arguments, know the options of the parts of some plug-ins."""
     parts = (part.OPTIONS for part in parts_of(plugins))
-    run.__signature__ = signature_of(RunCall, *parts).replace(  # type: ignore[attr-defined]
-        return_annotation="RunResult"
-    )
+    run.__signature__ = signature_of(RunCall, *parts).replace(return_annotation="RunResult")  # type: ignore[attr-defined]
+
+
+run.__signature__ = _SIGNATURE.replace(return_annotation="RunResult")  # type: ignore[attr-defined]
 
 
 def configure(

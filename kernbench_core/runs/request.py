@@ -122,11 +122,11 @@ def _check_outputs(call: RunCall, out: OutFolder | None, bundle: Bundle | None, 
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
     taken = {os.path.realpath(_file(path)) for path in inputs if isinstance(path, str | Path)}
-    written = [(name, file) for part in parts for name, file in part.files.items()]
-    for name, path in (*(() if bundle is None else [("bundle", Path(str(call.bundle)))]), *written):
-        place = os.path.realpath(path)
+    written = [(name, file, getattr(part.options, name, file)) for part in parts for name, file in part.files.items()]
+    for name, path, given in (*(() if bundle is None else [("bundle", call.bundle, call.bundle)]), *written):
+        place = os.path.realpath(str(path))
         if place in taken or (out is not None and out.holds(Path(place))):
             raise UsageError(
-                f"--{name} must be a file of its own, not {str(path)!r}, which this run also uses; give another name."
+                f"--{name} must be a file of its own, not {str(given)!r}, which this run also uses; give another name."
             )
         taken.add(place)

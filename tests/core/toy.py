@@ -85,9 +85,13 @@ class NotePart(RunPart):
         if options.words != "well" and not wanted:
             raise UsageError("--words must come with --note.")
 
+    def __init__(self, options, call, plugins):
+        super().__init__(options, call, plugins)
+        self.path = check_file("note", Path(options.note), ".txt")
+
     @property
     def files(self):
-        return {"note": check_file("note", Path(self.options.note), ".txt")}
+        return {"note": self.path}
 
     def answer(self, session):
         return Note(f"{self.options.words}: {len(session.op_log)}")
@@ -100,7 +104,7 @@ class NotePart(RunPart):
         (folder / "note.txt").write_text(answers["note"].words)
 
     def end(self, result, answers):
-        with whole_file(self.files["note"]) as out:
+        with whole_file(self.path) as out:
             out.write(answers["note"].words.encode())
 '''
 

@@ -20,7 +20,7 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from tests.builtin.report.pages import Elements, registry, result, shipped
-from tests.core.working_machine import UNIT_NS, YAML, on_machine, plugins
+from tests.builtin.working_machine import UNIT_NS, YAML, on_machine, plugins
 
 
 def double(x, y, tl):  # type: ignore[no-untyped-def]

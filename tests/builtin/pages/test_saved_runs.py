@@ -20,7 +20,7 @@ from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
 from kernbench_core.process.interrupt import Terminated
 from tests.builtin.report.pages import shipped
-from tests.core.working_machine import YAML, on_machine, plugins
+from tests.builtin.working_machine import YAML, on_machine, plugins
 
 COMMANDS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False).commands
 PLUGINS = attrs.evolve(plugins(), report_sections=shipped(), commands=COMMANDS)
@@ -132,7 +132,7 @@ def test_what_a_run_did_not_note_is_told_beside_its_trace(call: Call, saved: tup
         (["none", "-o", "t.tsv"], "RUN must be a folder that `run --out` wrote, not 'none'."),
         (["FOLDER", "-o", "t.txt"],
          "trace file must be of a format that takes a timeline, not 't.txt'; use run --trace."),
-        (["FOLDER", "-o", "t.csv"], "trace file must end in .tsv or .tsv.gz, .txt or .txt.gz, not 't.csv'."),
+        (["FOLDER", "-o", "t.csv"], "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, .tsv or .tsv.gz, .txt or .txt.gz, not 't.csv'."),
     ],
 )  # fmt: skip
 def test_a_trace_that_cannot_be_is_a_sentence(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import kernbench_core as kb
 from kernbench_builtin.pages.timeline.call_stacks import CallStack, call_stack, calls_of
 from kernbench_core.callsite import line_number
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 STACKS = ((0,), (0, 1), (0, 1, 2), (0, 2), (3, 1), (3,))
 #: program, stack (-1: none), and how long after the step before on the program.

@@ -20,7 +20,7 @@ from kernbench_core.messages import MemoryReadMsg, MsgBase
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 from tests.core.toy_machine import toy_engine
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 
 def test_wires_are_plain_unless_somebody_looks_on() -> None:

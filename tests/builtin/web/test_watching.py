@@ -88,11 +88,11 @@ def test_pages_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPa
     for took, pause in ((0.01, 1.0), (2.0, 40.0)):
         takes[0] = took
         watcher = Watcher()
-        pages = PartialPages(watcher, make=make)
-        pages.progressed(Progress(0.0, 0, 0.0))
+        pages = PartialPages(watcher)
+        pages.progressed(Progress(0.0, 0, 0.0), make)
         made = now[0]
         for later, number in ((pause - 0.001, 1), (pause, 2)):
             now[0] = made + later
-            pages.progressed(Progress(0.0, 0, 0.0))
+            pages.progressed(Progress(0.0, 0, 0.0), make)
             assert len(watcher.pages) == number
         now[0] += 100.0

@@ -86,7 +86,7 @@ def test_options_reach_the_engine(toy: ModuleType, tmp_path: Path) -> None:
     code = call(
         toy, "run", "toy", "--topology", "one", "--components", str(overlay), "--set", "system.sips=3",
         "--device", "sip:1", "--no-data", "--seed", "9", "--max-events", "5", "--max-sim-time", "2 us",
-        "--timeout", "1.5 s", "--trace", str(tmp_path / "t.txt"), "--out", str(tmp_path / "o"), "-v",
+        "--timeout", "1.5 s", "--note", str(tmp_path / "t.txt"), "--out", str(tmp_path / "o"), "-v",
     )  # fmt: skip
     engine = toy.engines[-1]
     limits = engine.options["limits"]

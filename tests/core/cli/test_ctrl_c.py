@@ -108,11 +108,11 @@ def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        (("--trace", "t.txt"), "; --trace is not written"),
-        (("--trace", "t.txt", "--out", "o"), "; --out and --trace are not written"),
+        (("--note", "t.txt"), "; --note is not written"),
+        (("--note", "t.txt", "--out", "o"), "; --out and --note are not written"),
         (
-            ("--trace", "t.txt", "--out", "o", "--bundle", "b.tgz"),
-            "; --out, --trace and --bundle are not written",
+            ("--note", "t.txt", "--out", "o", "--bundle", "b.tgz"),
+            "; --out, --bundle and --note are not written",
         ),
     ],
 )

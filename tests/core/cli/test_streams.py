@@ -138,7 +138,7 @@ def test_a_closed_error_stream_is_told_as_an_object_too() -> None:
     assert json.loads(done.stdout) == {"schema": "kernbench.error/1", "exit_code": 2, "problems": [problem]}
 
 
-@pytest.mark.parametrize("option", ["--trace", "--out", "--topology", "--components"])
+@pytest.mark.parametrize("option", ["--note", "--out", "--topology", "--components"])
 def test_a_name_that_is_too_long_is_a_sentence(
     toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:

@@ -99,8 +99,7 @@ def test_what_a_program_left_running_is_waited_for() -> None:
     run(bench)
 
 
-@pytest.mark.parametrize("explain", [False, True])
-def test_a_program_may_poll_until_a_launch_is_over(explain: bool) -> None:
+def test_a_program_may_poll_until_a_launch_is_over() -> None:
     """Each poll that finds it running takes POLL_NS; the last ends with the launch, and all take what a wait takes."""
     took: dict[str, float] = {}
 
@@ -117,7 +116,7 @@ def test_a_program_may_poll_until_a_launch_is_over(explain: bool) -> None:
         took["polled"] = rt.now - begun
         assert handle.done and rt.now - begun == took["polled"]
 
-    assert not run(bench, explain=explain).hazards
+    assert not run(bench).hazards
     assert took["polled"] == took["waited"] > 3 * POLL_NS
 
 

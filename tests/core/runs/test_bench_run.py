@@ -42,27 +42,27 @@ def test_the_manifest_says_how_to_run_again(toy: ModuleType) -> None:
     json.dumps(manifest)
 
 
-def test_out_and_trace_are_written_after_the_run(toy: ModuleType, tmp_path: Path) -> None:
+def test_out_and_parts_are_written_after_the_run(toy: ModuleType, tmp_path: Path) -> None:
     """The folder holds manifest, result, inputs and op log; nothing in it is an absolute path."""
     array = np.arange(4.0)
     np.save(tmp_path / "in.npy", array)
     out = tmp_path / "out"
     given = {"a": str(tmp_path / "in.npy")}
-    result = run("toy", "one", given, out=out, trace=tmp_path / "t.txt", plugins=toy.plugins)
+    result = run("toy", "one", given, out=out, note=tmp_path / "t.txt", plugins=toy.plugins)
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    kept = ["links.npz", "machine.json", "manifest.json", "oplog/log", "params/a.npy", "result.json", "timeline.npz"]
+    kept = ["links.npz", "manifest.json", "note.txt", "oplog/log", "params/a.npy", "result.json"]
     assert files == kept
     assert json.loads((out / "result.json").read_text()) == json.loads(json.dumps(result.to_json()))
     assert str(tmp_path) not in (out / "manifest.json").read_text()
     np.testing.assert_array_equal(np.load(out / "params/a.npy"), array)
-    assert (tmp_path / "t.txt").read_text() == "[3]"
+    assert (tmp_path / "t.txt").read_text() == "well: 1"
 
 
 @pytest.mark.parametrize("fail", ["KernelError", "LimitError", "interrupt"])
 def test_nothing_is_written_when_the_run_fails(toy: ModuleType, tmp_path: Path, fail: str) -> None:
-    """Neither the folder nor the trace appears."""
+    """Neither the folder nor the file of a part appears."""
     with pytest.raises(BaseException, match=r"it failed|interrupted"):
-        run("toy", "one", {"fail": fail}, out=tmp_path / "out", trace=tmp_path / "t.txt", plugins=toy.plugins)
+        run("toy", "one", {"fail": fail}, out=tmp_path / "out", note=tmp_path / "t.txt", plugins=toy.plugins)
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "t.txt").exists()
 
@@ -109,7 +109,7 @@ def test_a_bench_file_and_a_function_can_be_run(toy: ModuleType, tmp_path: Path)
          "bench 'toy' has no parameter 'm'; its parameters are: n, fail, a."),
         ({"verify_data": True, "data": False}, UsageError,
          "verifying data needs data; leave out either --verify-data or --no-data."),
-        ({"trace": "t.csv"}, UsageError, "trace file must end in .txt or .txt.gz, not 't.csv'."),
+        ({"note": "t.csv"}, UsageError, "note 't.csv' must end in .txt; give such a name."),
         ({"out": f"{__file__}/x"}, UsageError,
          f"--out must be in a folder, and {__file__!r} is none; give another one."),
         ({"out": "/dev/null/a/x"}, UsageError, "--out must be in a folder, and '/dev/null' is none; give another one."),

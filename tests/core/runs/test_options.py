@@ -13,6 +13,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import Plugins
 from kernbench_core.runs import bench_run
 from kernbench_core.runs.options import RunCall, RunOptions
 from kernbench_core.runs.reruns import rerun
@@ -122,10 +123,12 @@ def test_help_and_editors_see_the_arguments() -> None:
         (("a",), {"verfy_data": True}, "run() got an unexpected keyword argument 'verfy_data'"),
     ],
 )
-def test_a_wrong_call_names_the_function(args: tuple[Any, ...], named: dict[str, Any], told: str) -> None:
+def test_a_wrong_call_names_the_function(
+    plugins: Plugins, args: tuple[Any, ...], named: dict[str, Any], told: str
+) -> None:
     """As Python does for a function that is written out."""
     with pytest.raises(TypeError) as caught:
-        kb.run(*args, **named)
+        kb.run(*args, **named, plugins=plugins)
     assert str(caught.value) == told
 
 
@@ -154,3 +157,11 @@ def test_options_that_no_run_can_have_are_sentences(given: dict[str, Any], sente
     with pytest.raises(UsageError) as caught:
         RunOptions(**given)
     assert str(caught.value) == sentence
+
+
+def test_help_knows_the_options_of_parts(toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the plug-ins that are there; nothing of `kb.run` itself is another one."""
+    monkeypatch.setattr(bench_run.run, "__signature__", inspect.signature(kb.run))
+    before = set(inspect.signature(kb.run).parameters)
+    bench_run.describe_run(toy.plugins)
+    assert set(inspect.signature(kb.run).parameters) - before == {"note", "words"}

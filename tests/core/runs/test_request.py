@@ -12,22 +12,23 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.options import RunCall
-from kernbench_core.runs.parts import Request
+from kernbench_core.runs.parts import Request, parts_of, told_apart
 from kernbench_core.runs.request import request_of
 
 
 def request(toy: ModuleType, here: Path, *args: Any, **given: Any) -> Request:
-    call = RunCall(*args, **given)
-    return request_of(call, configure(toy.plugins, "one"), toy.plugins, here, WallTime(None))
+    own, asked = told_apart(parts_of(toy.plugins), given)
+    call = RunCall(*args, **own)
+    return request_of(call, asked, configure(toy.plugins, "one"), toy.plugins, here, WallTime(None))
 
 
 def test_names_become_what_they_stand_for(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bench with its parameters, the files to write; of an absolute path only the name is shown."""
     monkeypatch.chdir(tmp_path)
-    found = request(toy, tmp_path, "toy", "/etc/one.yaml", {"n": "5"}, trace="t.txt", out="o")
+    found = request(toy, tmp_path, "toy", "/etc/one.yaml", {"n": "5"}, note="t.txt", out="o")
     assert (found.bench.name, found.given, found.values) == ("toy", {"n": "5"}, {"n": 5, "fail": "", "a": None})
     assert (found.topology, found.inputs.folders) == ("one.yaml", (tmp_path,))
-    assert found.trace is not None and found.trace.path == tmp_path / "t.txt"
+    assert [part.files for part in found.parts] == [{"note": tmp_path / "t.txt"}]
     assert found.out is not None and found.out.path == tmp_path / "o"
     assert (found.bundle, found.keeps_inputs) == (None, True)
     assert not request(toy, tmp_path, "toy", "my/one.yaml").keeps_inputs
@@ -46,9 +47,9 @@ def test_a_file_of_a_bench_is_where_its_inputs_are_looked_for_first(toy: ModuleT
 @pytest.mark.parametrize(
     ("given", "what", "path"),
     [
-        ({"trace": "one.txt", "bundle": None, "components": "one.txt"}, "trace", "one.txt"),
-        ({"trace": "o/manifest.json.txt", "out": "o"}, None, None),
-        ({"trace": "o/oplog/a.txt", "out": "o"}, "trace", "o/oplog/a.txt"),
+        ({"note": "one.txt", "bundle": None, "components": "one.txt"}, "note", "one.txt"),
+        ({"note": "o/manifest.json.txt", "out": "o"}, None, None),
+        ({"note": "o/oplog/a.txt", "out": "o"}, "note", "o/oplog/a.txt"),
         ({"bundle": "./b.tgz", "topology": "b.tgz"}, "bundle", "./b.tgz"),
     ],
 )
@@ -83,30 +84,12 @@ def test_a_bundle_holds_no_function(toy: ModuleType, tmp_path: Path, monkeypatch
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ({"level": "unit"}, "level"),
-        ({"window": "1 us.."}, "window"),
-        ({"level": "unit", "trace": "t.txt"}, "level"),
-        ({"level": "wire"}, None),
-        ({"level": "unit", "out": "o"}, None),
-        ({"window": "1 us..", "report": "r.html"}, None),
-        ({"window": "1 us..", "timeline": True}, None),
-        ({"level": "host", "watcher": object()}, None),
-    ],
-)
-def test_a_part_of_a_timeline_needs_a_timeline(
-    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], name: str | None
-) -> None:
-    """A trace of the op log is none; the level that cuts nothing asks for nothing."""
-    monkeypatch.chdir(tmp_path)
-    if name is None:
-        request(toy, tmp_path, "toy", **given)
+@pytest.mark.parametrize(("given", "refused"), [({"words": "ill"}, True), ({"words": "ill", "note": "a.txt"}, False)])
+def test_options_of_a_part_need_the_part(toy: ModuleType, tmp_path: Path, given: dict[str, Any], refused: bool) -> None:
+    """The part says so itself."""
+    if not refused:
+        assert [part.NAME for part in request(toy, tmp_path, "toy", "one", **given).parts] == ["note"]
         return
     with pytest.raises(UsageError) as caught:
-        request(toy, tmp_path, "toy", **given)
-    assert str(caught.value) == (
-        f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, --report or --web "
-        f"(in Python also timeline=True), not alone; leave out --{name}, or give one of them."
-    )
+        request(toy, tmp_path, "toy", "one", **given)
+    assert str(caught.value) == "--words must come with --note."

@@ -76,16 +76,14 @@ def test_a_second_run_replaces_the_first_and_leaves_the_rest(toy: ModuleType, fo
     (folder / "helper.py").write_text("")
     run("mine.py", "one", out="o", plugins=toy.plugins)
     assert set(contents(folder / "o")) == {
-        "bench/mine.py", "bench/helper.py", "oplog/log", "manifest.json", "links.npz", "machine.json", "result.json",
-        "timeline.npz",
+        "bench/mine.py", "bench/helper.py", "oplog/log", "manifest.json", "links.npz", "result.json",
     }  # fmt: skip
     for name in ("notes.txt", "oplog/notes.txt"):
         (folder / "o" / name).write_text("mine")
     run("toy", "one", {"n": 7}, out="o", plugins=toy.plugins)
     found = contents(folder / "o")
     assert set(found) == {
-        "oplog/log", "oplog/notes.txt", "notes.txt", "manifest.json", "links.npz", "machine.json", "result.json",
-        "timeline.npz",
+        "oplog/log", "oplog/notes.txt", "notes.txt", "manifest.json", "links.npz", "result.json",
     }  # fmt: skip
     assert (found["oplog/log"], found["notes.txt"]) == (b"[7]\n", b"mine")
     assert sorted(path.name for path in (folder / "o").iterdir() if path.is_dir()) == ["oplog"]
@@ -149,7 +147,7 @@ def test_what_cannot_be_written_whole_is_not_written(
 
     monkeypatch.setattr(sys.modules["kernbench_core.compute.saved_run"], "save_run", fail)
     with pytest.raises((UsageError, RunInterrupted)) as caught:
-        run("toy", "one", {"n": 2}, out="o", trace="t.txt", plugins=toy.plugins)
+        run("toy", "one", {"n": 2}, out="o", note="t.txt", plugins=toy.plugins)
     assert {name: data for name, data in contents(folder).items() if name != "t.txt"} == before
     assert (folder / "o").exists() == there
     if isinstance(caught.value, RunInterrupted):
@@ -159,7 +157,7 @@ def test_what_cannot_be_written_whole_is_not_written(
         )
 
 
-@pytest.mark.parametrize(("what", "path"), [("trace", "./a.txt"), ("bundle", "b.tar.gz")])
+@pytest.mark.parametrize(("what", "path"), [("note", "./a.txt"), ("bundle", "b.tar.gz")])
 def test_a_file_of_the_run_is_not_written_over(toy: ModuleType, folder: Path, what: str, path: str) -> None:
     """Neither an input nor another output."""
     (folder / "a.txt").write_text("system:\n  sips: 1\n")
@@ -170,20 +168,20 @@ def test_a_file_of_the_run_is_not_written_over(toy: ModuleType, folder: Path, wh
 
 
 @pytest.mark.parametrize(
-    ("out", "trace"),
+    ("out", "note"),
     [("new.txt", "new.txt"), ("link.txt", "new.txt"), ("o", "o/params/a.txt"), ("o", "link/oplog/a.txt")],
 )
 def test_a_file_does_not_lie_where_the_folder_of_the_run_is_written(
-    toy: ModuleType, folder: Path, out: str, trace: str
+    toy: ModuleType, folder: Path, out: str, note: str
 ) -> None:
     """Beside what a run writes into that folder it may."""
-    run("toy", "one", out="o", trace="t.txt", plugins=toy.plugins)
-    run("toy", "one", out="o", trace="o/t.txt", plugins=toy.plugins)
+    run("toy", "one", out="o", note="t.txt", plugins=toy.plugins)
+    run("toy", "one", out="o", note="o/t.txt", plugins=toy.plugins)
     (folder / "o/params").mkdir()
     (folder / "link.txt").symlink_to("new.txt")
     (folder / "link").symlink_to("o")
-    assert refusal(toy, out, trace=trace) == (
-        f"--trace must be a file of its own, not {trace!r}, which this run also uses; give another name."
+    assert refusal(toy, out, note=note) == (
+        f"--note must be a file of its own, not {note!r}, which this run also uses; give another name."
     )
 
 
@@ -208,7 +206,7 @@ def test_a_bench_may_change_the_folder(toy: ModuleType, folder: Path, tmp_path: 
     import numpy as np
 
     np.save("a.npy", np.ones(2))
-    options = {"out": "o", "trace": "t.txt", "bundle": "b.tgz"}
+    options = {"out": "o", "note": "t.txt", "bundle": "b.tgz"}
     run("mine.py", "one", {"a": "a.npy"}, plugins=toy.plugins, **options)  # type: ignore[arg-type]
     assert Path.cwd() == folder
     assert {path.name for path in folder.iterdir()} == {"mine.py", "a.npy", "o", "t.txt", "b.tgz", "precious.txt"}
@@ -245,7 +243,7 @@ def test_ctrl_c_while_files_are_written_still_shows_the_result(
     "link",
     [
         *("bench", "bench/helper.py", "oplog", "inputs", "params", "bench/sub"),
-        *("manifest.json", "links.npz", "machine.json", "result.json", "timeline.npz"),
+        *("manifest.json", "links.npz", "result.json"),
     ],
 )
 def test_nothing_is_written_or_deleted_through_a_link(toy: ModuleType, folder: Path, link: str, target: str) -> None:
@@ -282,7 +280,7 @@ def test_a_link_that_a_bench_makes_is_refused_at_the_end(toy: ModuleType, folder
         f"{str(folder / 'o/oplog')!r} must not be a link, as a file would be replaced through it; remove it."
     )
     assert (folder / "mine/log").read_bytes() == b"[7]\n"
-    assert set(contents(folder / "o")) == {"manifest.json", "links.npz", "machine.json", "result.json", "timeline.npz"}
+    assert set(contents(folder / "o")) == {"manifest.json", "links.npz", "result.json"}
 
 
 def test_folders_above_are_made_for_what_is_written(toy: ModuleType, folder: Path) -> None:

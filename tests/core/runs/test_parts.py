@@ -1,0 +1,115 @@
+"""Parts of runs: what they are asked for, what they answer, and what surrounds what."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.errors import KernbenchWarning, PluginError
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.bench_run import run
+
+MORE = '''
+from typing import Annotated
+import attrs
+from kernbench_core.plugins import RunPartEntry
+from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.parts import RunPart
+kernbench_api = 1
+calls = []
+def kernbench_run_parts():
+    return [RunPartEntry(name, f"{__name__}:{name.title()}", "A part.") for name in ("inner", "outer", "helper")]
+@attrs.frozen(kw_only=True)
+class InnerOptions(OptionRecord):
+    inner: Annotated[bool, Option("Be there.")] = False
+@attrs.frozen(kw_only=True)
+class OuterOptions(OptionRecord):
+    outer: Annotated[bool, Option("Be there.")] = False
+class Around(RunPart):
+    def around(self, make):
+        calls.append(f"{self.NAME} begins")
+        made = make()
+        calls.append(f"{self.NAME} ends")
+        return made
+    def end(self, result, answers):
+        calls.append(f"{self.NAME} has {sorted(answers)}")
+class Inner(Around):
+    NAME, OPTIONS, NEEDS = "inner", InnerOptions, ("helper", "not_there")
+class Outer(Around):
+    NAME, OPTIONS, ORDER = "outer", OuterOptions, 100
+class Helper(RunPart):
+    NAME, KEPT = "helper", False
+    def answer(self, session):
+        return "helped"
+'''
+
+
+@pytest.fixture
+def more(toy: ModuleType, tmp_path: Path) -> Any:
+    """Give plug-ins of the toy and of three more parts, and what these were called for."""
+    (tmp_path / "more_parts.py").write_text(MORE)
+    found = load_plugins(["toy = toy_plugin", str(tmp_path / "more_parts.py")], installed=False)
+    return found, found.run_parts.load("inner").around.__globals__["calls"]
+
+
+def test_an_answer_is_an_attribute_of_the_result_and_in_its_json(toy: ModuleType, tmp_path: Path) -> None:
+    """By its name, and by its class; None where it was not asked for, and no key of JSON."""
+    result = run("toy", "one", note=tmp_path / "n.txt", words="ill", plugins=toy.plugins)
+    assert result.note.words == "ill: 1"
+    assert result.part(type(result.note)) is result.note is result.parts["note"]
+    assert result.to_json()["note"] == {"words": "ill: 1"}
+    without = run("toy", "one", plugins=toy.plugins)
+    assert without.note is None and "note" not in without.to_json()
+    assert without.part(type(result.note)) is None
+    with pytest.raises(AttributeError, match=r"^a run has no 'nots'; its parts are note$"):
+        _ = without.nots
+    assert pickle.loads(pickle.dumps(without.parts)) == {"note": None}
+
+
+def test_the_command_line_has_the_options_of_parts(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one answers is printed below the result; a mistake is told as of any option."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "toy", "--topology", "one", "--note", "n.txt", "--words", "fine"], toy.plugins) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "fine: 1"
+    assert Path("n.txt").read_text() == "fine: 1"
+    assert main(["run", "toy", "--topology", "one", "--words", "fine"], toy.plugins) == 2
+    assert capsys.readouterr().err == "error: --words must come with --note.\n"
+    assert main(["run", "toy", "--topology", "one", "--json", "--note", "n.txt"], toy.plugins) == 0
+    assert json.loads(capsys.readouterr().out)["note"] == {"words": "well: 1"}
+    assert main(["run", "--help"], toy.plugins) == 0
+    assert "Write a line on the run." in capsys.readouterr().out
+
+
+def test_parts_stand_around_each_other_and_get_what_they_need(more: Any) -> None:
+    """The one of the highest order is outermost; what is needed and not there is left out."""
+    plugins, calls = more
+    result = run("toy", "one", inner=True, outer=True, plugins=plugins)
+    assert calls == [
+        "outer begins", "inner begins", "inner has ['helper', 'inner', 'outer']",
+        "outer has ['helper', 'inner', 'outer']", "inner ends", "outer ends",
+    ]  # fmt: skip
+    assert set(result.parts) == {"inner", "outer", "note"}
+    calls.clear()
+    run("toy", "one", plugins=plugins)
+    assert calls == []
+
+
+def test_a_part_that_cannot_be_used_is_left_out_and_told_of(toy: ModuleType, tmp_path: Path) -> None:
+    """Runs that do not ask for it are made; with strict plug-ins none is."""
+    (tmp_path / "lost_parts.py").write_text(
+        "from kernbench_core.plugins import RunPartEntry\nkernbench_api = 1\n"
+        'def kernbench_run_parts():\n    return [RunPartEntry("lost", "builtins:print", "Lost.")]\n'
+    )
+    given = ["toy = toy_plugin", str(tmp_path / "lost_parts.py")]
+    with pytest.warns(KernbenchWarning, match=r"must be a RunPart class whose NAME is 'lost', not <built-in function"):
+        assert run("toy", "one", plugins=load_plugins(given, installed=False)).total_ns
+    with pytest.raises(PluginError, match=r"part of runs 'lost' of .* must be a RunPart class"):
+        run("toy", "one", plugins=load_plugins(given, installed=False, strict=True))
