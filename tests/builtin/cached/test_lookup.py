@@ -28,6 +28,7 @@ from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import RaceError
 from kernbench_core.runs.options import RunCall
+from kernbench_core.runs.parts import parts_of
 from tests.conftest import SOURCE_TREE, forget_executed
 
 SIZE = {"M": 32, "N": 32, "K": 32}
@@ -205,7 +206,8 @@ def test_each_option_that_changes_the_result_makes_another_run(
         kb.run(**{**asked, **more}, plugins=plugins).cache_key for more in [{}, *({n: v} for n, v in OPTIONS.items())]
     }
     assert len(keys) == len(OPTIONS) + 1
-    assert {field.name for field in attrs.fields(RunCall)} == {*OPTIONS, *OTHERS}
+    records = (RunCall, *(part.OPTIONS for part in parts_of(plugins)))
+    assert {field.name for record in records for field in attrs.fields(record)} == {*OPTIONS, *OTHERS}
     Path("b.py").write_text("import numpy as np\ndef bench(rt, x: np.ndarray):\n    rt.zeros((4,), 'f32')\n")
     made = {
         kb.run("b.py", "tiny", {"x": np.zeros(4, dtype)}, cached=True, plugins=plugins).cache_key

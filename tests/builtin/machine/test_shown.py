@@ -10,6 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.explain.critical_path import SORTS
+from kernbench_builtin.pages.drawing import draw_machine
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
@@ -123,7 +124,7 @@ def test_notes_of_an_error_are_shown() -> None:
 def test_a_graph_is_its_picture(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `draw_machine` draws it; the text stays short, and without who draws it is all there is."""
     graph = kb.compile_topology(configure(plugins, "tiny"), plugins)
-    assert graph._repr_html_() == kb.draw_machine(graph).svg()
+    assert graph._repr_html_() == draw_machine(graph).svg()
     assert "<title>sip0</title>" in (graph._repr_html_() or "") and len(repr(graph)) < 200
     monkeypatch.setattr(Pictured, "draw", None)
     assert graph._repr_html_() is None

@@ -132,7 +132,8 @@ def test_what_a_run_did_not_note_is_told_beside_its_trace(call: Call, saved: tup
         (["none", "-o", "t.tsv"], "RUN must be a folder that `run --out` wrote, not 'none'."),
         (["FOLDER", "-o", "t.txt"],
          "trace file must be of a format that takes a timeline, not 't.txt'; use run --trace."),
-        (["FOLDER", "-o", "t.csv"], "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, .tsv or .tsv.gz, .txt or .txt.gz, not 't.csv'."),
+        (["FOLDER", "-o", "t.csv"], "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, "
+         ".tsv or .tsv.gz, .txt or .txt.gz, not 't.csv'."),
     ],
 )  # fmt: skip
 def test_a_trace_that_cannot_be_is_a_sentence(

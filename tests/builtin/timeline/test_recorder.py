@@ -19,8 +19,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.messages import MemoryReadMsg, MsgBase
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
-from tests.core.toy_machine import toy_engine
 from tests.builtin.working_machine import on_machine
+from tests.core.toy_machine import toy_engine
 
 
 def test_wires_are_plain_unless_somebody_looks_on() -> None:

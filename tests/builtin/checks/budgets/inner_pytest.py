@@ -12,7 +12,7 @@ import pytest
 
 from kernbench_core import run
 from kernbench_core.runs.result import RunResult
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 REPO = Path(__file__).parents[4]
 PLUGIN = "kernbench_builtin.checks.budgets.plugin"

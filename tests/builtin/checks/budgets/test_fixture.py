@@ -14,7 +14,7 @@ from kernbench_builtin.checks.budgets.fixture import BudgetedRun, KernbenchFixtu
 from kernbench_core.errors import OutOfBoundsError, UsageError
 from kernbench_core.runs.result import RunResult
 from tests.builtin.checks.budgets.inner_pytest import bench
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.runs.result import RunResult
 from kernbench_core.wire import Wire
 from tests.builtin.checks.budgets.inner_pytest import ran
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 COMMAND = "pytest test_k.py::test_a --kernbench-update"
 

@@ -15,7 +15,7 @@ BENCH = """
 import unittest
 import pytest
 from kernbench_core import run
-from tests.core.working_machine import on_machine
+from tests.builtin.working_machine import on_machine
 
 def copy(x, y, n, tl):
     at = tl.arange(0, n)
