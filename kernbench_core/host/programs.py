@@ -159,8 +159,25 @@ def open_program(bench: str | Path | Sources | Callable[..., object], plugins: P
     if sources is None:
         return open_bench(bench, plugins.benches)
     kinds = ProgramKinds(plugins)
-    function = kinds.function_of(sources)
-    return kinds.open(sources.title, function, sources) or describe_bench(sources.title, function, sources)
+    try:
+        function = kinds.function_of(sources)
+        return kinds.open(sources.title, function, sources) or describe_bench(sources.title, function, sources)
+    except KernbenchError as error:
+        _tell_of_what_is_left_out(error, sources, plugins)
+        raise
+
+
+def _tell_of_what_is_left_out(error: KernbenchError, sources: Sources, plugins: Plugins) -> None:
+    """Raise UsageError where a file imports what is not there, and plug-ins that may know such files are left out."""
+    missing = error.__cause__
+    left_out = [each for each in (*plugins.failures, *plugins.blocked) if not each.entry]
+    if isinstance(missing, ModuleNotFoundError) and left_out:
+        name = str(missing.name).partition(".")[0]
+        who = " or ".join(f"{each.provider.plugin!r} ({each.provider}: {each.reason})" for each in left_out)
+        raise UsageError(
+            f"bench file {str(sources.given)!r} imports {name!r}, which is not there and may be known to a "
+            f"plug-in that is left out, {who}; have that again, or install {name!r}."
+        ) from error
 
 
 def check_names(grid: KernelGrid, names: Collection[str], kernel: str) -> None:

@@ -45,7 +45,9 @@ class PlanCheck:
         from kernbench_core.host.programs import open_program
 
         require_no_arguments(self.plan)
-        if not self.plan.is_script:
+        if self.plan.is_script:
+            self.plugins.programs["triton"]  # which says what is missing where nobody knows Triton
+        else:
             self.bench = open_program(self.function or self.plan.bench, self.plugins)
         self.names = NamedValues(self.plan, self.plugins, self.bench)
 
