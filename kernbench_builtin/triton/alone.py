@@ -19,8 +19,7 @@ from kernbench_core.errors import KernbenchWarning
 from kernbench_core.host.parameters.kernel_argument import NewArray, constant_of, placed
 
 if TYPE_CHECKING:
-    from kernbench_builtin.triton.simulation import JitLaunch, MachineFacts
-    from kernbench_builtin.triton.tuning import JitTuning
+    from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime

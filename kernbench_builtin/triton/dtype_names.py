@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernbench_core.values.dtypes import TRITON
-from kernbench_core.values.element_types import ElementType
+from kernbench_core.values.element_types import ElementType, as_dtype
 
 SHORT_NAMES: Mapping[str, str] = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
@@ -34,3 +34,9 @@ def text_of_dtype(dtype: ElementType) -> str:
     if dtype.is_ptr():
         return f"pointer<{text_of_dtype(dtype.element_ty)}>"
     return dtype.name
+
+
+def str_to_ty(name: str, c: Any = None) -> ElementType:
+    """Give the dtype of a name, short or long (`fp32`, `int64`, `*fp16`)."""
+    found = annotated(name.lstrip("*").removeprefix("k"))
+    return as_dtype(found or name)

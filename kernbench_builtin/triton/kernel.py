@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_builtin.triton.dialect import TritonLanguage
+from kernbench_builtin.triton.language.dialect import TritonLanguage
 from kernbench_builtin.triton.language.pipeline import DEFAULT_STAGES
 from kernbench_builtin.triton.logic import read_as_triton_does
 from kernbench_builtin.triton.names import constexpr

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from kernbench_builtin.triton.dtype_names import text_of_dtype
-from kernbench_builtin.triton.internal_testing import str_to_ty
+from kernbench_builtin.triton.dtype_names import str_to_ty, text_of_dtype
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
 from kernbench_builtin.triton.scalars import Constant, TypedNumber, constant
 from kernbench_core.callsite import call_site, describe_site

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_builtin.triton.addresses import HostAddresses
 from kernbench_builtin.triton.scalars import TypedNumber, constant, scalar, typed
+from kernbench_builtin.triton.storage import HostAddresses
 from kernbench_builtin.triton.wrapping_index import WrappingIndex
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.promotion import meet

@@ -13,8 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from kernbench_builtin.triton.kernel import Launchable
-from kernbench_builtin.triton.simulation import current
-from kernbench_builtin.triton.tuning import JitTuning, Trial
+from kernbench_builtin.triton.simulation import JitTuning, Trial, current
 from kernbench_core.errors import (
     DeadlockError,
     ExecutionError,

@@ -10,11 +10,10 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from kernbench_builtin.triton import internal_testing
 from kernbench_builtin.triton.dtype_names import SHORT_NAMES
 from kernbench_builtin.triton.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
-from kernbench_builtin.triton.modules import autotune, driver, testing
+from kernbench_builtin.triton.modules import autotune, driver, internal_testing, testing
 from kernbench_builtin.triton.modules.mxfp import MXFP4Tensor, MXScaleTensor
 from kernbench_builtin.triton.names import INNER, language_module
 from kernbench_builtin.triton.scalars import constant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernbench_builtin.triton.dialect import TritonLanguage
+from kernbench_builtin.triton.language.dialect import TritonLanguage
 from kernbench_builtin.triton.language.table import HERE, table
 from kernbench_builtin.triton.names import language_module
 from kernbench_core.kernel.tl.language import TLContext

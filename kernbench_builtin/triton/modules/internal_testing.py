@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_builtin.triton.dtype_names import annotated
+from kernbench_builtin.triton.dtype_names import str_to_ty
 from kernbench_builtin.triton.storage import ReinterpretedArray, reinterpret
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.values.element_types import ElementType
 
 _INTS = ["int8", "int16", "int32", "int64"]
 _UINTS = [f"u{name}" for name in _INTS]
@@ -105,12 +105,6 @@ def unwrap_tensor(x: Any) -> Any:
 def torch_dtype_name(dtype: Any) -> str:
     """Give a dtype's name in torch: of one of torch's, or of Triton's."""
     return repr(dtype) if isinstance(dtype, ElementType) else str(dtype).removeprefix("torch.")
-
-
-def str_to_ty(name: str, c: Any = None) -> ElementType:
-    """Give the dtype of a name, short or long (`fp32`, `int64`, `*fp16`)."""
-    found = annotated(name.lstrip("*").removeprefix("k"))
-    return as_dtype(found or name)
 
 
 NAMES: Mapping[str, object] = {
