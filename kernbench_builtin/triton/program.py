@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.host.programs import ProgramKind, check_names, kernel_params, sentence_of
+from kernbench_core.host.programs import ProgramKind, check_names, program_bench
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.alone import RunTrial
@@ -41,17 +41,16 @@ class JitKind(ProgramKind):
     def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
         """Return the bench that launches it once."""
         from kernbench_builtin.triton.alone import jit_program
-        from kernbench_core.host.bench import Bench
 
         def program(grid: KernelGrid | None, run_trial: RunTrial) -> Callable[..., None]:
             assert grid is not None
             check_names(grid, function.arg_names, name)
             return jit_program(function, grid.of, run_trial)
 
-        params = kernel_params(name, function.signature, function.constexprs, function)
-        return Bench(
-            name, function, sentence_of(function), params, sources, program=program, defaults=DEFAULTS, needs_grid=True
-        )
+        return program_bench(
+            name, function, sources, program, signature=function.signature, constants=function.constexprs,
+            defaults=DEFAULTS, needs_grid=True,
+        )  # fmt: skip
 
 
 JIT = JitKind()

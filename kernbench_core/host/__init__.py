@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.host.bench import Bench as Bench
     from kernbench_core.host.bench import depends as depends
     from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.device_tensor import ArrayOrTensor as ArrayOrTensor
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle as LaunchHandle
     from kernbench_core.host.host_program import current_program as current_program
     from kernbench_core.host.launch_arguments import pick_pes as pick_pes
+    from kernbench_core.host.programs import ProgramKind as ProgramKind
+    from kernbench_core.host.programs import on_device as on_device
+    from kernbench_core.host.programs import program_bench as program_bench
     from kernbench_core.host.runtime import Runtime as Runtime
     from kernbench_core.host.session import GraphEngine as GraphEngine
     from kernbench_core.host.sources import read_sources as read_sources
@@ -31,16 +35,20 @@ __getattr__ = door(
     __name__,
     {
         "ArrayOrTensor": "device_tensor",
+        "Bench": "bench",
         "DeviceTensor": "device_tensor",
         "GraphEngine": "session",
         "LaunchHandle": "host_program",
         "NotModelled": "timing",
+        "ProgramKind": "programs",
         "Runtime": "runtime",
         "TensorPart": "device_tensor",
         "current_program": "host_program",
         "depends": "bench",
         "not_modelled": "timing",
+        "on_device": "programs",
         "pick_pes": "launch_arguments",
+        "program_bench": "programs",
         "read_sources": "sources",
         "resource_uses": "timing",
         "shortest_cycle": "wait_graph",

@@ -10,7 +10,7 @@ import ast
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.sources import Sources
     from kernbench_core.plugins import Plugins
     from kernbench_core.plugins.registry import ProgramRegistry
+
+    Program = Callable[[KernelGrid | None, Callable[..., Any]], Callable[..., None]]
 
 _Answer = TypeVar("_Answer")
 
@@ -68,23 +70,19 @@ class KernelKind(ProgramKind):
 
     def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
         """Return the bench that launches it."""
-        from kernbench_core.host.bench import Bench
-        from kernbench_core.host.parameters.kernel_argument import constant_of, placed
 
         def program(grid: KernelGrid | None, run_trial: Callable[..., Any]) -> Callable[..., None]:
             if grid is not None:
                 check_names(grid, own.parameters, name)
 
             def launch(rt: Runtime, /, **given: object) -> None:
-                arguments = {name: placed(rt, name, constant_of(value)) for name, value in given.items()}
-                rt.launch(function, grid=None if grid is None else grid.of(given), **arguments)
+                rt.launch(function, grid=None if grid is None else grid.of(given), **on_device(rt, given))
 
             return launch
 
         signature = inspect.signature(function)
         own = signature.replace(parameters=[each for name, each in signature.parameters.items() if name != "tl"])
-        params = kernel_params(name, own, own.parameters, function)
-        return Bench(name, function, sentence_of(function), params, sources, program=program)
+        return program_bench(name, function, sources, program, signature=own, constants=own.parameters)
 
 
 KERNEL = KernelKind()
@@ -190,19 +188,36 @@ def check_names(grid: KernelGrid, names: Collection[str], kernel: str) -> None:
             )
 
 
-def sentence_of(kernel: Any) -> str:
-    """Return the first line of its docstring."""
-    return (inspect.getdoc(kernel) or "").strip().partition("\n")[0]
+def on_device(rt: Runtime, given: Mapping[str, object]) -> dict[str, Any]:
+    """Return what a program is given with tensors of the device for arrays, whose content is there already."""
+    from kernbench_core.host.parameters.kernel_argument import constant_of, placed
+
+    return {name: placed(rt, name, constant_of(value)) for name, value in given.items()}
 
 
-def kernel_params(
-    kernel: str, signature: inspect.Signature, constants: Collection[str], function: Any
+def program_bench(
+    name: str, function: Any, sources: Sources | None, program: Program,
+    *, signature: inspect.Signature | None = None, constants: Collection[str] = (), **more: Any,
+) -> Bench:  # fmt: skip
+    """Return a function as the bench that `program` makes the host program of, with the function's parameters.
+
+    These are of a `signature` where that is another one; those among `constants` may be any text. `more` is what a
+    `Bench` has besides. Raise UsageError where it takes any number of arguments.
+    """
+    from kernbench_core.host.bench import Bench
+
+    doc = (inspect.getdoc(function) or "").strip()
+    params = _params(name, inspect.signature(function) if signature is None else signature, constants, doc)
+    return Bench(name, function, doc.partition("\n")[0], params, sources, program=program, **more)
+
+
+def _params(
+    kernel: str, signature: inspect.Signature, constants: Collection[str], doc: str
 ) -> tuple[BenchParam, ...]:
-    """Return the parameters of a kernel; UsageError where it takes any number of arguments."""
     from kernbench_core.host.parameters.bench_param import BenchParam
     from kernbench_core.host.parameters.docstrings import argument_sentences
 
-    told = argument_sentences((inspect.getdoc(function) or "").strip())
+    told = argument_sentences(doc)
     found = []
     for name, each in signature.parameters.items():
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):

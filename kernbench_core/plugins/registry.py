@@ -88,7 +88,7 @@ class BenchEntry(Entry):
 
 @attrs.frozen
 class ProgramEntry(_Described):
-    """A kind of program, what `run FILE:NAME` may name: `target` is a `ProgramKind` of `kernbench_core.host.programs`.
+    """A kind of program, what `run FILE:NAME` may name: `target` is a `ProgramKind` of `kernbench_core.host`.
 
     >>> kernbench_programs = lambda: [kb.ProgramEntry("loops", "acme_models.loops:LOOPS", "Loops that are dealt out.")]
     """

@@ -14,6 +14,7 @@ from kernbench_core import (
     MachineEntry,
     NetworkEntry,
     OpEntry,
+    ProgramEntry,
     ReportSectionEntry,
     TopologyEntry,
 )
@@ -115,6 +116,11 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("example-tables", "kernbench_example.lookup_tables:bench"),
         BenchEntry("example-softplus", "kernbench_example.softplus:bench"),
     ]
+
+
+def kernbench_programs() -> list[ProgramEntry]:
+    """Return the kinds of program that `kernbench run FILE:NAME` knows, beside benches and kernels."""
+    return [ProgramEntry("elementwise", "kernbench_example.elementwise:ELEMENTWISE", "A function of elements.")]
 
 
 def kernbench_report_sections() -> list[ReportSectionEntry]:

@@ -14,6 +14,7 @@ import kernbench_core as kb
 from kernbench_builtin.checks import Conformance
 from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.cli.shell import Shell
+from kernbench_core.host import read_sources
 from kernbench_core.plugins import Plugins
 from kernbench_example.hypercube import SHAPE
 from kernbench_example.ping_log import PingLog
@@ -25,7 +26,7 @@ HERE = Path(__file__).parents[1] / "kernbench_example"
 @pytest.mark.parametrize(
     "sort",
     [
-        "exporters", "networks", "ops",
+        "exporters", "networks", "ops", "programs",
         "algorithms", "collectives", "components",
     ],
 )  # fmt: skip
@@ -76,6 +77,33 @@ def test_the_command_counts_the_nodes_of_a_machine(plugins: Plugins) -> None:
     assert (found["example.batching_sfu"], found["builtin.pe_gemm"], found["builtin.host"]) == (8, 8, 1)
     plain = CliRunner().invoke(units, ["--topology", "example-pair"], obj=shell)
     assert f"{8:6}  pe_sfu          example.batching_sfu" in plain.output.splitlines()
+
+
+BLEND = """
+from kernbench_example.elementwise import elementwise
+
+@elementwise
+def blend(x, y, share: float = 0.5):
+    return x * share + y * (1 - share)
+"""
+
+
+def test_a_function_of_elements_is_run_over_arrays(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a file, on more elements than a program takes, and from Python; without an array it says so."""
+    monkeypatch.chdir(tmp_path)
+    Path("blend.py").write_text(BLEND)
+    x, y = (np.random.default_rng(seed).random((3, 500), np.float32) for seed in (1, 2))
+    asked = {"topology": "tiny", "verify_data": True, "outputs": True, "plugins": plugins}
+    found = kb.run("blend.py:blend", params={"x": x, "y": y, "share": 0.25}, **asked)
+    assert found.verified and len(found.launches) == 1
+    np.testing.assert_allclose(found.outputs["out"], x * 0.25 + y * 0.75, rtol=1e-6)
+    blend = vars(read_sources(Path("blend.py")).execute())["blend"]
+    launched = kb.launch(blend, x, y, topology="tiny", plugins=plugins)
+    np.testing.assert_allclose(launched.outputs["out"], (x + y) / 2, rtol=1e-6)
+    with pytest.raises(kb.UsageError, match="'blend' must be given an array to be run over; give one by -p"):
+        kb.run("blend.py:blend", params={"x": 1, "y": 2}, **asked)
 
 
 def test_the_way_through_a_hypercube_flips_differing_bits() -> None:

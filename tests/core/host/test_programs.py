@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +15,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
-from kernbench_core.host.bench import Bench
-from kernbench_core.host.programs import ProgramKind, ProgramKinds, kernel_params, open_program, sentence_of
+from kernbench_core.host.programs import ProgramKind, ProgramKinds, open_program, program_bench
 from kernbench_core.host.sources import read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.core.working_machine import MACHINE
@@ -58,8 +56,7 @@ class Doubled(ProgramKind):
 
         if function.__name__ == "wrong":
             return "a bench"
-        params = kernel_params(name, inspect.signature(function), (), function)
-        return Bench(name, function, sentence_of(function), params, sources, program=program, needs_grid=True)
+        return program_bench(name, function, sources, program, needs_grid=True)
 
 
 DOUBLED = Doubled()
