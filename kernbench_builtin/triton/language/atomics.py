@@ -13,11 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_builtin.triton.language.numbers import NumberLanguage
-from kernbench_builtin.triton.scalars import scalar, to_memory
-from kernbench_core.callsite import CallSite, call_site, describe_site
-from kernbench_core.errors import KernelError, ShapeError
-from kernbench_core.kernel.atomic_commands import (
+from kernbench_builtin.triton.language.atomic_commands import (
     ORDERS,
     AtomicAnswer,
     AtomicCmd,
@@ -25,6 +21,10 @@ from kernbench_core.kernel.atomic_commands import (
     addresses_of,
     joined_answers,
 )
+from kernbench_builtin.triton.language.numbers import NumberLanguage
+from kernbench_builtin.triton.scalars import scalar, to_memory
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.outside import noted_mask

@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from kernbench_builtin.triton.language.atomic_commands import AtomicCmd
 from kernbench_builtin.triton.language.numbers import NumberLanguage
 from kernbench_core.callsite import CallSite
-from kernbench_core.kernel.atomic_commands import AtomicCmd
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
