@@ -109,7 +109,7 @@ class Conformance:
             if failure.provider == self.provider and sort and failure not in getattr(self.plugins, sort).taken.values():
                 yield CheckResult(sort, name.strip("'"), _OPENS, CheckOutcome.FAILED, failure.reason)
 
-    def said_of(self, name: str) -> Mapping[str, str]:
+    def expected_of(self, name: str) -> Mapping[str, str]:
         """Return the checks that an entry is said to fail, with the reasons; its vendor does not count."""
         return self.expected.get(_bare(name), {})
 
@@ -124,7 +124,7 @@ class Conformance:
         self, sort: str, name: str, opener: Callable[[str], Any], checks: list[Check[Any]], told: bool
     ) -> Iterator[CheckResult]:
         """Open an entry, and carry out its checks; whether it opens is `told` where somebody asked, or it does not."""
-        expected = self.said_of(name)
+        expected = self.expected_of(name)
         found: list[Any] = []
 
         def opens(_: None) -> None:

@@ -67,15 +67,15 @@ def shape_under_test(name: str, shape: object) -> ShapeUnderTest:
     return ShapeUnderTest(name, shape, tuple(extents), refusals)
 
 
-def _subject(plugins: Plugins, name: str) -> ShapeUnderTest:
+def _open(plugins: Plugins, name: str) -> ShapeUnderTest:
     return shape_under_test(name, plugins.networks.load(name))
 
 
-def refuses_in_words(subject: ShapeUnderTest) -> None:
+def refuses_in_words(under_test: ShapeUnderTest) -> None:
     """A number of packages that does not fit is refused by a NetworkFault whose text begins with "must"."""
-    if not subject.refusals:
+    if not under_test.refusals:
         raise NotApplicable(f"it takes every number of packages from 2 to {_MOST}")
-    for sips, error in subject.refusals.items():
+    for sips, error in under_test.refusals.items():
         if not isinstance(error, NetworkFault):
             told = f"{type(error).__name__}: {error}"
             raise CheckFailed(f"{sips} packages must be refused by a NetworkFault, not by {told}")
@@ -85,22 +85,22 @@ def refuses_in_words(subject: ShapeUnderTest) -> None:
             )
 
 
-def says_the_same_twice(subject: ShapeUnderTest) -> None:
+def says_the_same_twice(under_test: ShapeUnderTest) -> None:
     """Links, their order and steps are the same however often they are asked for."""
-    for extent in subject.extents:
-        if list(subject.shape.links(extent)) != list(subject.shape.links(extent)):
+    for extent in under_test.extents:
+        if list(under_test.shape.links(extent)) != list(under_test.shape.links(extent)):
             raise CheckFailed(f"links of {extent.sips} packages must be the same each time, in the same order")
         for here, there in _pairs(extent):
-            if subject.shape.step(extent, here, there) != subject.shape.step(extent, here, there):
+            if under_test.shape.step(extent, here, there) != under_test.shape.step(extent, here, there):
                 raise CheckFailed(f"the step from {here} to {there} of {extent.sips} must be the same each time")
 
 
-def joins_packages_once(subject: ShapeUnderTest) -> None:
+def joins_packages_once(under_test: ShapeUnderTest) -> None:
     """Links join packages that there are, or the switch, two ends once, over ports that are named once."""
-    for extent in subject.extents:
+    for extent in under_test.extents:
         ports: list[tuple[int, str]] = []
         ends: list[frozenset[int | None]] = []
-        for link in subject.shape.links(extent):
+        for link in under_test.shape.links(extent):
             if not isinstance(link, ScaleUpLink):
                 raise CheckFailed(f"links must be ScaleUpLink objects, not {link!r}")
             for sip in (link.sip, link.other_sip):
@@ -117,12 +117,12 @@ def joins_packages_once(subject: ShapeUnderTest) -> None:
                 raise CheckFailed(f"each {what} of {extent.sips} packages must be there once, not twice as {shown}")
 
 
-def steps_along_links(subject: ShapeUnderTest) -> None:
+def steps_along_links(under_test: ShapeUnderTest) -> None:
     """Every step on the way to a package leads over a link that there is, or over the switch."""
-    for extent in subject.extents:
-        joined = _joined(subject.shape.links(extent), extent)
+    for extent in under_test.extents:
+        joined = _joined(under_test.shape.links(extent), extent)
         for here, there in _pairs(extent):
-            found = subject.shape.step(extent, here, there)
+            found = under_test.shape.step(extent, here, there)
             if found not in joined[here]:
                 raise CheckFailed(
                     f"on the way from {here} to {there} of {extent.sips} packages it steps to {found!r}, which no link "
@@ -130,20 +130,20 @@ def steps_along_links(subject: ShapeUnderTest) -> None:
                 )
 
 
-def reaches_every_package(subject: ShapeUnderTest) -> None:
+def reaches_every_package(under_test: ShapeUnderTest) -> None:
     """Steps come to the package that they are to lead to, and never to one twice."""
-    for extent in subject.extents:
+    for extent in under_test.extents:
         for here, there in _pairs(extent):
-            route = _route(subject.shape, extent, here, there)
+            route = _route(under_test.shape, extent, here, there)
             if route[-1] != there:
                 told = ", ".join(map(str, route))
                 raise CheckFailed(f"from {here} to {there} of {extent.sips} packages it goes in a circle: {told}")
 
 
-def takes_shortest_routes(subject: ShapeUnderTest) -> None:
+def takes_shortest_routes(under_test: ShapeUnderTest) -> None:
     """No route has more hops than the shortest one over the links."""
-    for extent in subject.extents:
-        joined = _joined(subject.shape.links(extent), extent)
+    for extent in under_test.extents:
+        joined = _joined(under_test.shape.links(extent), extent)
         for here in range(extent.sips):
             fewest = _hops(joined, here)
             for there in range(extent.sips):
@@ -151,35 +151,35 @@ def takes_shortest_routes(subject: ShapeUnderTest) -> None:
                     continue
                 if there not in fewest:
                     raise CheckFailed(f"no links join {here} and {there} of {extent.sips} packages")
-                route = _route(subject.shape, extent, here, there)
+                route = _route(under_test.shape, extent, here, there)
                 hops = len(route) - 1
                 if route[-1] == there and hops > fewest[there]:
                     ends = f"from {here} to {there} of {extent.sips} packages"
                     raise CheckFailed(f"{ends} the fewest hops are {fewest[there]}, and it takes {hops}")
 
 
-def builds_a_machine(subject: ShapeUnderTest) -> None:
+def builds_a_machine(under_test: ShapeUnderTest) -> None:
     """A machine can be built with it, whatever number of packages it takes."""
     for other in (joins_packages_once, steps_along_links, reaches_every_package):
         try:
-            other(subject)
+            other(under_test)
         except CheckFailed:
             raise NotApplicable(f"{other.__name__} says why not") from None
-    for extent in subject.extents:
+    for extent in under_test.extents:
         try:
-            build_network(subject.name, subject.shape, extent, 1)
+            build_network(under_test.name, under_test.shape, extent, 1)
         except ShapeFault as fault:
             raise CheckFailed(f"of {extent.sips} packages it {fault}") from None
 
 
-def takes_the_time_of_its_hops(subject: ShapeUnderTest) -> None:
+def takes_the_time_of_its_hops(under_test: ShapeUnderTest) -> None:
     """A message between the packages that are farthest apart takes, hop by hop, what the wires on its way take."""
-    for extent in subject.extents:
+    for extent in under_test.extents:
         try:
-            network = build_network(subject.name, subject.shape, extent, 1)
+            network = build_network(under_test.name, under_test.shape, extent, 1)
         except ShapeFault as fault:
             raise NotApplicable(f"no machine can be built with it: it {fault}") from None
-        joined = _joined(subject.shape.links(extent), extent)
+        joined = _joined(under_test.shape.links(extent), extent)
         here, there, hops = max(
             ((here, there, count) for here in range(extent.sips) for there, count in _hops(joined, here).items()),
             key=lambda way: way[2],
@@ -203,7 +203,7 @@ def takes_the_time_of_its_hops(subject: ShapeUnderTest) -> None:
 
 
 KIT = kit_of(
-    _subject, refuses_in_words, says_the_same_twice, joins_packages_once, steps_along_links, reaches_every_package,
+    _open, refuses_in_words, says_the_same_twice, joins_packages_once, steps_along_links, reaches_every_package,
     takes_shortest_routes, builds_a_machine, takes_the_time_of_its_hops,
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ class OpUnderTest:
     taken: tuple[tuple[str, ...], ...] = ()
     needed: str = ""
 
-    def asked(self) -> tuple[MathOp, list[dict[str, Any]]]:
+    def record_and_params(self) -> tuple[MathOp, list[dict[str, Any]]]:
         """Return the record, and with which params it is tried; NotApplicable for an op that is not asked like this."""
         op = self.op
         if not isinstance(op, MathOp):
@@ -65,25 +65,25 @@ class OpUnderTest:
     @property
     def record(self) -> MathOp:
         """The record."""
-        return self.asked()[0]
+        return self.record_and_params()[0]
 
     def trials(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any], list[Array]]]:
         """Yield dtypes, params and operands: two-dimensional, random, the same ones each time."""
-        (_, asked), random = self.asked(), np.random.default_rng(_SEED)
+        (_, param_sets), random = self.record_and_params(), np.random.default_rng(_SEED)
         for given in self.taken:
-            for params in asked:
+            for params in param_sets:
                 yield given, params, [common(random, dtype) for dtype in given]
 
     def more_trials(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any], list[Array]]]:
         """Yield those of `trials`, then others, of shapes that the rule takes: long ones, and of special numbers."""
         yield from self.trials()
-        (op, asked), random = self.asked(), np.random.default_rng(_SEED)
+        (op, param_sets), random = self.record_and_params(), np.random.default_rng(_SEED)
         for given in self.taken:
             for operands in more(random, op, given):
-                yield from ((given, params, operands) for params in asked if _takes(op, operands, params))
+                yield from ((given, params, operands) for params in param_sets if _takes(op, operands, params))
 
 
-def subject_of(name: str, op: object) -> OpUnderTest:
+def op_under_test(name: str, op: object) -> OpUnderTest:
     """Make an op what the checks take; raise CheckFailed for a record that is not as it must be."""
     if not isinstance(op, MathOp):
         if not callable(op) or isinstance(op, type):
@@ -101,67 +101,67 @@ def subject_of(name: str, op: object) -> OpUnderTest:
     return OpUnderTest(name, op, tuple(alike))
 
 
-def _subject(plugins: Plugins, name: str) -> OpUnderTest:
-    return subject_of(name, plugins.ops.load(name))
+def _open(plugins: Plugins, name: str) -> OpUnderTest:
+    return op_under_test(name, plugins.ops.load(name))
 
 
-def refuses_in_words(subject: OpUnderTest) -> None:
+def refuses_in_words(under_test: OpUnderTest) -> None:
     """Dtypes and shapes that do not fit are refused by a ShapeError that is a sentence, and by nothing else."""
-    op, params = subject.asked()
+    op, params = under_test.record_and_params()
     for given in product(dtypes.NAMES, repeat=op.arity or 2):
         _must_refuse_well("dtypes", given, partial(op.types, op, given, params[0]))
     for shapes in product([(), (1,), (5,), (6, 5), (2, 6, 5), (6, 4), (0, 5)], repeat=op.arity or 2):
         _must_refuse_well("shapes", shapes, partial(op.shapes, op, shapes, params[0]))
 
 
-def gives_the_promised_type(subject: OpUnderTest) -> None:
+def gives_the_promised_type(under_test: OpUnderTest) -> None:
     """The rule of types names a dtype, and what is computed has it."""
-    for given, params, operands in subject.trials():
-        promised = _type_of(subject, given)
+    for given, params, operands in under_test.trials():
+        promised = _type_of(under_test, given)
         if promised not in dtypes.NAMES:
-            raise CheckFailed(f"of {_told(given)} its rule must give the name of a dtype, not {promised!r}")
-        found = _name(_computed(subject, params, operands))
+            raise CheckFailed(f"of {_names(given)} its rule must give the name of a dtype, not {promised!r}")
+        found = _name(_computed(under_test, params, operands))
         if found != promised:
-            raise CheckFailed(f"of {_told(given)} it must give {promised}, and gives {found}")
+            raise CheckFailed(f"of {_names(given)} it must give {promised}, and gives {found}")
 
 
-def gives_numbers_of_the_promised_kind(subject: OpUnderTest) -> None:
+def gives_numbers_of_the_promised_kind(under_test: OpUnderTest) -> None:
     """What its function returns, before it is rounded, is of the promised kind: floats, or integers and bools."""
-    op = subject.record
-    for given, params, operands in subject.trials():
-        promised = _type_of(subject, given)
+    op = under_test.record
+    for given, params, operands in under_test.trials():
+        promised = _type_of(under_test, given)
         with np.errstate(all="ignore"):
             raw = np.asarray(op.function(_record(op, params, operands), *_widened(op, operands)))
         floats = raw.dtype.kind == "f" or (dtypes.is_known(raw.dtype) and dtypes.is_float(_name(raw)))
         if dtypes.is_float(str(promised)) != floats:
-            raise CheckFailed(f"of {_told(given)} it must give numbers of the kind of {promised}, not of {raw.dtype}")
+            raise CheckFailed(f"of {_names(given)} it must give numbers of the kind of {promised}, not of {raw.dtype}")
 
 
-def gives_the_promised_shape(subject: OpUnderTest) -> None:
+def gives_the_promised_shape(under_test: OpUnderTest) -> None:
     """What is computed has the shape that the rule of shapes says."""
-    for _, params, operands in subject.more_trials():
-        promised = tuple(subject.record.shapes(subject.record, [x.shape for x in operands], params))
-        found = _computed(subject, params, operands).shape
+    for _, params, operands in under_test.more_trials():
+        promised = tuple(under_test.record.shapes(under_test.record, [x.shape for x in operands], params))
+        found = _computed(under_test, params, operands).shape
         if found != promised:
-            shapes = _told(x.shape for x in operands)
+            shapes = _names(x.shape for x in operands)
             raise CheckFailed(f"of shapes {shapes} it must give {promised}, and gives {found}")
 
 
-def gives_what_can_be_promised(subject: OpUnderTest) -> None:
+def gives_what_can_be_promised(under_test: OpUnderTest) -> None:
     """A function gives an array of numbers, of a shape and dtype that those of its operands decide."""
-    function = subject.as_function
+    function = under_test.as_function
     if function is None:
         raise NotApplicable("it is the record of a math op, which promises by its rules")
     function.gives_what_can_be_promised()
 
 
-def leaves_operands_alone(subject: OpUnderTest) -> None:
+def leaves_operands_alone(under_test: OpUnderTest) -> None:
     """Its function writes into no operand."""
-    if (function := subject.as_function) is not None:
+    if (function := under_test.as_function) is not None:
         function.leaves_operands_alone()
         return
-    op = subject.record
-    for given, params, operands in subject.more_trials():
+    op = under_test.record
+    for given, params, operands in under_test.more_trials():
         wide = _widened(op, operands)
         kept = [x.copy() for x in wide]
         with np.errstate(all="ignore"):
@@ -171,24 +171,24 @@ def leaves_operands_alone(subject: OpUnderTest) -> None:
                 raise CheckFailed(f"it must leave operands alone, and writes into number {number}, {given[number - 1]}")
 
 
-def computes_the_same_twice(subject: OpUnderTest) -> None:
+def computes_the_same_twice(under_test: OpUnderTest) -> None:
     """The same operands give the same result, bit for bit."""
-    if (function := subject.as_function) is not None:
+    if (function := under_test.as_function) is not None:
         function.computes_the_same_twice()
         return
-    for given, params, operands in subject.trials():
-        first, second = (_computed(subject, params, operands) for _ in range(2))
+    for given, params, operands in under_test.trials():
+        first, second = (_computed(under_test, params, operands) for _ in range(2))
         if first.tobytes() != second.tobytes():
-            raise CheckFailed(f"it must give the same of the same {_told(given)}, and does not")
+            raise CheckFailed(f"it must give the same of the same {_names(given)}, and does not")
 
 
-def agrees_with_its_second_way(subject: OpUnderTest) -> None:
+def agrees_with_its_second_way(under_test: OpUnderTest) -> None:
     """What it computes is, rounded, what `again` computes in f64, or in int64."""
-    op = subject.record
+    op = under_test.record
     if op.again is None:
         raise NotApplicable("its record has no `again`")
-    for given, params, operands in subject.more_trials():
-        found = _computed(subject, params, operands)
+    for given, params, operands in under_test.more_trials():
+        found = _computed(under_test, params, operands)
         record = {**_record(op, params, operands), "dtype": _name(found)}
         with np.errstate(all="ignore"):
             wanted = math_anew(op, record, [Anew(x) for x in operands])
@@ -196,30 +196,30 @@ def agrees_with_its_second_way(subject: OpUnderTest) -> None:
         if wrong.any():
             at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
             raise CheckFailed(
-                f"of {_told(given)} it must give {np.asarray(expected)[at]!s} at {tuple(map(int, at))}, as its second "
+                f"of {_names(given)} it must give {np.asarray(expected)[at]!s} at {tuple(map(int, at))}, as its second "
                 f"way does, and gives {found[at]!s}"
             )
 
 
-def keeps_to_its_form(subject: OpUnderTest) -> None:
+def keeps_to_its_form(under_test: OpUnderTest) -> None:
     """Elements come from where the form says: rows of a result from those rows of the operands alone."""
-    op = subject.record
+    op = under_test.record
     order = np.random.default_rng(_SEED).permutation(ROWS)
-    for given, params, operands in subject.trials():
+    for given, params, operands in under_test.trials():
         if op.form is not Form.ELEMENTWISE and params.get("axis") != 1:
             continue
-        whole = _computed(subject, params, operands)
-        moved = _computed(subject, params, [np.ascontiguousarray(x[order]) for x in operands])
-        alone = _computed(subject, params, [np.ascontiguousarray(x[:1]) for x in operands])
+        whole = _computed(under_test, params, operands)
+        moved = _computed(under_test, params, [np.ascontiguousarray(x[order]) for x in operands])
+        alone = _computed(under_test, params, [np.ascontiguousarray(x[:1]) for x in operands])
         if not (_alike(whole[order], moved) and _alike(whole[:1], alone)):
             raise CheckFailed(
                 f"its form is {op.form}, so each row of a result must come from that row of the operands alone, and of "
-                f"{_told(given)} it does not"
+                f"{_names(given)} it does not"
             )
 
 
 KIT = kit_of(
-    _subject, refuses_in_words, gives_the_promised_type, gives_numbers_of_the_promised_kind, gives_the_promised_shape,
+    _open, refuses_in_words, gives_the_promised_type, gives_numbers_of_the_promised_kind, gives_the_promised_shape,
     gives_what_can_be_promised, leaves_operands_alone, computes_the_same_twice, agrees_with_its_second_way,
     keeps_to_its_form,
 )  # fmt: skip
@@ -230,10 +230,10 @@ def _needed(op: MathOp) -> str:
     given = ["f32"] * (op.arity or 2)
     shapes = [(ROWS, COLUMNS)] * len(given)
     operands = [np.ones((ROWS, COLUMNS), np.float32) for _ in given]
-    asked: tuple[Callable[..., object], ...] = (
+    attempts: tuple[Callable[..., object], ...] = (
         partial(op.types, op, given), partial(op.shapes, op, shapes), lambda params: op.function(params, *operands)
     )  # fmt: skip
-    for ask in asked:
+    for ask in attempts:
         try:
             with np.errstate(all="ignore"):
                 ask({"axis": 1, "keepdims": False})
@@ -268,9 +268,9 @@ def _record(op: MathOp, params: Mapping[str, Any], operands: Sequence[Array]) ->
     return record
 
 
-def _computed(subject: OpUnderTest, params: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+def _computed(under_test: OpUnderTest, params: Mapping[str, Any], operands: Sequence[Array]) -> Array:
     """Compute as a run does: by a record whose answers are checked, where it is not core's own."""
-    op = subject.record
+    op = under_test.record
     if OPS.get(op.name) is not op:
         op = with_rules_checked(op, lambda told: PluginError(f"it {told}"))
     try:
@@ -289,9 +289,9 @@ def _takes(op: MathOp, operands: Sequence[Array], params: Mapping[str, Any]) -> 
     return True
 
 
-def _type_of(subject: OpUnderTest, given: tuple[str, ...]) -> str | None:
+def _type_of(under_test: OpUnderTest, given: tuple[str, ...]) -> str | None:
     """Return what a rule of types gives; None where it refuses, or fails, which a check of its own tells."""
-    op, params = subject.asked()
+    op, params = under_test.record_and_params()
     try:
         return op.types(op, given, params[0])
     except Exception:
@@ -318,5 +318,5 @@ def _name(array: Array) -> str:
     return dtypes.dtype_name(array.dtype)
 
 
-def _told(given: Any) -> str:
+def _names(given: Any) -> str:
     return " and ".join(map(str, given))

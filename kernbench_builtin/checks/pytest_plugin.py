@@ -52,7 +52,7 @@ def parametrize_checks(
     opened = {(sort, name): _Opened(conformance.kits[sort], openers[sort], sort, name) for sort, name, _ in chosen}
     cases = []
     for sort, name, check in chosen:
-        reason = conformance.said_of(name).get(check)
+        reason = conformance.expected_of(name).get(check)
         marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
         cases.append(pytest.param(_Case(opened[sort, name], check), id=f"{name}-{check}", marks=marks))
     return pytest.mark.parametrize("check", cases)
@@ -89,13 +89,13 @@ class _Opened:
         self.kit, self.sort, self.name = kit, sort, name
         self._opener = opener
 
-        self.subject: Any = None
+        self.under_test: Any = None
 
     @cached_property
     def fault(self) -> str:
-        """Open it; say what that raised, "" where it raised nothing and `subject` is what its kit checks."""
+        """Open it; say what that raised, "" where it raised nothing and `under_test` is what its kit checks."""
         try:
-            self.subject = self._opener(self.name)
+            self.under_test = self._opener(self.name)
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
@@ -121,7 +121,7 @@ class _Case:
         for check in opened.kit.checks:
             if check.name != self._check:
                 continue
-            result = check.result(opened.sort, opened.name, opened.subject, {})
+            result = check.result(opened.sort, opened.name, opened.under_test, {})
             if result.outcome is CheckOutcome.NOT_APPLICABLE:
                 pytest.skip(result.reason)
             if not result.outcome.right:

@@ -154,6 +154,6 @@ def _tell(
 
 def lines_of_total(found: RunComparison) -> str:
     """Return the line of the total time."""
-    from kernbench_builtin.compare.told import total_line
+    from kernbench_builtin.compare.formatting import total_line
 
     return total_line(found.before.total_ns, found.after.total_ns)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from kernbench_builtin.compare import told
+from kernbench_builtin.compare import formatting
 from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
@@ -62,8 +62,8 @@ class RunComparison:
         return {
             "schema": SCHEMA,
             "same": self.same,
-            "before": _told(self.before),
-            "after": _told(self.after),
+            "before": _summary(self.before),
+            "after": _summary(self.after),
             "change_ns": self.change_ns,
             "notes": list(self.notes),
             "unknown": dict(self.unknown),
@@ -75,15 +75,15 @@ class RunComparison:
 
     def lines(self, top: int = 10) -> list[str]:
         """Say it in lines for people: of each sort the `top` that moved most."""
-        lines = [*self.notes, told.total_line(self.before.total_ns, self.after.total_ns, self.same)]
+        lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, self.same)]
         if not (self.same or self.rows or self.causes):
             lines.append("the op logs differ, though no figure does and the same was run")
-        lines += told.section("what was run otherwise", map(told.cause_line, self.causes), 2 * top)
+        lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)
         for source in self.sources:
-            lines += told.section(f"the source of {source.name}", source.lines)
+            lines += formatting.section(f"the source of {source.name}", source.lines)
         for sort in ("total", *COLUMNS):
-            lines += told.rows_section(sort, self.of_sort(sort), top)
-        return lines + told.unknown_section(self.unknown)
+            lines += formatting.rows_section(sort, self.of_sort(sort), top)
+        return lines + formatting.unknown_section(self.unknown)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -219,7 +219,7 @@ def _notes(before: RunFigures, after: RunFigures) -> Iterator[str]:
             yield f"{side} gave wrong data."
 
 
-def _told(figures: RunFigures) -> dict[str, Any]:
+def _summary(figures: RunFigures) -> dict[str, Any]:
     return {
         "name": figures.name,
         "bench": figures.causes.get("bench", {}).get("bench"),

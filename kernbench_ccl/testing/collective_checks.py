@@ -74,14 +74,14 @@ class CollectiveUnderTest:
         return found
 
 
-def states_itself_completely(subject: CollectiveUnderTest) -> None:
+def states_itself_completely(under_test: CollectiveUnderTest) -> None:
     """Its record has all that it must have, a sentence, a factor of bus bandwidth, and the template that it names."""
-    kind = subject.kind
+    kind = under_test.kind
     name, spelling = (text.rpartition(":")[2] for text in (kind.name, kind.spelling))  # as its plug-in has it
     for fault in field_faults(evolve(kind, name=name, spelling=spelling)):
         raise CheckFailed(f"its record {fault}")
-    if not subject.sentence.endswith("."):
-        raise CheckFailed(f"its entry must say in a sentence what it does, not {subject.sentence!r}")
+    if not under_test.sentence.endswith("."):
+        raise CheckFailed(f"its entry must say in a sentence what it does, not {under_test.sentence!r}")
     if kind.function in (*dist.__all__, *REFUSED):
         raise CheckFailed(f"its function must have a name that torch.distributed has not, not {kind.function!r}")
     for world in RANKS:
@@ -93,35 +93,35 @@ def states_itself_completely(subject: CollectiveUnderTest) -> None:
         raise CheckFailed(f"its template {kind.template!r} must have a kernel called my_algorithm")
 
 
-def says_who_ends_with_what(subject: CollectiveUnderTest) -> None:
+def says_who_ends_with_what(under_test: CollectiveUnderTest) -> None:
     """For every call its pieces are of elements that ranks bring, reduced where it reduces, each rank counted once."""
-    kind = checked(subject.kind, lambda told: PluginError(f"its record {told}"))
+    kind = checked(under_test.kind, lambda told: PluginError(f"its record {told}"))
     try:
         for fault in call_faults(kind):
             raise CheckFailed(f"its record {fault}")
-        _ask(subject, kind)
+        _ask(under_test, kind)
     except PluginError as fault:
         raise CheckFailed(str(fault).partition("\n")[0]) from None
-    if kind.reduces and not any(_reduced(kind, call) for call in subject.calls()):
+    if kind.reduces and not any(_reduced(kind, call) for call in under_test.calls()):
         raise CheckFailed("some rank must end with a reduction, as it says that it reduces")
 
 
-def _ask(subject: CollectiveUnderTest, kind: CollectiveKind) -> None:
+def _ask(under_test: CollectiveUnderTest, kind: CollectiveKind) -> None:
     """Ask a checked record about every rank of every call, twice."""
-    for call in subject.calls():
+    for call in under_test.calls():
         for rank in range(call.world):
             kind.brings(call, rank)
-            if list(subject.kind.ends(call, rank) or ()) != list(kind.ends(call, rank) or ()):
+            if list(under_test.kind.ends(call, rank) or ()) != list(kind.ends(call, rank) or ()):
                 where = f"rank {rank} of {call.world}, count {call.count}, root {call.root}"
                 raise CheckFailed(f"the output of {where} must be said in the same pieces each time")
 
 
-def treats_roots_alike(subject: CollectiveUnderTest) -> None:
+def treats_roots_alike(under_test: CollectiveUnderTest) -> None:
     """What the root brings and ends with is as much whichever rank is the root, and so is what others do."""
-    kind = subject.kind
+    kind = under_test.kind
     if not kind.rooted:
         raise NotApplicable("it has no root")
-    for call in subject.calls():
+    for call in under_test.calls():
         first = CallShape(call.world, call.count, call.redop)
         for rank in range(call.world):
             as_first = 0 if rank == call.root else 1
@@ -133,9 +133,9 @@ def treats_roots_alike(subject: CollectiveUnderTest) -> None:
                 )
 
 
-def agrees_with_numpy(subject: CollectiveUnderTest) -> None:
+def agrees_with_numpy(under_test: CollectiveUnderTest) -> None:
     """What the record says that ranks end with is what numpy makes of what they bring, with every reduction."""
-    kind = subject.kind
+    kind = under_test.kind
     for world in (2, 3, 5):
         for redop in REDOPS if kind.reduces else (None,):
             call = CallShape(world, COUNT, redop, world - 1 if kind.rooted else 0)
@@ -145,9 +145,9 @@ def agrees_with_numpy(subject: CollectiveUnderTest) -> None:
                 _compare(f"rank {rank} of {world}{f', {redop}' if redop else ''}", is_there, must_be)
 
 
-def bounds_what_must_move(subject: CollectiveUnderTest) -> None:
+def bounds_what_must_move(under_test: CollectiveUnderTest) -> None:
     """The lower bound of the traffic that it states is not below the one that follows from who ends with what."""
-    kind = subject.kind
+    kind = under_test.kind
     if kind.traffic is None:
         raise NotApplicable("it states none: bounds follow from who ends with what")
     plain = evolve(kind, traffic=None)
@@ -161,40 +161,40 @@ def bounds_what_must_move(subject: CollectiveUnderTest) -> None:
                 )
 
 
-def has_its_command(subject: CollectiveUnderTest) -> None:
+def has_its_command(under_test: CollectiveUnderTest) -> None:
     """`kernbench ccl` has a command of its name, which tells what it does."""
-    if subject.kind.barrier:
+    if under_test.kind.barrier:
         raise NotApplicable("a barrier has no sizes to time")
-    context = click.Context(ccl, obj=Shell(subject.plugins))
-    command = ccl.get_command(context, subject.kind.command)
-    if command is None or subject.sentence not in (command.help or ""):
-        raise CheckFailed(f"kernbench ccl must have a command {subject.kind.command!r} that says what it does")
+    context = click.Context(ccl, obj=Shell(under_test.plugins))
+    command = ccl.get_command(context, under_test.kind.command)
+    if command is None or under_test.sentence not in (command.help or ""):
+        raise CheckFailed(f"kernbench ccl must have a command {under_test.kind.command!r} that says what it does")
 
 
-def is_called_by_ranks(subject: CollectiveUnderTest) -> None:
+def is_called_by_ranks(under_test: CollectiveUnderTest) -> None:
     """Ranks of a bench that call it by `dist` end with what numpy has."""
-    subject.algorithms()
-    if TOPOLOGY not in subject.plugins.topologies:
+    under_test.algorithms()
+    if TOPOLOGY not in under_test.plugins.topologies:
         raise NotApplicable(f"no plug-in that is loaded has the preset {TOPOLOGY!r}, which it is run on")
-    kind = subject.kind
+    kind = under_test.kind
     call = CallShape(3, COUNT, "sum" if kind.reduces else None)
     inputs = [np.zeros(0, np.float32) if each is None else each for each in brought(kind, 3)]
     setup = Setup(TOPOLOGY, None, ("system.sips=3",))
     try:
-        fault = group_fault(subject.plugins, setup, kind, range(3), "auto", defined(kind, call, inputs))
+        fault = group_fault(under_test.plugins, setup, kind, range(3), "auto", defined(kind, call, inputs))
     except NoFunction as why:
         raise NotApplicable(str(why)) from None
     if fault is not None:
         raise CheckFailed(f"with 3 ranks: {fault}")
 
 
-def agrees_with_its_algorithms(subject: CollectiveUnderTest) -> None:
+def agrees_with_its_algorithms(under_test: CollectiveUnderTest) -> None:
     """Every algorithm that is registered for it ends with what the record says, as far as one proof tells."""
-    kind = subject.kind
+    kind = under_test.kind
     tried = False
-    for algorithm in subject.algorithms():
+    for algorithm in under_test.algorithms():
         for world in (2, 3, 4):
-            names, shapes = algorithm.topologies, subject.plugins.networks
+            names, shapes = algorithm.topologies, under_test.plugins.networks
             found = (network_or_refusal(algorithm, name, world, shapes) for name in names)
             network = next((each for each in found if isinstance(each, Network)), None)
             if network is None:

@@ -27,19 +27,19 @@ _COUNT = 13
 _TIMED = 8 << 10
 
 
-def computes_right_data(subject: AlgorithmUnderTest) -> None:
+def computes_right_data(under_test: AlgorithmUnderTest) -> None:
     """In every dtype results are those of numpy: exact of integers, of reals within the dtype's tolerance."""
-    kind = subject.algorithm.kind
+    kind = under_test.algorithm.kind
     if kind.barrier:
         raise NotApplicable("it moves no data")
-    (world, *_) = subject.chosen(3, 5, 4)
-    setup = subject.setup(subject.homes[world])
+    (world, *_) = under_test.chosen(3, 5, 4)
+    setup = under_test.setup(under_test.homes[world])
     asked = [(dtype, "sum", 1 + number % 2) for number, dtype in enumerate(NAMES)]
     asked += [(dtype, redop, 1) for redop, dtype in _OTHERS.items()] if kind.reduces else []
     for dtype, redop, pes in asked:
         call = f"with {world} ranks, {_COUNT} elements of {f'{dtype}, {redop}' if kind.reduces else dtype}"
         try:
-            found = subject.run(setup, subject.case(world, _COUNT, dtype, redop=redop, pes=pes))
+            found = under_test.run(setup, under_test.case(world, _COUNT, dtype, redop=redop, pes=pes))
         except KernbenchError as fault:
             raise CheckFailed(f"{call}: {first_line(fault)}") from None
         if found.wrong:
@@ -48,32 +48,32 @@ def computes_right_data(subject: AlgorithmUnderTest) -> None:
             raise CheckFailed(f"{call}: uses of memory must be ordered, not {' '.join(found.hazards)}")
 
 
-def does_not_beat_its_bound(subject: AlgorithmUnderTest) -> None:
+def does_not_beat_its_bound(under_test: AlgorithmUnderTest) -> None:
     """On the idealised machine no call ends before the time that no algorithm can beat on these links."""
-    for setup, case in _ideal_runs(subject):
+    for setup, case in _ideal_runs(under_test):
         try:
-            subject.run(setup, case)
+            under_test.run(setup, case)
         except KernbenchError as fault:
-            raise CheckFailed(_on(subject, setup, first_line(fault))) from None
+            raise CheckFailed(_on(under_test, setup, first_line(fault))) from None
 
 
-def takes_the_time_of_its_form(subject: AlgorithmUnderTest) -> None:
+def takes_the_time_of_its_form(under_test: AlgorithmUnderTest) -> None:
     """Of whole steps a call takes what its closed form says, within 1 %, and pipelined not more."""
-    if subject.algorithm.formula is None:
+    if under_test.algorithm.formula is None:
         raise NotApplicable("its module publishes none")
     tried = False
-    for setup, case in _ideal_runs(subject):
-        machine = subject.machine(setup)
-        form = closed_form(case, machine, subject.algorithm, case.settings.pes)
+    for setup, case in _ideal_runs(under_test):
+        machine = under_test.machine(setup)
+        form = closed_form(case, machine, under_test.algorithm, case.settings.pes)
         if isinstance(form, str):
             continue
         tried = True
-        bound = machine.bound(subject.algorithm.kind, case.nbytes, case.root)
+        bound = machine.bound(under_test.algorithm.kind, case.nbytes, case.root)
         if form < bound.ns * (1 - 1e-12):
             told = f"its form must be at least the lower bound of {format_time(bound.ns)}, not {format_time(form)}"
-            raise CheckFailed(_on(subject, setup, told))
+            raise CheckFailed(_on(under_test, setup, told))
         try:
-            took = subject.run(setup, case).time_ns
+            took = under_test.run(setup, case).time_ns
         except KernbenchError:
             continue  # told by the check of bounds
         off = took / form - 1
@@ -81,78 +81,78 @@ def takes_the_time_of_its_form(subject: AlgorithmUnderTest) -> None:
             how = "pipelined" if case.settings.pipeline else "step by step"
             must = f"must take {format_time(form)}, as its form says, within {TOLERANCE:.0%}"
             told = f"{case.nbytes} B {how} {must}, not {format_time(took)}"
-            raise CheckFailed(_on(subject, setup, told))
+            raise CheckFailed(_on(under_test, setup, told))
     if not tried:
         raise NotApplicable("it has no form where it was tried")
 
 
-def serves_groups_of_ranks(subject: AlgorithmUnderTest) -> None:
+def serves_groups_of_ranks(under_test: AlgorithmUnderTest) -> None:
     """Ranks of a group, which are others than those of the world, get the same from `dist` as all ranks do."""
-    if "sip" not in subject.algorithm.contributors:
+    if "sip" not in under_test.algorithm.contributors:
         raise NotApplicable("ranks of a bench call nothing to which every PE brings a vector")
-    world, network = _group_of(subject)
-    setup = subject.setup(network)
+    world, network = _group_of(under_test)
+    setup = under_test.setup(network)
     try:
-        kind, last = subject.algorithm.kind, network.world - 1
+        kind, last = under_test.algorithm.kind, network.world - 1
         ranks = range(last, last - world, -1)
-        fault = group_fault(subject.plugins, setup, kind, ranks, subject.algorithm.name, reference(kind, world))
+        fault = group_fault(under_test.plugins, setup, kind, ranks, under_test.algorithm.name, reference(kind, world))
     except NoFunction as why:
         raise NotApplicable(str(why)) from None
     if fault is not None:
         raise CheckFailed(f"with the ranks {list(ranks)} of {network.world}: {fault}")
 
 
-def logs_the_same_twice(subject: AlgorithmUnderTest) -> None:
+def logs_the_same_twice(under_test: AlgorithmUnderTest) -> None:
     """A second call in the same process does just what the first did: modules keep nothing."""
-    first, second = _hashes(subject, SEEDS[0])
+    first, second = _hashes(under_test, SEEDS[0])
     if first != second:
         raise CheckFailed(f"the log of the second call must be that of the first, {first[:8]}…, not {second[:8]}…")
 
 
-def logs_the_same_under_every_hash_seed(subject: AlgorithmUnderTest) -> None:
+def logs_the_same_under_every_hash_seed(under_test: AlgorithmUnderTest) -> None:
     """In processes with other hash seeds it does the same: nothing goes by the order of a set."""
-    found = {seed: _hashes(subject, seed)[0] for seed in SEEDS}
+    found = {seed: _hashes(under_test, seed)[0] for seed in SEEDS}
     if len(set(found.values())) > 1:
         told = ", ".join(f"{sha[:8]}… with seed {seed}" for seed, sha in found.items())
         raise CheckFailed(f"its log must be the same under every hash seed, not {told}")
 
 
-def _hashes(subject: AlgorithmUnderTest, seed: int) -> tuple[str, str]:
-    (world, *_) = subject.chosen(4, 3, 5)
-    count = 1 if subject.algorithm.kind.barrier else _COUNT
-    setup = subject.setup(subject.homes[world])
-    if seed not in subject.logs:
-        subject.logs[seed] = log_hashes(subject.plugins, seed, setup, subject.case(world, count, pes=2))
-    return subject.logs[seed]
+def _hashes(under_test: AlgorithmUnderTest, seed: int) -> tuple[str, str]:
+    (world, *_) = under_test.chosen(4, 3, 5)
+    count = 1 if under_test.algorithm.kind.barrier else _COUNT
+    setup = under_test.setup(under_test.homes[world])
+    if seed not in under_test.logs:
+        under_test.logs[seed] = log_hashes(under_test.plugins, seed, setup, under_test.case(world, count, pes=2))
+    return under_test.logs[seed]
 
 
-def _group_of(subject: AlgorithmUnderTest) -> tuple[int, Network]:
+def _group_of(under_test: AlgorithmUnderTest) -> tuple[int, Network]:
     """Return a number of ranks, and a network of more that it takes them on; NotApplicable where there is none."""
-    for world in subject.chosen(3, 5, 4, 2, 6, 8):
+    for world in under_test.chosen(3, 5, 4, 2, 6, 8):
         for sips in (world + 1, 2 * world):
-            for name in subject.algorithm.topologies:
-                network = subject.network(name, sips)
-                if isinstance(network, Network) and subject.algorithm.refusal(network, world) is None:
+            for name in under_test.algorithm.topologies:
+                network = under_test.network(name, sips)
+                if isinstance(network, Network) and under_test.algorithm.refusal(network, world) is None:
                     return world, network
     raise NotApplicable("it takes neither all ranks but one nor half of them")
 
 
-def _ideal_runs(subject: AlgorithmUnderTest) -> Iterator[tuple[Setup, TimedCase]]:
+def _ideal_runs(under_test: AlgorithmUnderTest) -> Iterator[tuple[Setup, TimedCase]]:
     """Yield calls on idealised machines: at home step by step and pipelined, of even and odd ranks, and elsewhere."""
-    (even, *_), (odd, *_) = subject.chosen(4, 2), subject.chosen(5, 3)
-    home = subject.homes[even]
-    asked = [(home, False), (home, True), (subject.homes[odd], False)]
-    others = [subject.network(name, even) for name in subject.algorithm.topologies if name != home.name]
+    (even, *_), (odd, *_) = under_test.chosen(4, 2), under_test.chosen(5, 3)
+    home = under_test.homes[even]
+    asked = [(home, False), (home, True), (under_test.homes[odd], False)]
+    others = [under_test.network(name, even) for name in under_test.algorithm.topologies if name != home.name]
     asked += [(network, False) for network in others if isinstance(network, Network)][-1:]
-    kind = subject.algorithm.kind
+    kind = under_test.algorithm.kind
     for network, pipeline in dict.fromkeys(asked):
         count = 1 if kind.barrier else max(1, kind.count_of(_TIMED, network.world))
-        if "sip" not in subject.algorithm.contributors:
+        if "sip" not in under_test.algorithm.contributors:
             count = max(1, count // 4)
-        setup = subject.setup(network, idealised=True)
-        yield setup, subject.case(network.world, count, pes=subject.algorithm.ways, pipeline=pipeline)
+        setup = under_test.setup(network, idealised=True)
+        yield setup, under_test.case(network.world, count, pes=under_test.algorithm.ways, pipeline=pipeline)
 
 
-def _on(subject: AlgorithmUnderTest, setup: Setup, told: str) -> str:
-    network = subject.machine(setup).network
+def _on(under_test: AlgorithmUnderTest, setup: Setup, told: str) -> str:
+    network = under_test.machine(setup).network
     return f"with {network.world} ranks on {network.name}, idealised: {told}"

@@ -1,6 +1,6 @@
 """A kit is the checks of one sort of thing that plug-ins register: components, say, or network shapes.
 
-A check is a function of what is checked, a subject. It returns when the subject keeps its word, and raises
+A check is a function of what is under test. It returns when that keeps its word, and raises
 `CheckFailed` with a sentence when it does not, or `NotApplicable` where it has nothing to check; anything else that
 comes out of it counts as a failure too.
 """
@@ -81,18 +81,18 @@ class Check(Generic[S]):
         """The first line of its docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
-    def result(self, sort: str, entry: str, subject: S, expected: Mapping[str, str]) -> CheckResult:
+    def result(self, sort: str, entry: str, under_test: S, expected: Mapping[str, str]) -> CheckResult:
         """Carry it out; `expected` has the checks that the entry is known to fail, with the reasons."""
         began = time.perf_counter()
-        outcome, reason = self._tried(subject)
+        outcome, reason = self._tried(under_test)
         if self.name in expected and outcome is not CheckOutcome.NOT_APPLICABLE:
             failed = outcome is CheckOutcome.FAILED
             outcome, reason = (CheckOutcome.EXPECTED if failed else CheckOutcome.UNEXPECTED), expected[self.name]
         return CheckResult(sort, entry, self.name, outcome, reason, time.perf_counter() - began)
 
-    def _tried(self, subject: S) -> tuple[CheckOutcome, str]:
+    def _tried(self, under_test: S) -> tuple[CheckOutcome, str]:
         try:
-            self.function(subject)
+            self.function(under_test)
         except NotApplicable as why:
             return CheckOutcome.NOT_APPLICABLE, str(why)
         except CheckFailed as fault:
@@ -108,23 +108,23 @@ class Check(Generic[S]):
 class Kit(Generic[S]):
     """The checks of one sort of thing, and how a registered one becomes what they are given.
 
-    `subject(plugins, name)` opens an entry; what it raises fails the check `opens`, which every entry has. Where
-    entries share something that is dear, `together(plugins, names)` returns what opens one of those by its name.
+    `opens(plugins, name)` returns what is under test; what it raises fails the check `opens`, which every entry has.
+    Where entries share something that is dear, `together(plugins, names)` returns what opens one of those by its name.
     """
 
-    subject: Callable[[Plugins, str], S]
+    opens: Callable[[Plugins, str], S]
     checks: tuple[Check[S], ...]
     together: Callable[[Plugins, Sequence[str]], Callable[[str], S]] | None = None
 
     def opener(self, plugins: Plugins, names: Sequence[str]) -> Callable[[str], S]:
         """Return what opens entries that are checked together, by their names."""
-        return partial(self.subject, plugins) if self.together is None else self.together(plugins, names)
+        return partial(self.opens, plugins) if self.together is None else self.together(plugins, names)
 
 
 def kit_of(
-    subject: Callable[[Plugins, str], S],
+    opens: Callable[[Plugins, str], S],
     *functions: Callable[[S], None],
     together: Callable[[Plugins, Sequence[str]], Callable[[str], S]] | None = None,
 ) -> Kit[S]:
     """Make a kit of the functions that check, in their order."""
-    return Kit(subject, tuple(Check(each) for each in functions), together)
+    return Kit(opens, tuple(Check(each) for each in functions), together)

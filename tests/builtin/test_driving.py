@@ -50,9 +50,10 @@ LIES = {
 TOGETHER = KIT.opener(PLUGINS, list(PLUGINS.components))
 
 
-def outcomes(subject: ComponentUnderTest, checks: set[str]) -> dict[str, str]:
+def outcomes(under_test: ComponentUnderTest, checks: set[str]) -> dict[str, str]:
     """Return the outcomes of checks of a model that are not a pass, with their reasons."""
-    found = [check.result("components", subject.name, subject, {}) for check in KIT.checks if check.name in checks]
+    chosen = [check for check in KIT.checks if check.name in checks]
+    found = [check.result("components", under_test.name, under_test, {}) for check in chosen]
     return {each.check: f"{each.outcome}: {each.reason}" for each in found if each.outcome is not CheckOutcome.PASSED}
 
 
@@ -65,7 +66,7 @@ def expected(name: str) -> set[str]:
 @pytest.mark.parametrize("name", list(PLUGINS.components))
 def test_a_model_keeps_its_word(name: str) -> None:
     """One of each driver is quick: messages, a memory, kernels."""
-    found = outcomes(KIT.subject(PLUGINS, name), {check.name for check in KIT.checks} - LONG)
+    found = outcomes(KIT.opens(PLUGINS, name), {check.name for check in KIT.checks} - LONG)
     assert found.keys() == expected(name), found
     assert all(told.startswith("not applicable") for told in found.values())
 
@@ -97,7 +98,7 @@ def test_a_lie_is_found(lie: str) -> None:
     """On a machine that runs kernels, by the check that is named for it."""
     plugins = load_plugins([*ENTRY_POINTS, "lying = tests.bad_input.lying_models"], installed=False)
     checks = {check.name for check in KIT.checks} - LONG - {"documents_itself"}
-    found = outcomes(KIT.subject(plugins, f"lying.{lie}"), checks)
+    found = outcomes(KIT.opens(plugins, f"lying.{lie}"), checks)
     assert {check for check, told in found.items() if told.startswith("failed")} == LIES[lie], found
 
 

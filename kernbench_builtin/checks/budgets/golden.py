@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_builtin.checks.budgets.limits import figures_of_result
 from kernbench_builtin.compare import RunComparison, RunFigures, compare, figures_of
-from kernbench_builtin.compare.told import section, total_line
+from kernbench_builtin.compare.formatting import section, total_line
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import write_text
 from kernbench_core.runs.result import RunResult

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import attrs
 
-from kernbench_builtin.compare.told import both_texts, change_text, figure_text, percent_text
+from kernbench_builtin.compare.formatting import both_texts, change_text, figure_text, percent_text
 from kernbench_builtin.sweeps.objectives.figures import named_figures
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kernbench_builtin.checks.budgets.limits import unit_of
-from kernbench_builtin.compare.told import figure_text
+from kernbench_builtin.compare.formatting import figure_text
 from kernbench_core.process.whole_files import write_text
 
 #: The property of a test's report (`user_properties`, which xdist carries) that is one figure of one of its runs.

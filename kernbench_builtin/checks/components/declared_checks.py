@@ -19,25 +19,25 @@ _LONGEST_REPR: Final = 2000
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
 
-def documents_itself(subject: ComponentUnderTest) -> None:
+def documents_itself(under_test: ComponentUnderTest) -> None:
     """Its docstring has the sections Models, Ignores, Timing and Source, each with something in it."""
-    missing = [name for name in _SECTIONS if not docstring_section(subject.cls, name)]
+    missing = [name for name in _SECTIONS if not docstring_section(under_test.cls, name)]
     if missing:
         raise CheckFailed(
-            f"the docstring of {subject.cls.__qualname__} must have the sections {', '.join(_SECTIONS)}, and has no "
+            f"the docstring of {under_test.cls.__qualname__} must have the sections {', '.join(_SECTIONS)}, and has no "
             f"{' and no '.join(missing)}"
         )
 
 
-def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
+def refuses_wrong_parameters(under_test: ComponentUnderTest) -> None:
     """Unknown parameters are refused in a sentence; so is what the declarations allow and the model cannot take."""
-    _, told = resolve_params(subject.cls.PARAMS, {_UNKNOWN: 1}, lambda *names: ".".join(names))
+    _, told = resolve_params(under_test.cls.PARAMS, {_UNKNOWN: 1}, lambda *names: ".".join(names))
     if not any(sentence.startswith(f"{_UNKNOWN} must be a declared parameter") for sentence in told):
         raise CheckFailed(f"parameter {_UNKNOWN!r} must be refused in a sentence, not by {told!r}")
-    subject.drives_for("refuses_wrong_parameters")
-    for param in subject.cls.PARAMS:
+    under_test.drives_for("refuses_wrong_parameters")
+    for param in under_test.cls.PARAMS:
         for value in _edges(param):
-            error = subject.drive(subject.drivers[0], {param.name: value}).error
+            error = under_test.drive(under_test.drivers[0], {param.name: value}).error
             if error is not None and not isinstance(error, ConfigError | SanityError):
                 raise CheckFailed(
                     f"with {param.name}={value!r}, which its PARAMS allow, it must serve, or refuse that by a "
@@ -45,9 +45,9 @@ def refuses_wrong_parameters(subject: ComponentUnderTest) -> None:
                 )
 
 
-def has_a_short_repr(subject: ComponentUnderTest) -> None:
+def has_a_short_repr(under_test: ComponentUnderTest) -> None:
     """Its repr is shorter than 2 kB, before and after it has served, and has no address of memory in it."""
-    drives = subject.drives_for("has_a_short_repr")
+    drives = under_test.drives_for("has_a_short_repr")
     for component in [each for drive in drives for each in drive.monitor.components]:
         told = repr(component)
         if len(told) > _LONGEST_REPR:

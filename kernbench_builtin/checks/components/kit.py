@@ -37,23 +37,23 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import kit_of
 
 
-def subject_of(plugins: Plugins, name: str) -> ComponentUnderTest:
+def _open(plugins: Plugins, name: str) -> ComponentUnderTest:
     """Open a registered model; raise CheckFailed for what is none."""
     return ComponentUnderTest(name, plugins)
 
 
-def subjects_of(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
+def _open_together(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
     """Return what opens models of which other processes are asked together: to start one takes longest."""
     other_processes = OtherProcesses(plugins, names)
     return lambda name: ComponentUnderTest(name, plugins, other_processes=other_processes)
 
 
 KIT = kit_of(
-    subject_of, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
+    _open, documents_itself, refuses_wrong_parameters, serves_without_errors, uses_declared_parameters_only,
     takes_finite_times, conserves_messages_and_bytes, keeps_messages_in_order, drains, answers_alike_when_asked_again,
     never_undercuts_its_bound, never_exceeds_its_peak,
     takes_time, counts_what_it_served, sums_what_it_counts, leaves_messages_and_parameters_alone, has_a_short_repr,
     agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
     keeps_nothing_between_runs, reads_nothing_outside,
-    together=subjects_of,
+    together=_open_together,
 )  # fmt: skip

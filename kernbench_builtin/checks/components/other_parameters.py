@@ -1,4 +1,4 @@
-"""Other parameters than a model is given: each moved, so that what they change shows in the log."""
+"""Other parameters than a model is given: each varied, so that what they change shows in the log."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kernbench_core.params import Param, resolve_params
 
 #: Parameters as they are written in YAML.
 Written: TypeAlias = Mapping[str, object]
-#: What times follow at once; a model that refuses the rest moved takes these.
+#: What times follow at once; a model that refuses the rest varied takes these.
 _RATES: Final = ("time", "frequency", "bandwidth")
-#: What is moved by half of itself and not by twice: most are shares of a whole.
+#: What is varied by half of itself and not by twice: most are shares of a whole.
 _HALVED: Final = 0.5
 _DOUBLED: Final = 2
 
 
-def moved(params: Sequence[Param], given: Written) -> Iterator[dict[str, object]]:
+def variations(params: Sequence[Param], given: Written) -> Iterator[dict[str, object]]:
     """Yield sets of parameters for a model to be driven with besides those that it is `given`, the widest first.
 
     Numbers are doubled (fractions halved, zeros are 1), and choices are the next ones; then numbers alone, then times

@@ -19,16 +19,16 @@ from kernbench_core.testing.kit import CheckFailed, NotApplicable
 SEEDS: Final = ("0", "1", "random")
 #: With which parameters models are driven: as their plug-in gives them, and others. Logs are told under these names.
 GIVEN: Final = "given"
-MOVED: Final = "moved"
+VARIED: Final = "varied"
 #: What is driven first in each process: the second shows what is left of other parameters, and so does the first.
-_ORDERS: Final = ((GIVEN, MOVED), (MOVED, GIVEN), (GIVEN,))
+_ORDERS: Final = ((GIVEN, VARIED), (VARIED, GIVEN), (GIVEN,))
 #: What a process tells of each model: its logs (a text says why there is none), and what it read from outside.
-_Told: TypeAlias = Mapping[str, Mapping[str, list[str] | str]]
+_Logs: TypeAlias = Mapping[str, Mapping[str, list[str] | str]]
 _PROGRAM: Final = """import json, sys
-asked = json.loads(sys.stdin.read())
-sys.path[:] = asked.pop("path")
-from kernbench_builtin.checks.components.process_checks import tell
-tell(**asked)
+request = json.loads(sys.stdin.read())
+sys.path[:] = request.pop("path")
+from kernbench_builtin.checks.components.process_checks import print_logs
+print_logs(**request)
 """
 
 
@@ -41,8 +41,8 @@ class OtherProcesses:
     def __init__(self, plugins: Plugins, names: Sequence[str]) -> None:
         self._plugins = plugins
         self._names = names
-        self._told: list[_Told] = []
-        self._plain: _Told | None = None
+        self._logs: list[_Logs] = []
+        self._plain: _Logs | None = None
 
     def logs(self, name: str) -> list[list[str]]:
         """Return the log of a model with each of the `SEEDS`; CheckFailed where a process cannot give it.
@@ -63,13 +63,13 @@ class OtherProcesses:
         """Return the log of a model that was driven with other parameters before; why there is none in its place."""
         return _lines(self._of(name)[1].get(name, {}).get(GIVEN))
 
-    def moved(self, name: str) -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
+    def varied(self, name: str) -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
         """Return what the other parameters are, and the log with them: when first driven, and after those given.
 
         Raises:
             NotApplicable: it was not driven with others, and why.
         """
-        after, before = (_lines(each.get(name, {}).get(MOVED)) for each in self._of(name)[:2])
+        after, before = (_lines(each.get(name, {}).get(VARIED)) for each in self._of(name)[:2])
         if len(before) < 2:
             raise NotApplicable(before[0])
         return (before[0], before[1:]), (after[0], after[1:] or after)
@@ -78,13 +78,13 @@ class OtherProcesses:
         """Return what a model read besides parameters and messages, a clause each, as the first process saw it."""
         return _lines(self._of(name)[0].get(name, {}).get("reads", []))
 
-    def _of(self, name: str) -> list[_Told]:
-        if not self._told:
-            self._told = _ask(self._plugins, self._names, zip(SEEDS, _ORDERS, strict=True))
-        for told, order in zip(self._told, _ORDERS, strict=True):
+    def _of(self, name: str) -> list[_Logs]:
+        if not self._logs:
+            self._logs = _ask(self._plugins, self._names, zip(SEEDS, _ORDERS, strict=True))
+        for told, order in zip(self._logs, _ORDERS, strict=True):
             if not all(what in told.get(name, {}) for what in order):  # one of the others may have ended the process
                 return _ask(self._plugins, (name,), zip(SEEDS, _ORDERS, strict=True))
-        return self._told
+        return self._logs
 
     def _undisturbed(self, name: str) -> list[str] | str | None:
         if self._plain is None:
@@ -100,8 +100,8 @@ def _lines(told: list[str] | str | None) -> list[str]:
     return told if isinstance(told, list) else [told or "it ended without a word"]
 
 
-def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, Sequence[str]]]) -> list[_Told]:
-    """Start a process for each seed and order; return what they tell. The first one looks at what is read."""
+def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, Sequence[str]]]) -> list[_Logs]:
+    """Start a process for each seed and order; return their logs. The first one watches what is read."""
     kits = plugins.kits  # by their vendors: another process may have two of a name
     given = {
         "path": [str(Path(place).absolute()) for place in sys.path],
@@ -120,12 +120,12 @@ def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, 
     for number, (process, order) in enumerate(asked):
         assert process.stdin is not None, "it is a pipe"
         with process.stdin:
-            process.stdin.write(json.dumps({**given, "looks": number == 0, "order": order}))
+            process.stdin.write(json.dumps({**given, "watch_reads": number == 0, "order": order}))
         process.stdin = None
     return [_answer(process) for process, _ in asked]
 
 
-def _answer(process: subprocess.Popen[str]) -> _Told:
+def _answer(process: subprocess.Popen[str]) -> _Logs:
     """Return what a process says of each model: its log, or why there is none; nothing of one that ends it."""
     out, _ = process.communicate()
     found: dict[str, dict[str, list[str] | str]] = {}

@@ -44,19 +44,19 @@ class OutsideReads:
         return [f"{line} reads {what}" for one, what, line in self.found if one == package]
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Look on while the block runs, at all that this thread does."""
         if not self.packages:
             yield
             return
         before = sys.getprofile()
-        sys.setprofile(self._look)
+        sys.setprofile(self._profile)
         try:
             yield
         finally:
             sys.setprofile(before)
 
-    def _look(self, frame: FrameType, event: str, called: Any) -> None:
+    def _profile(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call":
             if what := _read_by(called):
                 self._note(what, frame)

@@ -26,9 +26,9 @@ def of_each_drive(look: Callable[[DriveResult], None]) -> Callable[[ComponentUnd
     """Make a check of what looks at one drive: it looks at all of them, and one of them must be for it to look at."""
 
     @wraps(look)
-    def check(subject: ComponentUnderTest) -> None:
+    def check(under_test: ComponentUnderTest) -> None:
         skipped = []
-        drives = subject.drives_for(look.__name__)
+        drives = under_test.drives_for(look.__name__)
         for drive in drives:
             try:
                 look(drive)
@@ -40,27 +40,27 @@ def of_each_drive(look: Callable[[DriveResult], None]) -> Callable[[ComponentUnd
     return check
 
 
-def serves_without_errors(subject: ComponentUnderTest) -> None:
+def serves_without_errors(under_test: ComponentUnderTest) -> None:
     """It is built and serves what fits its kind, and raises nothing."""
-    for drive in subject.drives_for("serves_without_errors"):
+    for drive in under_test.drives_for("serves_without_errors"):
         if not drive.monitor.lines:
             raise CheckFailed("it must be driven, and its driver sent it nothing; correct the driver")
 
 
-def uses_declared_parameters_only(subject: ComponentUnderTest) -> None:
+def uses_declared_parameters_only(under_test: ComponentUnderTest) -> None:
     """It reads the parameters that it declares, each of them, and no others."""
-    params = [each for drive in subject.drives_for("uses_declared_parameters_only") for each in drive.params]
+    params = [each for drive in under_test.drives_for("uses_declared_parameters_only") for each in drive.params]
     read = {name for each in params for name in each.read}
-    read |= {param.follows[0] for param in subject.cls.PARAMS if param.follows is not None}
+    read |= {param.follows[0] for param in under_test.cls.PARAMS if param.follows is not None}
     if asked := sorted(name for each in params for name in each.asked):
         raise CheckFailed(f"it reads {asked[0]!r}, which its PARAMS do not declare")
-    if unused := [param.name for param in subject.cls.PARAMS if param.name not in read]:
+    if unused := [param.name for param in under_test.cls.PARAMS if param.name not in read]:
         raise CheckFailed(f"it declares {unused[0]!r} and never reads it; leave it out of PARAMS")
 
 
-def takes_finite_times(subject: ComponentUnderTest) -> None:
+def takes_finite_times(under_test: ComponentUnderTest) -> None:
     """What it gives as a time, to the clock and to wires, is a finite number of ns and not in the past."""
-    subject.drives_for("takes_finite_times")
+    under_test.drives_for("takes_finite_times")
 
 
 @of_each_drive
@@ -196,13 +196,14 @@ def counts_what_it_served(drive: DriveResult) -> None:
             )
 
 
-def agrees_with_its_other_style(subject: ComponentUnderTest) -> None:
+def agrees_with_its_other_style(under_test: ComponentUnderTest) -> None:
     """A model that its plug-in says to be another one, written in another style, serves the same at the same times."""
-    drives = subject.drives_for("agrees_with_its_other_style")
-    other = subject.other
+    drives = under_test.drives_for("agrees_with_its_other_style")
+    other = under_test.other
     if other is None:
         raise NotApplicable(f"its plug-in names no other model in {SAME}")
-    for drive, twin in zip(drives, ComponentUnderTest(other, subject.plugins, subject.kind).driven(), strict=True):
+    twins = ComponentUnderTest(other, under_test.plugins, under_test.kind).driven()
+    for drive, twin in zip(drives, twins, strict=True):
         if told := first_difference(sorted(drive.monitor.lines), sorted(twin.monitor.lines)):
             raise CheckFailed(f"of it and of {other}, the same in another style, {told}")
 

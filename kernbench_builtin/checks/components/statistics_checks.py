@@ -24,18 +24,18 @@ _APART_NS: Final = 100_000.0
 _APART: Final = 1 << 15
 
 
-def sums_what_it_counts(subject: ComponentUnderTest) -> None:
+def sums_what_it_counts(under_test: ComponentUnderTest) -> None:
     """Statistics that are sums begin at 0, and those in bytes grow by as much with each of several equal messages."""
-    drives = subject.drives_for("sums_what_it_counts")
-    sums = [stat for stat in subject.cls.STATS if stat.combine == "sum"]
+    drives = under_test.drives_for("sums_what_it_counts")
+    sums = [stat for stat in under_test.cls.STATS if stat.combine == "sum"]
     if not sums:
         raise NotApplicable("none of its STATS is a sum")
     for drive in drives:
         if drive.monitor.not_nought:
             raise CheckFailed(drive.monitor.not_nought[0])
     in_bytes = [stat for stat in sums if stat.unit == "B"]
-    for send in _equals(subject.kind) if in_bytes else ():
-        driven = [_driven(subject, partial(send, count)) for count in range(1, _MOST + 1)]
+    for send in _equals(under_test.kind) if in_bytes else ():
+        driven = [_driven(under_test, partial(send, count)) for count in range(1, _MOST + 1)]
         for stat in in_bytes:
             _check_growth(stat, [0.0, *(_total(drive, stat) for drive in driven)])
 
@@ -55,8 +55,8 @@ def _total(drive: DriveResult, stat: Stat) -> float:
     return float(sum(getattr(component, stat.name) for component in drive.monitor.components))
 
 
-def _driven(subject: ComponentUnderTest, driver: Driver) -> DriveResult:
-    drive = subject.drive(driver)
+def _driven(under_test: ComponentUnderTest, driver: Driver) -> DriveResult:
+    drive = under_test.drive(driver)
     if drive.error is not None:
         raise CheckFailed(f"it must serve equal messages one after another, and raised {first_line(drive.error)}")
     return drive

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kernbench_builtin.compare import MovedRow, RunComparison, compare
-from kernbench_builtin.compare import told as texts
+from kernbench_builtin.compare import formatting as texts
 from kernbench_builtin.compare.figures import COLUMNS
 from kernbench_builtin.pages.drawing.plots import stacked
 from kernbench_builtin.pages.report.run_page import RunPage

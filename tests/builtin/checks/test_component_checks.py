@@ -12,7 +12,7 @@ import pytest
 
 from kernbench_builtin.checks import Conformance
 from kernbench_builtin.checks.components.kit import KIT
-from kernbench_builtin.checks.components.other_parameters import moved
+from kernbench_builtin.checks.components.other_parameters import variations
 from kernbench_builtin.checks.components.served_checks import of_each_drive
 from kernbench_core.params import Param
 from kernbench_core.plugins import Plugins, load_plugins
@@ -66,10 +66,10 @@ def faulty() -> Plugins:
 
 def outcomes(plugins: Plugins, name: str, checks: set[str]) -> Iterator[tuple[str, CheckOutcome, str]]:
     """Try checks on a registered model."""
-    subject = KIT.subject(plugins, name)
+    under_test = KIT.opens(plugins, name)
     for check in KIT.checks:
         if check.name in checks:
-            found = check.result("components", name, subject, {})
+            found = check.result("components", name, under_test, {})
             yield found.check, found.outcome, found.reason
 
 
@@ -293,12 +293,12 @@ def test_a_check_looks_at_each_drive(looks: str, passes: bool) -> None:
         if letter == "n":
             raise NotApplicable("nothing")
 
-    subject: Any = SimpleNamespace(drives_for=lambda check: tuple(looks) if check == "look" else ())
+    under_test: Any = SimpleNamespace(drives_for=lambda check: tuple(looks) if check == "look" else ())
     if passes:
-        of_each_drive(look)(subject)
+        of_each_drive(look)(under_test)
     else:
         with pytest.raises(NotApplicable, match="nothing"):
-            of_each_drive(look)(subject)
+            of_each_drive(look)(under_test)
 
 
 @pytest.mark.parametrize("other", ["4", "'acme.sfo'"])
@@ -347,8 +347,8 @@ def test_other_parameters_are_those_that_fit_their_declaration() -> None:
     )
     rates = {"overhead": "10.0 ns", "gap": "1.0 ns"}
     numbers = {**rates, "lanes": 2, "share": 0.375, "costs": {"exp": 4, "log": 7.0}}
-    assert list(moved(params, {"overhead": "5 ns"})) == [
+    assert list(variations(params, {"overhead": "5 ns"})) == [
         {**numbers, "packed": True, "order": "columns"}, numbers, rates,
     ]  # fmt: skip
-    assert list(moved(params[:1], {})) == [{"overhead": "8.0 ns"}]
-    assert list(moved(params[-1:], {})) == []
+    assert list(variations(params[:1], {})) == [{"overhead": "8.0 ns"}]
+    assert list(variations(params[-1:], {})) == []

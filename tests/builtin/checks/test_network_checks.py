@@ -28,8 +28,8 @@ def step(extent: Extent, here: int, there: int) -> int:
 
 def verdicts(shape: object) -> dict[str, tuple[CheckOutcome, str]]:
     """Try every check on a shape."""
-    subject = shape_under_test("acme.loop", shape)
-    found = [check.result("networks", "acme.loop", subject, {}) for check in KIT.checks]
+    under_test = shape_under_test("acme.loop", shape)
+    found = [check.result("networks", "acme.loop", under_test, {}) for check in KIT.checks]
     return {each.check: (each.outcome, each.reason) for each in found}
 
 
@@ -41,9 +41,9 @@ def failed(shape: NetworkShape) -> dict[str, str]:
 def test_our_shapes_pass(name: str) -> None:
     """All of them, at each number of packages."""
     plugins = load_plugins(installed=False)
-    subject: ShapeUnderTest = KIT.subject(plugins, name)
-    assert [extent.sips for extent in subject.extents] == list(range(2, 18))
-    outcomes = {check.result("networks", name, subject, {}).outcome for check in KIT.checks}
+    under_test: ShapeUnderTest = KIT.opens(plugins, name)
+    assert [extent.sips for extent in under_test.extents] == list(range(2, 18))
+    outcomes = {check.result("networks", name, under_test, {}).outcome for check in KIT.checks}
     assert outcomes == {CheckOutcome.PASSED, CheckOutcome.NOT_APPLICABLE}
 
 

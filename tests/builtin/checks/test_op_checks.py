@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from kernbench_builtin.checks.op_checks import KIT, subject_of
+from kernbench_builtin.checks.op_checks import KIT, op_under_test
 from kernbench_core.compute.ops import OPS, Again, Form, MathOp, Operands
 from kernbench_core.compute.ops.record import both, plain
 from kernbench_core.compute.ops.shape_rules import elementwise, reduced
@@ -28,8 +28,8 @@ TOTAL = MathOp(
 
 
 def failed(op: Any) -> dict[str, str]:
-    subject = subject_of(getattr(op, "name", "function"), op)
-    found = [check.result("ops", subject.name, subject, {}) for check in KIT.checks]
+    under_test = op_under_test(getattr(op, "name", "function"), op)
+    found = [check.result("ops", under_test.name, under_test, {}) for check in KIT.checks]
     return {each.check: each.reason for each in found if each.outcome is CheckOutcome.FAILED}
 
 
@@ -120,10 +120,10 @@ def test_functions_that_are_right_pass(function: Any) -> None:
     """Also those that refuse what the kit gives, and those that it cannot ask."""
     assert failed(function) == {}
     if function in (doubled, of_three):
-        subject = subject_of("function", function)
+        under_test = op_under_test("function", function)
         for name in ("gives_what_can_be_promised", "leaves_operands_alone", "computes_the_same_twice"):
             check = next(each for each in KIT.checks if each.name == name)
-            assert check.result("ops", "function", subject, {}).outcome is CheckOutcome.PASSED
+            assert check.result("ops", "function", under_test, {}).outcome is CheckOutcome.PASSED
 
 
 def leaving(params: Any, inputs: Any) -> Any:
@@ -250,9 +250,9 @@ def test_what_is_wrong_of_one_dtype_alone_is_found() -> None:
 def test_what_is_given_by_name_is_not_made_up() -> None:
     """An op that needs a keyword is not asked without it."""
     needy = evolve(CUBE, function=lambda params, x: x ** params["power"], keywords=("power",), again=None)
-    subject = subject_of("needy", needy)
+    under_test = op_under_test("needy", needy)
     of_records = [check for check in KIT.checks if check.name != "gives_what_can_be_promised"]
-    found = {check.result("ops", "needy", subject, {}).reason for check in of_records}
+    found = {check.result("ops", "needy", under_test, {}).reason for check in of_records}
     assert found == {"kernels must give it 'power', of which the kit knows no example"}
 
 
@@ -269,8 +269,8 @@ def test_what_is_given_by_name_is_not_made_up() -> None:
 def test_what_cannot_be_checked_fails_as_it_is_opened(op: Any, reason: str | None) -> None:
     """In a sentence; a rule that takes something can."""
     if reason is None:
-        assert subject_of("cube", op).taken
+        assert op_under_test("cube", op).taken
         return
     with pytest.raises(CheckFailed) as caught:
-        subject_of("cube", op)
+        op_under_test("cube", op)
     assert str(caught.value) == reason

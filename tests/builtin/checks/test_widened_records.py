@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_builtin.checks.op_checks import KIT, subject_of
+from kernbench_builtin.checks.op_checks import KIT, op_under_test
 from kernbench_core.compute.functions import PluginFunction
 from kernbench_core.compute.ops import OPS, Again, Form, MathOp
 from kernbench_core.compute.ops.shape_rules import elementwise, reduced
@@ -66,6 +66,6 @@ def test_bits_are_added_as_ours_are() -> None:
 @pytest.mark.parametrize("op", [SUMSQ, RATIO, SAME], ids=str)
 def test_the_kit_passes_what_is_right(op: MathOp) -> None:
     """A second way that is the first, in floats, agrees on bits."""
-    subject = subject_of(op.name, op)
-    found = [check.result("ops", op.name, subject, {}) for check in KIT.checks]
+    under_test = op_under_test(op.name, op)
+    found = [check.result("ops", op.name, under_test, {}) for check in KIT.checks]
     assert [each for each in found if not each.outcome.right] == []

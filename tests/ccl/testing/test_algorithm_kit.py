@@ -24,18 +24,18 @@ def _importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def verdicts(subject: AlgorithmUnderTest, names: list[str]) -> dict[str, tuple[CheckOutcome, str]]:
+def verdicts(under_test: AlgorithmUnderTest, names: list[str]) -> dict[str, tuple[CheckOutcome, str]]:
     """Try checks on an algorithm."""
     found = [
-        check.result("algorithms", subject.algorithm.name, subject, {})
+        check.result("algorithms", under_test.algorithm.name, under_test, {})
         for check in ALGORITHMS.checks
         if check.name in names
     ]
     return {each.check: (each.outcome, each.reason) for each in found}
 
 
-def failed(subject: AlgorithmUnderTest, names: list[str]) -> dict[str, str]:
-    return {name: why for name, (outcome, why) in verdicts(subject, names).items() if outcome is CheckOutcome.FAILED}
+def failed(under_test: AlgorithmUnderTest, names: list[str]) -> dict[str, str]:
+    return {name: why for name, (outcome, why) in verdicts(under_test, names).items() if outcome is CheckOutcome.FAILED}
 
 
 def test_each_check_has_a_fault_of_its_own() -> None:
@@ -46,16 +46,16 @@ def test_each_check_has_a_fault_of_its_own() -> None:
 @pytest.mark.parametrize("collective", SHIPPED)
 def test_what_is_begun_from_a_template_passes(tmp_path: Path, collective: str) -> None:
     """What faults are planted in, and what `kernbench ccl new` writes."""
-    subject = ALGORITHMS.subject(*plugins_with(tmp_path, Plant("", {}, collective=collective)))
-    assert failed(subject, CHECKS) == {}
+    under_test = ALGORITHMS.opens(*plugins_with(tmp_path, Plant("", {}, collective=collective)))
+    assert failed(under_test, CHECKS) == {}
 
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_fails_its_check_and_those_that_must(tmp_path: Path, name: str) -> None:
     """And no other."""
     plant = PLANTS[name]
-    subject = ALGORITHMS.subject(*plugins_with(tmp_path, plant))
-    found = failed(subject, CHECKS)
+    under_test = ALGORITHMS.opens(*plugins_with(tmp_path, plant))
+    found = failed(under_test, CHECKS)
     assert set(found) == {plant.check, *plant.also}, found
     assert found[plant.check].startswith(plant.told)
 
@@ -65,7 +65,7 @@ def test_a_fault_of_the_data_is_proved_in_few_ranks(tmp_path: Path, name: str) -
     """By the check that is named for it alone."""
     plant = PLANTS[name]
     plugins, algorithm = plugins_with(tmp_path, plant)
-    of_all = ALGORITHMS.subject(plugins, algorithm)
+    of_all = ALGORITHMS.opens(plugins, algorithm)
     found = failed(AlgorithmUnderTest(of_all.algorithm, plugins, plant.ranks), PROVED)
     assert set(found) == {plant.check} and found[plant.check].startswith(plant.told)
 
@@ -96,7 +96,7 @@ def test_a_fault_of_some_calls_alone_is_found(tmp_path: Path, name: str) -> None
     """By the check for those calls and no other: of all others the kernel is right."""
     ranks, changes, check, told = AT_FEW[name]
     plugins, algorithm = plugins_with(tmp_path, Plant(check, changes))
-    of_all = ALGORITHMS.subject(plugins, algorithm)
+    of_all = ALGORITHMS.opens(plugins, algorithm)
     found = failed(AlgorithmUnderTest(of_all.algorithm, plugins, ranks), PROVED)
     assert list(found) == [check], found
     assert found[check].startswith(told)
@@ -106,7 +106,7 @@ def test_a_kernel_without_an_end_is_told_once(tmp_path: Path, monkeypatch: pytes
     """What else there is to try would take as long each time."""
     monkeypatch.setattr(algorithm_under_test, "TIMEOUT_S", 0.2)
     endless = Plant("never_waits_for_ever", {SHARE: f"{SHARE}\n    while world == 3:\n        pass"})
-    found = verdicts(ALGORITHMS.subject(*plugins_with(tmp_path, endless)), CHECKS)
+    found = verdicts(ALGORITHMS.opens(*plugins_with(tmp_path, endless)), CHECKS)
     outcome, why = found["never_waits_for_ever"]
     assert outcome is CheckOutcome.FAILED and why.startswith("with 3 ranks on ring, 1 PE each, 72 elements, ")
     assert "must end within the wall time" in why
@@ -118,9 +118,9 @@ def test_one_that_takes_a_single_number_of_ranks_is_tried_with_it(tmp_path: Path
     """It is looked for above those that are tried as a rule."""
     refuses = "\n\n\ndef refuses(world, network):\n    return None if world == 11 else 'ranks must be eleven.'"
     plugins, name = plugins_with(tmp_path, Plant("", {KERNEL: KERNEL + refuses}))
-    subject = ALGORITHMS.subject(plugins, name)
-    assert list(subject.homes) == [11] and subject.chosen(3, 5) == (11,)
-    assert failed(subject, ["refuses_in_words", "loses_no_contribution"]) == {}
+    under_test = ALGORITHMS.opens(plugins, name)
+    assert list(under_test.homes) == [11] and under_test.chosen(3, 5) == (11,)
+    assert failed(under_test, ["refuses_in_words", "loses_no_contribution"]) == {}
 
 
 def test_one_that_takes_no_ranks_cannot_be_opened(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_one_that_takes_no_ranks_cannot_be_opened(tmp_path: Path) -> None:
     refuses = "\n\n\ndef refuses(world, network):\n    return 'ranks must be others.'"
     plugins, name = plugins_with(tmp_path, Plant("", {KERNEL: KERNEL + refuses}))
     with pytest.raises(CheckFailed) as caught:
-        ALGORITHMS.subject(plugins, name)
+        ALGORITHMS.opens(plugins, name)
     assert str(caught.value) == (
         "it must take some number of ranks, as one of 2, 3, 4, 5, 6, 7, 8, 9, and takes none up to 64"
     )
@@ -140,8 +140,8 @@ def test_networks_of_plugins_are_tried_where_any_will_do(tmp_path: Path, monkeyp
     mistaken = PLANTS["one network mistaken"]
     plant = evolve(mistaken, changes={COMBINE: mistaken.changes[COMBINE].replace(f"!= {SWITCH}:", f"!= {ELSEWHERE}:")})
     plugins, name = plugins_with(tmp_path, plant, "example = kernbench_example.plugin")
-    subject = AlgorithmUnderTest(ALGORITHMS.subject(plugins, name).algorithm, plugins, (4,))
-    found = failed(subject, ["loses_no_contribution", plant.check])
+    under_test = AlgorithmUnderTest(ALGORITHMS.opens(plugins, name).algorithm, plugins, (4,))
+    found = failed(under_test, ["loses_no_contribution", plant.check])
     assert list(found) == [plant.check]
     assert found[plant.check].startswith("with 4 ranks on example.hypercube, 1 PE each, 96 elements, ")
 
@@ -149,6 +149,6 @@ def test_networks_of_plugins_are_tried_where_any_will_do(tmp_path: Path, monkeyp
 def test_a_group_of_other_ranks_is_found_out(tmp_path: Path) -> None:
     """Where a kernel takes a place in the group for a rank of the world."""
     plant = PLANTS["a rank of the group taken for one of the world"]
-    subject = ALGORITHMS.subject(*plugins_with(tmp_path, plant))
-    found = failed(subject, ["serves_groups_of_ranks"])
+    under_test = ALGORITHMS.opens(*plugins_with(tmp_path, plant))
+    found = failed(under_test, ["serves_groups_of_ranks"])
     assert found["serves_groups_of_ranks"].startswith("with the ranks [3, 2, 1] of 4: tl.load at ")

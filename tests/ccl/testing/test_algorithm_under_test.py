@@ -16,5 +16,5 @@ PLUGINS = load_plugins()
 def test_those_bring_a_vector_in_timed_calls_who_may(contributors: tuple[str, ...]) -> None:
     """Of several the first; else an algorithm that takes a vector of each PE alone would be checked with others."""
     algorithm = evolve(Catalogue.of(PLUGINS).open("ccl.direct_all_reduce", "all_reduce"), contributors=contributors)
-    subject = AlgorithmUnderTest(algorithm, PLUGINS, ranks=(2,))
-    assert subject.case(2, 5).contributors == contributors[0]
+    under_test = AlgorithmUnderTest(algorithm, PLUGINS, ranks=(2,))
+    assert under_test.case(2, 5).contributors == contributors[0]

@@ -52,20 +52,20 @@ def of_plugin(folder: Path, patch: pytest.MonkeyPatch, wrong: str) -> Collective
     module = f"turning_{folder.name.replace('-', '_')}"
     (folder / f"{module}.py").write_text(MODULE.replace("WRONG", wrong))
     patch.syspath_prepend(folder)
-    return COLLECTIVES.subject(load_plugins([*SOURCE_TREE, f"acme = {module}"], installed=False), "turn")
+    return COLLECTIVES.opens(load_plugins([*SOURCE_TREE, f"acme = {module}"], installed=False), "turn")
 
 
-def failed(subject: CollectiveUnderTest, *but: str) -> dict[str, str]:
+def failed(under_test: CollectiveUnderTest, *but: str) -> dict[str, str]:
     """Try the checks, or all but some."""
-    found = [check.result("collectives", subject.name, subject, {}) for check in COLLECTIVES.checks
+    found = [check.result("collectives", under_test.name, under_test, {}) for check in COLLECTIVES.checks
              if check.name not in but]  # fmt: skip
     return {each.check: each.reason for each in found if each.outcome is CheckOutcome.FAILED}
 
 
 def test_one_of_a_plugin_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the faults below are planted in; it has no root."""
-    subject = of_plugin(tmp_path, monkeypatch, "False")
-    outcomes = {check.name: check.result("collectives", "turn", subject, {}).outcome for check in COLLECTIVES.checks}
+    under_test = of_plugin(tmp_path, monkeypatch, "False")
+    outcomes = {check.name: check.result("collectives", "turn", under_test, {}).outcome for check in COLLECTIVES.checks}
     left_out = {name for name, outcome in outcomes.items() if outcome is CheckOutcome.NOT_APPLICABLE}
     assert left_out == {"treats_roots_alike", "bounds_what_must_move"}
     assert {outcomes[name] for name in CHECKS if name not in left_out} == {CheckOutcome.PASSED}

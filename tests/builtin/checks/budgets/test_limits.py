@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.checks.budgets.limits import Budget, budgets_from, figures_of_result, unit_of
-from kernbench_builtin.compare.told import change_text
+from kernbench_builtin.compare.formatting import change_text
 from kernbench_core.errors import UsageError
 from kernbench_core.runs.result import RunResult
 

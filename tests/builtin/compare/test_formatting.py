@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
-from kernbench_builtin.compare.told import (
+from kernbench_builtin.compare.formatting import (
     both_texts,
     cause_line,
     change_text,
@@ -16,6 +15,7 @@ from kernbench_builtin.compare.told import (
     total_line,
     unknown_section,
 )
+from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
 
 
 @pytest.mark.parametrize(
