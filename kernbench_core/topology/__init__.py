@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from kernbench_core.topology.machine_kinds import require_kernels as require_kernels
     from kernbench_core.topology.mesh import Mesh as Mesh
     from kernbench_core.topology.mesh import line as line
-    from kernbench_core.topology.network_reader import build_alone as build_alone
     from kernbench_core.topology.network_shapes import NETWORKS as NETWORKS
     from kernbench_core.topology.networks import Extent as Extent
     from kernbench_core.topology.networks import NetworkFault as NetworkFault
     from kernbench_core.topology.networks import NetworkShape as NetworkShape
     from kernbench_core.topology.networks import ScaleUpLink as ScaleUpLink
     from kernbench_core.topology.networks import ScaleUpNetwork as ScaleUpNetwork
+    from kernbench_core.topology.networks import build_alone as build_alone
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
     from kernbench_core.topology.resolver import AddressResolver as AddressResolver
@@ -60,7 +60,7 @@ __getattr__ = door(
         "ScaleUpLink": "networks",
         "ScaleUpNetwork": "networks",
         "BareHardware": "design",
-        "build_alone": "network_reader",
+        "build_alone": "networks",
         "compile_topology": "compilation",
         "configuration_schema": "schema.document",
         "design_of": "design",

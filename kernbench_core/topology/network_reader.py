@@ -1,10 +1,8 @@
-"""Build scale-up networks of registered shapes: that of a specification, or a shape alone over some packages."""
+"""Build the scale-up network of a specification."""
 
 from __future__ import annotations
 
 import fnmatch
-import sys
-from contextlib import redirect_stdout
 
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.params import did_you_mean, resolve_params
@@ -18,7 +16,8 @@ from kernbench_core.topology.networks import (
     ShapeFault,
     build_network,
     find_extent,
-    shape_faults,
+    open_shape,
+    unusual,
 )
 from kernbench_core.topology.specification import Spec
 from kernbench_core.wording import brief
@@ -44,7 +43,7 @@ def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countabl
         if countable and not faults:
             network = build_network(name, shape, extent, spec.sip.io_chiplets)
     except NetworkFault as fault:
-        wrong = _unusual(shape, fault)
+        wrong = unusual(shape, fault)
         told = _unusable(config, name, networks.fault(name, wrong)) if wrong else ""
         problems.append(told or f"{config.at(_path_of(fault.key))} {fault}")
     except ShapeFault as fault:
@@ -58,46 +57,6 @@ def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countabl
     if problems:
         raise ConfigError(*problems)
     return network
-
-
-def build_alone(networks: NetworkRegistry, name: str, sips: int) -> ScaleUpNetwork:
-    """Return the network of a shape over some packages of one IO chiplet, with the defaults of its parameters.
-
-    Raises:
-        NetworkFault: so many packages do not fit the shape, or a parameter has no default.
-        UnknownName: nobody registered the shape.
-        PluginError: the shape cannot be loaded, breaks its contract, or raised.
-    """
-    shape = open_shape(networks, name)
-    values, faults = resolve_params(shape.params, {}, str)
-    if faults:
-        key, _, text = faults[0].partition(" ")
-        raise NetworkFault(key, text)
-    try:
-        with redirect_stdout(sys.stderr):  # what a shape prints is no result
-            return build_network(name, shape, find_extent(name, shape, sips, params=values), 1)
-    except ShapeFault as fault:
-        raise networks.fault(name, str(fault)) from None
-    except NetworkFault as fault:
-        wrong = _unusual(shape, fault)
-        if wrong:
-            raise networks.fault(name, wrong) from fault
-        raise
-    except (*INTERRUPTS, MemoryError):
-        raise
-    except BaseException as error:
-        raise networks.raised(name, error) from error
-
-
-def open_shape(networks: NetworkRegistry, name: str) -> NetworkShape:
-    """Return the shape of a name; raise UnknownName where there is none, PluginError where it is no usable one."""
-    shape = networks.load(name)
-    if not isinstance(shape, NetworkShape):
-        raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {brief(shape)}")
-    wrong = next(shape_faults(shape), None)
-    if wrong is not None:
-        raise networks.fault(name, wrong)
-    return shape
 
 
 def _open(config: Config, networks: NetworkRegistry, name: str) -> NetworkShape:
@@ -116,17 +75,6 @@ def _open(config: Config, networks: NetworkRegistry, name: str) -> NetworkShape:
 
 def _unusable(config: Config, name: str, fault: PluginError) -> str:
     return f"{config.at((*_WHERE, 'topology'))} must be usable, not {brief(name)}: {fault}"
-
-
-def _unusual(shape: NetworkShape, fault: NetworkFault) -> str:
-    """Return what a shape's own NetworkFault must be, in words that follow the shape's name; "" where it is so."""
-    keys = ("sips", "width", "height", *(param.name for param in shape.params))
-    key: object = fault.key
-    if key not in keys:
-        return f"must raise NetworkFault for one of the keys {', '.join(keys)}, not for {key!r}"
-    if not str(fault).strip():
-        return f"must say in its NetworkFault what {key} must be, not {str(fault)!r}"
-    return ""
 
 
 def _path_of(key: str) -> KeyPath:

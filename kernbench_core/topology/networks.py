@@ -1,7 +1,7 @@
 """The scale-up network: what a shape of it is, and the network of one machine, with its ports and its routes.
 
 A shape is two functions over an `Extent`: which packages are linked, and which one comes next on the way to another.
-`network_shapes` has those of core; plug-ins register others. What a shape says is checked when a machine is compiled:
+Plug-ins register shapes. What a shape says is checked when a machine is compiled:
 every route ends, and goes along links that there are.
 """
 
@@ -10,16 +10,21 @@ from __future__ import annotations
 import math
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 from attrs import field, frozen
 
-from kernbench_core.params import Param
+from kernbench_core.params import Param, resolve_params
 from kernbench_core.peers import DIRECTIONS
+from kernbench_core.plugins import NetworkRegistry
+from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology import naming
+from kernbench_core.wording import brief
 
 _PORT = re.compile(r"[a-z0-9_]+")
 
@@ -345,3 +350,54 @@ def _stops(following: Sequence[int], here: int, there: int) -> Iterator[int]:
     while here != there:
         here = following[here]
         yield here
+
+
+def build_alone(networks: NetworkRegistry, name: str, sips: int) -> ScaleUpNetwork:
+    """Return the network of a shape over some packages of one IO chiplet, with the defaults of its parameters.
+
+    Raises:
+        NetworkFault: so many packages do not fit the shape, or a parameter has no default.
+        UnknownName: nobody registered the shape.
+        PluginError: the shape cannot be loaded, breaks its contract, or raised.
+    """
+    shape = open_shape(networks, name)
+    values, faults = resolve_params(shape.params, {}, str)
+    if faults:
+        key, _, text = faults[0].partition(" ")
+        raise NetworkFault(key, text)
+    try:
+        with redirect_stdout(sys.stderr):  # what a shape prints is no result
+            return build_network(name, shape, find_extent(name, shape, sips, params=values), 1)
+    except ShapeFault as fault:
+        raise networks.fault(name, str(fault)) from None
+    except NetworkFault as fault:
+        wrong = unusual(shape, fault)
+        if wrong:
+            raise networks.fault(name, wrong) from fault
+        raise
+    except (*INTERRUPTS, MemoryError):
+        raise
+    except BaseException as error:
+        raise networks.raised(name, error) from error
+
+
+def open_shape(networks: NetworkRegistry, name: str) -> NetworkShape:
+    """Return the shape of a name; raise UnknownName where there is none, PluginError where it is no usable one."""
+    shape = networks.load(name)
+    if not isinstance(shape, NetworkShape):
+        raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {brief(shape)}")
+    wrong = next(shape_faults(shape), None)
+    if wrong is not None:
+        raise networks.fault(name, wrong)
+    return shape
+
+
+def unusual(shape: NetworkShape, fault: NetworkFault) -> str:
+    """Return what a shape's own NetworkFault must be, in words that follow the shape's name; "" where it is so."""
+    keys = ("sips", "width", "height", *(param.name for param in shape.params))
+    key: object = fault.key
+    if key not in keys:
+        return f"must raise NetworkFault for one of the keys {', '.join(keys)}, not for {key!r}"
+    if not str(fault).strip():
+        return f"must say in its NetworkFault what {key} must be, not {str(fault)!r}"
+    return ""

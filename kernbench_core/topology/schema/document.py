@@ -14,7 +14,7 @@ from kernbench_core.params import Param, did_you_mean
 from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.implementations import ComponentCatalogue
 from kernbench_core.topology.machine_kinds import DEFAULT, MachineKind, open_kind
-from kernbench_core.topology.network_reader import open_shape
+from kernbench_core.topology.networks import open_shape
 from kernbench_core.topology.schema.sections import Names, Sections
 from kernbench_core.topology.schema.values import Schema
 from kernbench_core.topology.sections import ComponentSpec

@@ -12,7 +12,6 @@ from attrs import evolve
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.plugins import NetworkRegistry, PluginFailure
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.network_reader import build_alone
 from kernbench_core.topology.networks import (
     Extent,
     NetworkFault,
@@ -20,6 +19,7 @@ from kernbench_core.topology.networks import (
     ScaleUpLink,
     ScaleUpNetwork,
     ShapeFault,
+    build_alone,
     build_network,
     find_extent,
 )
