@@ -42,6 +42,9 @@ TOPO_NAME_TO_KIND: Final[Mapping[str, int]] = MappingProxyType({
 })  # fmt: skip
 """Every network: what a module runs on that names none, as messages are routed where ranks are no neighbours."""
 
+NETWORKS: Final = tuple(name for name in TOPO_NAME_TO_KIND if name != OTHERS)
+"""The networks that come with kernbench."""
+
 HELD_BYTES: Final = 512 * 1024
 """What an algorithm keeps in a PE's scratchpad at once by default, in bytes: a quarter of the presets' 2 MiB."""
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from attrs import field, frozen
 
-from kernbench_core.topology import NETWORKS, Extent, NetworkShape, ScaleUpLink, ScaleUpNetwork
+from kernbench_core.plugins import NetworkRegistry, load_plugins
+from kernbench_core.topology import Extent, NetworkShape, ScaleUpLink, ScaleUpNetwork, build_alone, open_shape
+
+
+@cache
+def installed_networks() -> NetworkRegistry:
+    """Return the shapes of networks that installed plug-ins have: those that are meant where nobody gives any."""
+    return load_plugins().networks
 
 
 @frozen
@@ -15,7 +22,7 @@ class Network:
     """The scale-up network of the machine: its shape, how many SIPs it joins, and its columns and rows.
 
     `name` is a name of `system.network.topology`. A shape without columns and rows has `width` = `world`, `height` = 1.
-    `machine` is the compiled network, where it is that of the machine and not a shape laid over its SIPs.
+    `machine` is the network that was built: that of the machine, or a shape laid over its SIPs.
     """
 
     name: str
@@ -24,10 +31,20 @@ class Network:
     height: int = 1
     machine: ScaleUpNetwork | None = field(default=None, eq=False, repr=False)
 
+    @classmethod
+    def of(cls, built: ScaleUpNetwork) -> Network:
+        """Return how algorithms see a network that was built."""
+        return cls(built.topology, built.extent.sips, built.extent.width, built.extent.height, built)
+
+    @classmethod
+    def alone(cls, name: str, world: int, networks: NetworkRegistry | None = None) -> Network:
+        """Return a shape over `world` SIPs, as square as it can be; raise as `build_alone` does."""
+        return cls.of(build_alone(networks or installed_networks(), name, world))
+
     @property
     def shape(self) -> NetworkShape:
-        """The shape: the machine's own, or core's of this name."""
-        return NETWORKS[self.name] if self.machine is None else self.machine.shape
+        """The shape: the machine's own, or that of this name."""
+        return open_shape(installed_networks(), self.name) if self.machine is None else self.machine.shape
 
     @cached_property
     def linked(self) -> frozenset[tuple[int, int]]:

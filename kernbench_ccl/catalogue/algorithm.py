@@ -15,6 +15,7 @@ from attrs import frozen
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_ccl.contract import (
     CONTRIBUTORS,
+    NETWORKS,
     OTHERS,
     PARAMETERS,
     TOPO_NAME_TO_KIND,
@@ -27,7 +28,6 @@ from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
 from kernbench_core.params import did_you_mean
 from kernbench_core.process import INTERRUPTS
-from kernbench_core.topology import NETWORKS
 from kernbench_core.wording import with_full_stop
 
 __tracebackhide__ = True
@@ -55,9 +55,9 @@ def _few_peers(world: int) -> int:
 class Algorithm:
     """A checked view of an algorithm module: everything that the contract names, with its defaults.
 
-    `topologies` are core's networks that it runs on, `elsewhere` is what its kernel knows any other network by, None
-    where it runs on these alone. `ways` is how many ways parts of the vector take at the same time, each dealt to PEs
-    of its own: with fewer PEs than that some ways stay empty.
+    `topologies` are the networks of kernbench that it runs on, `elsewhere` is what its kernel knows any other network
+    by, None where it runs on these alone. `ways` is how many ways parts of the vector take at the same time, each dealt
+    to PEs of its own: with fewer PEs than that some ways stay empty.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Algorithm:
 
 
 def _kinds_of(kinds: Mapping[str, int]) -> dict[str, int]:
-    """Return the networks that a module runs on: those that it names, and core's where it names the others."""
+    """Return the networks that a module runs on: those that it names, and kernbench's where it names the others."""
     named = {name: kind for name, kind in kinds.items() if name != OTHERS}
     if OTHERS not in kinds:
         return named
@@ -200,7 +200,7 @@ def read_algorithm(
     module: ModuleType,
     name: str,
     collectives: Mapping[str, CollectiveKind] = COLLECTIVES,
-    networks: Collection[str] = tuple(NETWORKS),
+    networks: Collection[str] = NETWORKS,
 ) -> Algorithm:
     """Check a module against the contract and return the view of it; PluginError with a sentence for each fault.
 

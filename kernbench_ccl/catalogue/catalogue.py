@@ -13,11 +13,12 @@ from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
 from kernbench_ccl.catalogue.collectives import Collectives
 from kernbench_ccl.catalogue.names import ending, spellings
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
+from kernbench_ccl.contract import NETWORKS
+from kernbench_ccl.network import installed_networks
 from kernbench_core.errors import KernbenchError, PluginError, UsageError
 from kernbench_core.host import read_sources
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import AlgorithmEntry, NetworkRegistry, Plugins, Registry
-from kernbench_core.topology import NETWORKS
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
 
@@ -30,7 +31,7 @@ def is_file(name: str) -> bool:
 def read_file(
     path: str | Path,
     collectives: Mapping[str, CollectiveKind] = COLLECTIVES,
-    networks: Collection[str] = tuple(NETWORKS),
+    networks: Collection[str] = NETWORKS,
 ) -> Algorithm:
     """Execute the file of an algorithm and check it against the contract; its path is its name.
 
@@ -53,7 +54,7 @@ class Catalogue:
 
     algorithms: Registry[AlgorithmEntry] = field(factory=lambda: Registry[AlgorithmEntry]("algorithm", ()))
     collectives: Mapping[str, CollectiveKind] = COLLECTIVES
-    networks: NetworkRegistry = field(factory=NetworkRegistry)
+    networks: NetworkRegistry = field(factory=installed_networks)
 
     @classmethod
     def of(cls, plugins: Plugins) -> Catalogue:

@@ -12,11 +12,11 @@ import click
 from attrs import asdict, frozen
 
 from kernbench_ccl.cli.completion import collectives
+from kernbench_ccl.contract import NETWORKS
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.process import shown
-from kernbench_core.topology import NETWORKS
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
+from kernbench_ccl.network import installed_networks
 from kernbench_ccl.plan import machine_network
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.plugins import ComponentRegistry, NetworkRegistry, Plugins
@@ -39,7 +40,7 @@ class TimedMachine:
     graph: Graph = field(repr=False)
     fabric: RankLinks = field(repr=False)
     network: Network
-    networks: NetworkRegistry = field(factory=NetworkRegistry, repr=False)
+    networks: NetworkRegistry = field(factory=installed_networks, repr=False)
     """The shapes that may be laid over the ranks."""
     stored: int = 0
     """Bytes of the largest packet that a switch has in whole before it goes on; 0 where none waits for that."""

@@ -16,7 +16,7 @@ from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
+from kernbench_core.topology import NetworkFault
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -37,17 +37,11 @@ def machine_network(design: Design, name: str | None = None, networks: NetworkRe
     found = design.network
     if found is None or (name is not None and name != found.topology):
         shape = name or "ring"
-        if shape not in NETWORKS:
-            try:
-                found = build_alone(networks or NetworkRegistry(), shape, design.sips)
-            except NetworkFault as fault:
-                raise UsageError(
-                    f"topology {shape!r} of ccl.yaml does not fit the machine: {fault.key} {fault}"
-                ) from None
-            return Network(shape, design.sips, found.extent.width, found.extent.height, found)
-        extent = find_extent(shape, NETWORKS[shape], design.sips)
-        return Network(shape, design.sips, extent.width, extent.height)
-    return Network(found.topology, design.sips, found.extent.width, found.extent.height, found)
+        try:
+            return Network.alone(shape, design.sips, networks)
+        except NetworkFault as fault:
+            raise UsageError(f"topology {shape!r} of ccl.yaml does not fit the machine: {fault.key} {fault}") from None
+    return Network.of(found)
 
 
 @frozen(eq=False)

@@ -22,7 +22,7 @@ from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.process import Alarm, WallTimeExceeded
-from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
+from kernbench_core.topology import NetworkFault
 from kernbench_core.values.dtypes import itemsize
 
 RANKS = range(2, 18)
@@ -119,7 +119,7 @@ class Wanted:
     counts: Sequence[int] | None = None
     timeout_s: float | None = None
     registry: NetworkRegistry | None = field(default=None, eq=False)
-    """Where the shapes of networks are found; None: core's alone."""
+    """Where the shapes of networks are found; None: in the installed plug-ins."""
 
 
 def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
@@ -150,11 +150,7 @@ def by_network(algorithm: Algorithm, names: Sequence[str], found: Iterable[Seque
 
 def network_of(name: str, world: int, registry: NetworkRegistry | None = None) -> Network:
     """Return the network of `world` SIPs, as square as it can be; PluginError for a shape that is not usable."""
-    if name in NETWORKS:
-        extent = find_extent(name, NETWORKS[name], world)
-        return Network(name, world, extent.width, extent.height)
-    built = build_alone(registry or NetworkRegistry(), name, world)
-    return Network(name, world, built.extent.width, built.extent.height, built)
+    return Network.alone(name, world, registry)
 
 
 def network_or_refusal(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import build_alone as build_alone
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
+    from kernbench_core.topology.networks import open_shape as open_shape
     from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.routing import PathRouter as PathRouter
     from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
@@ -68,6 +69,7 @@ __getattr__ = door(
         "line": "mesh",
         "load_config": "configuration",
         "network_directions": "networks",
+        "open_shape": "networks",
         "pcie_bandwidth": "link_rates",
         "read_section": "section_reader",
         "require_kernels": "machine_kinds",
