@@ -234,7 +234,8 @@ def test_pytest_passes_in_a_clean_environment(written: Path, tmp_path: Path) -> 
     python = tmp_path / "env" / "bin" / "python"
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     purelib = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True).stdout.strip()
-    (Path(purelib) / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{REPO}\n")
+    here = sysconfig.get_path("purelib")  # with its .pth files: one of them finds `kernbench`
+    (Path(purelib) / "libraries.pth").write_text(f"import site; site.addsitedir({here!r})\n{REPO}\n")
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-build-isolation"]
     for command in ([*install, "--quiet", "-e", "."], [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]):
         done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
