@@ -13,7 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import CORE, KitEntry, Plugins, Provider, Registry
 from kernbench_core.plugins.sorts import OFFERS
 from kernbench_core.testing.kit import Kit
-from kernbench_core.wording.plain_functions import PLAIN, never_runs
+from kernbench_core.wording import PLAIN, never_runs
 
 #: What the name of a driver begins with, as that of units of a kind: `components.pe_sfu`.
 DRIVES: Final = "components."

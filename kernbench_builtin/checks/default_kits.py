@@ -20,7 +20,7 @@ from kernbench_core.runs.parts import open_part
 from kernbench_core.testing.kit import CheckFailed, Kit
 from kernbench_core.topology import compile_topology
 from kernbench_core.topology.machine_kinds import open_kind
-from kernbench_core.wording.plain_functions import PLAIN, is_async, never_runs
+from kernbench_core.wording import PLAIN, is_async, never_runs
 
 
 def _preset(plugins: Plugins, name: str) -> object:

@@ -13,7 +13,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import check_file, whole_file
 from kernbench_core.units import format_bytes
-from kernbench_core.wording.plain_functions import PLAIN, never_runs
+from kernbench_core.wording import PLAIN, never_runs
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import ExporterEntry, Registry

@@ -12,8 +12,7 @@ from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import CORE, CommandEntry, Registry
 from kernbench_core.process.interrupt import WallTimeExceeded
-from kernbench_core.wording import brief
-from kernbench_core.wording.plain_functions import PLAIN, never_runs
+from kernbench_core.wording import PLAIN, brief, never_runs
 
 _MOST_CODE: Final = 255
 _OWN_DISTRIBUTION: Final = "kernbench"

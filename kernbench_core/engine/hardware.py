@@ -15,7 +15,7 @@ from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
-from kernbench_core.wording.plain_functions import is_async
+from kernbench_core.wording import is_async
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Provider

@@ -28,8 +28,7 @@ from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.parameters.grid import KernelGrid
 from kernbench_core.host.parameters.kernel_argument import argument
 from kernbench_core.host.sources import Sources, file_and_function, read_sources
-from kernbench_core.wording import brief
-from kernbench_core.wording.plain_functions import PLAIN, never_runs
+from kernbench_core.wording import PLAIN, brief, never_runs
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import BenchEntry, Registry

@@ -15,7 +15,7 @@ from kernbench_core.params import closest
 from kernbench_core.plugins import hookspecs
 from kernbench_core.plugins.registry import Entry, PluginFailure, Provider
 from kernbench_core.plugins.sorts import OFFERS, HookRaised, checked
-from kernbench_core.wording.plain_functions import is_async
+from kernbench_core.wording import is_async
 
 _MANAGER_NAME: Final = "kernbench"
 _API: Final = f"{hookspecs.PREFIX}api"

@@ -59,11 +59,11 @@ def test_the_narrow_floats_are_loaded_when_one_is_used() -> None:
 def test_help_loads_the_command_line_and_what_plugins_register() -> None:
     """Of no command more than its line, and no library that simulates or computes."""
     rooms, libraries = loaded_with("from kernbench_core.cli import main\nmain(['--help'])")
-    assert rooms == {"cli", "plugins", "process", "wording"}
+    assert rooms == {"cli", "plugins", "process"}
     assert libraries == {"pluggy", "rich", "rich_click"}
 
 
 def test_the_flat_files_load_no_room_but_those_below() -> None:
     """All of them together; how a limit interrupts is below every one, workers below the base of components."""
     rooms, _ = loaded_with("\n".join(f"import kernbench_core.{name}" for name in FLAT))
-    assert rooms == {"events", "plugins", "process", "wording", "workers"}
+    assert rooms == {"events", "plugins", "process", "workers"}

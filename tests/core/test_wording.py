@@ -1,13 +1,30 @@
-"""How many numbers are told in a sentence."""
+"""Parts of sentences: how one ends, and how many numbers are told in one."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.wording import join_names, number_runs, spell_numbers
+from kernbench_core.wording import join_names, number_runs, spell_numbers, with_full_stop
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ("it raised ValueError: 3", "it raised ValueError: 3."),
+        ("it raised ValueError: must be 3.", "it raised ValueError: must be 3."),
+        ("invalid syntax. Perhaps you forgot a comma?", "invalid syntax. Perhaps you forgot a comma?"),
+        ("it raised Stop: no!", "it raised Stop: no!"),
+        ("and so on…", "and so on…"),
+        ("", "."),
+    ],
+)
+def test_a_sentence_has_one_full_stop(told: str, sentence: str) -> None:
+    """Or the mark that it brings."""
+    assert with_full_stop(told) == sentence
 
 
 @given(st.lists(st.integers(0, 40)))

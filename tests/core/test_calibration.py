@@ -1,4 +1,4 @@
-"""CSVs of measurements: every column by its name, every fault at its line, all faults at once."""
+"""The contract of formats of measurements, and CSVs of them: every fault at its line, all faults at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.calibration import CsvForm
+from kernbench_core.calibration import CsvForm, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError
 
 FORM = CsvForm({"kind": CsvForm.one_of("up", "down"), "bytes": CsvForm.size, "n": CsvForm.whole})
@@ -133,3 +133,27 @@ def test_a_header_that_does_not_fit_is_told(text: str, told: str) -> None:
 @pytest.mark.parametrize("text", ["", "kind,bytes,n\nup,1,1\n", "bytes,n,time\n1,1,1\n", "# kind,bytes,n,time\n"])
 def test_a_text_without_all_columns_is_of_another_form(text: str) -> None:
     assert not FORM.recognises(text)
+
+
+def test_a_parameter_says_how_a_machine_gets_it() -> None:
+    """In the unit of its key, times its scale."""
+    rate = Unknown("eff", "components.x.params.rate", "float", 0.1, 1.0, "", "", inverse=True, scale=2.0)
+    assert rate.setting(0.25) == "components.x.params.rate=0.5"
+    latency = Unknown("lat", "system.network.latency", "time", 1.0, 1e4, "", "")
+    assert latency.setting(1234.5) == "system.network.latency=1234.5 ns"
+    assert MachineChoice("tiny", ("a=1",)).having(["b=2"]) == MachineChoice("tiny", ("a=1", "b=2"))
+
+
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(2, 1 << 30), st.integers(1, 1 << 40))
+def test_what_is_linear_in_its_size_is_continued_exactly(start: float, slope: float, limit: int, size: int) -> None:
+    """Whatever the limit; up to it the size itself is simulated."""
+    asked: list[int] = []
+
+    def time_ns(nbytes: int) -> float:
+        asked.append(nbytes)
+        return start + slope * nbytes
+
+    found = SimulatedRow.along(size, limit, time_ns)
+    assert found.ns == pytest.approx(start + slope * size, rel=1e-5)  # what is left of a difference of like numbers
+    assert found.extended == (size > limit)
+    assert asked == ([size] if size <= limit else [limit // 2, limit])

@@ -1,8 +1,12 @@
-"""Parts of sentences: what they show of a value, and what to do about a file of another version."""
+"""Parts of sentences that people read: what they show of a value, of a long text, of many numbers, of a function.
+
+Values and texts may have any length, and what is returned has a bounded one. Errors and every room call it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -16,6 +20,8 @@ _LINES: Final = 200
 _FIRST, _LAST = 120, 40
 #: How many problems are told at once.
 MOST_TOLD: Final = 20
+#: What a function must be, in a sentence.
+PLAIN: Final = "must be a plain function, with neither yield nor async: it would never run"
 
 
 def brief(value: object, letters: int = _LETTERS) -> str:
@@ -83,3 +89,41 @@ def _schema(schema: object) -> tuple[str, int]:
     """Return name and number of a schema; -1 where it has none."""
     name, _, number = str(schema).rpartition("/")
     return name, int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+
+
+def number_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each run of consecutive numbers, ascending; each number counts once."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def spell_numbers(numbers: Iterable[int]) -> str:
+    """Spell numbers: "2-5, 8"."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in number_runs(numbers))
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Join names that differ in the number at their end: "rank 2", "ranks 0-4, 6"."""
+    several = list(dict.fromkeys(names))
+    if len(several) == 1:
+        return several[0]
+    kind = several[0].rpartition(" ")[0]
+    return f"{kind}s {spell_numbers(int(name.rpartition(' ')[2]) for name in several)}"
+
+
+def never_runs(function: object) -> bool:
+    """Whether a function has `async` or `yield` in it, so that a call alone carries out none of its lines."""
+    plain = inspect.unwrap(function) if callable(function) else function
+    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(kind(plain) for kind in kinds)
+
+
+def is_async(function: object) -> bool:
+    """Whether a function has `async` before it."""
+    plain = inspect.unwrap(function) if callable(function) else function
+    return inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain)
