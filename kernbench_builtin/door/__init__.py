@@ -32,15 +32,17 @@ if TYPE_CHECKING:
     from kernbench_core import launch as launch
     from kernbench_core import load_plugins as load_plugins
     from kernbench_core import rerun as rerun
-    from kernbench_core import run as run
     from kernbench_core import sizes_from as sizes_from
+
+    from .runs import run as run  # relative, as this folder is installed under another name
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun run sizes_from",
+    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun sizes_from",
     "kernbench_builtin.pages.drawing.machine": "draw_machine",
     "kernbench_builtin.compare": "compare",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
+    ".runs": "run",
     "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_builtin.triton.session": "triton",
     "kernbench_ccl.measure": "time_collective",
@@ -54,7 +56,7 @@ if not TYPE_CHECKING:  # type checkers know the names, and refuse all others
     def __getattr__(name: str) -> Any:
         if name not in _PLACE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_PLACE[name]), name)
+        return getattr(importlib.import_module(_PLACE[name], __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import ast
 import doctest
+import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import attrs
 import pytest
 
 import kernbench
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs.options import RunCall
+from kernbench_core.runs.parts import parts_of
 
 
 def test_the_door_gives_what_it_tells_a_type_checker() -> None:
     """Each name is the thing itself, and `dir` has nothing else."""
     tree = ast.parse(Path(kernbench.__file__).read_text())
     typed = {
-        name.asname: (node.module, name.name)
+        name.asname: ("." * node.level + str(node.module), name.name)
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for name in node.names
@@ -26,7 +31,7 @@ def test_the_door_gives_what_it_tells_a_type_checker() -> None:
     }
     assert sorted(typed) == dir(kernbench) == kernbench.__all__
     for name, (module, of) in typed.items():
-        assert getattr(kernbench, name) is getattr(__import__(str(module), fromlist=[of]), of)
+        assert getattr(kernbench, name) is getattr(import_module(module, "kernbench"), of)
 
 
 def test_the_example_of_sweeps_does_what_it_shows(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,3 +56,13 @@ def test_importing_it_imports_little() -> None:
 def test_it_is_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "kernbench", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("kernbench 0.")
+
+
+def test_the_signature_of_run_has_the_options_of_our_parts(plugins: Plugins) -> None:
+    """Those that type checkers are told of, which editors complete as well."""
+    tree = ast.parse(Path(kernbench.__file__).with_name("runs.py").read_text())
+    bases = {base.id for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases}  # type: ignore[attr-defined]
+    records = {part.OPTIONS for part in parts_of(plugins) if attrs.fields(part.OPTIONS)}
+    assert bases == {"RunCall", *(record.__name__ for record in records)}
+    taken = set(inspect.signature(kernbench.run).parameters)
+    assert taken >= {field.name for record in (RunCall, *records) for field in attrs.fields(record)}
