@@ -34,7 +34,7 @@ from kernbench_core.cli.command import kernbench as whole_command
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.cli.shell import Shell
 from kernbench_core.kernel import TLContext
-from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
+from kernbench_core.kernel.tl.language import DIFFERS, OURS, SAME
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, hookspecs, load_plugins, registry

@@ -40,7 +40,7 @@ _WALL = "of wall time"
 _TAKEN: Final = (
     "kernbench_core.compute.executor", "kernbench_core.compute.foreign_records", "kernbench_core.compute.verification",
     "kernbench_core.engine.bound", "kernbench_core.host.host_program", "kernbench_core.host.session",
-    "kernbench_core.kernel.tl.plugin_ops",
+    "kernbench_core.kernel.tl.language",
     "kernbench_core.memory.scratchpad_map", "kernbench_core.runs.bench_run", "kernbench_core.topology.compilation",
     "numpy.random",
 )  # fmt: skip

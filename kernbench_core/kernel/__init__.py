@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.queue_commands import QueueCommand as QueueCommand
     from kernbench_core.kernel.queue_commands import RecvCmd as RecvCmd
     from kernbench_core.kernel.queue_commands import SendCmd as SendCmd
+    from kernbench_core.kernel.queue_commands import SlotBlock as SlotBlock
     from kernbench_core.kernel.queues import UNIT as UNIT
     from kernbench_core.kernel.queues import Queue as Queue
     from kernbench_core.kernel.queues import Queues as Queues
     from kernbench_core.kernel.runner import KernelRunner as KernelRunner
-    from kernbench_core.kernel.slot_block import SlotBlock as SlotBlock
     from kernbench_core.kernel.tl.language import TLContext as TLContext
-    from kernbench_core.kernel.tl.plugin_ops import op_functions as op_functions
+    from kernbench_core.kernel.tl.language import op_functions as op_functions
 
 __getattr__ = door(
     __name__,
@@ -48,11 +48,11 @@ __getattr__ = door(
         "Queues": "queues",
         "RecvCmd": "queue_commands",
         "SendCmd": "queue_commands",
-        "SlotBlock": "slot_block",
+        "SlotBlock": "queue_commands",
         "TLContext": "tl.language",
         "UNIT": "queues",
         "escaped": "bridge",
         "in_kernel": "bridge",
-        "op_functions": "tl.plugin_ops",
+        "op_functions": "tl.language",
     },
 )

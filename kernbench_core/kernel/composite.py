@@ -11,8 +11,7 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import KernelCommand, MemoryUse
-from kernbench_core.kernel.compute_commands import Operand
-from kernbench_core.kernel.op_params import gemm_params, math_inputs
+from kernbench_core.kernel.compute_commands import Operand, gemm_params, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Ref
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation

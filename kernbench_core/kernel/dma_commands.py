@@ -9,8 +9,7 @@ from typing import ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse
-from kernbench_core.kernel.compute_commands import Operand
-from kernbench_core.kernel.op_params import NO_ADDRESS, math_inputs
+from kernbench_core.kernel.compute_commands import NO_ADDRESS, Operand, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation

@@ -267,7 +267,7 @@ def _program(request: Request) -> Callable[..., Any]:
 def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:
     """Build the machine of a run, and the session on it."""
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.kernel.tl.plugin_ops import op_functions
+    from kernbench_core.kernel.tl.language import op_functions
     from kernbench_core.topology.compilation import compile_topology
     from kernbench_core.topology.machine_kinds import require_kernels
 

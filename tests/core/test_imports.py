@@ -49,7 +49,7 @@ def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], librarie
 def test_the_narrow_floats_are_loaded_when_one_is_used() -> None:
     """Not with the language, which takes their names and numpy's own types; a type of theirs brings them along."""
     takes = (
-        "from kernbench_core.kernel.tl.keywords import checked_keywords\nimport numpy as np\n"
+        "from kernbench_core.kernel.tl.unit_op import checked_keywords\nimport numpy as np\n"
         "kept = checked_keywords('tl.f', {'a': np.float16, 'b': np.dtype('>i4')}, None)\n"
         "assert kept == {'a': 'f16', 'b': 'int32'}, kept"
     )

@@ -12,10 +12,9 @@ from attrs import frozen
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import UninitializedReadError
-from kernbench_core.kernel.compute_commands import Operand
+from kernbench_core.kernel.compute_commands import Operand, math_inputs
 from kernbench_core.kernel.descriptors import gather_regions
 from kernbench_core.kernel.dma_commands import DmaCommand, ReadModifyWriteCmd
-from kernbench_core.kernel.op_params import math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.memory.atomic_access import AtomicTransaction, Int64s

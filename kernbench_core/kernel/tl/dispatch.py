@@ -10,11 +10,10 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import AnyOf, KernelCommand, Results
+from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd, Operand, PluginMathCmd, called
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
-from kernbench_core.kernel.plain_commands import PlainCommand, refuse_other_commands
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.python_reads import in_debugger

@@ -11,8 +11,7 @@ from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.slot_block import SlotBlock
+from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd, SlotBlock
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile

@@ -7,8 +7,7 @@ from pathlib import Path
 from kernbench_builtin.triton.language.dialect import TritonLanguage
 from kernbench_builtin.triton.language.table import HERE, table
 from kernbench_builtin.triton.names import language_module
-from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.kernel.tl.triton_names import REFUSED
+from kernbench_core.kernel.tl.language import REFUSED, TLContext
 
 DOCS = Path(__file__).parents[3] / "docs" / "triton.md"
 

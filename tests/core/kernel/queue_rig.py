@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.slot_block import SlotBlock
+from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd, SlotBlock
 from kernbench_core.memory.scratchpad import Birth
 from kernbench_core.messages import Command
 from kernbench_core.oplog.description import Access

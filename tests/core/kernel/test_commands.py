@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernbench_core.compute.saved_run import load_run, save_run
-from kernbench_core.kernel.compute_commands import IMMEDIATE
-from kernbench_core.kernel.op_params import NO_ADDRESS
+from kernbench_core.kernel.compute_commands import IMMEDIATE, NO_ADDRESS
 from kernbench_core.oplog.log import OpLog, op_log_of
 from tests.core.kernel_rig import Rig
 

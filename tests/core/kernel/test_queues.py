@@ -10,8 +10,8 @@ import pytest
 from kernbench_core.errors import KernelError
 from kernbench_core.graph import Node
 from kernbench_core.kernel.pe_state import Kernels
+from kernbench_core.kernel.queue_commands import SlotBlock
 from kernbench_core.kernel.queues import Queue, Queues
-from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.scratchpad import Birth

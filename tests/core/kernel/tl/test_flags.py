@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, SAME
+from kernbench_core.kernel.tl.language import DIFFERS, OURS, SAME, TLContext
 from tests.core.kernel.tl.bodies import collect
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)

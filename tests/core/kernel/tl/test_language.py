@@ -21,8 +21,7 @@ from kernbench_core.errors import (
     UninitializedReadError,
     UnsupportedError,
 )
-from kernbench_core.kernel.tl.language import TLContext, constexpr
-from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME, table
+from kernbench_core.kernel.tl.language import DIFFERS, OURS, REFUSED, SAME, TLContext, constexpr, table
 from tests.core.kernel.tl.bodies import collect
 from tests.core.kernel_rig import Rig
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError
+from kernbench_core.kernel.tl.language import DIFFERS, SAME
 from kernbench_core.kernel.tl.tensor import METHODS
-from kernbench_core.kernel.tl.triton_names import DIFFERS, SAME
 from kernbench_core.values.dtypes import TRITON
 from tests.core.kernel.tl.bodies import F, G, I, N, P, U, run
 from tests.core.kernel_rig import Rig
