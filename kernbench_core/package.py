@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import linecache
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +22,8 @@ GROUP = "kernbench"
 API, OLDEST_API = 1, 1
 
 
+#: A name that a package imports for type checkers.
+_IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 _FEATURES = "cache checks compare door explain machines pages sweeps torch triton"
 #: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
 #: else there is of ours, benches, models, algorithms, is treated as a user's own.
@@ -30,15 +35,24 @@ def is_ours(module: str) -> bool:
     return f"{module}.".startswith(OURS)
 
 
-def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of the package `room` that gives these names, each from its file in there.
+def door(room: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of the package `room`: the names that it imports for type checkers, and no others.
 
     A file is imported when something of it is first asked for, so that entering a room costs nothing.
     """
 
     def get(name: str) -> Any:
-        if name not in exports:
+        module = _module_by_name(room).get(name)
+        if module is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}", name=name, obj=sys.modules.get(room))
-        return getattr(importlib.import_module(f"{room}.{exports[name]}"), name)
+        return getattr(importlib.import_module(module), name)
 
     return get
+
+
+@functools.cache
+def _module_by_name(room: str) -> Mapping[str, str]:
+    """Return the names that a package imports for type checkers, each with its module, as its source has them."""
+    package = sys.modules[room]
+    source = "".join(linecache.getlines(str(package.__file__), vars(package)))  # of a zip, too
+    return {name: module for module, name in _IMPORTED.findall(source)}

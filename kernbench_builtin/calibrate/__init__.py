@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.calibrate.systems import SystemRow as SystemRow
     from kernbench_builtin.calibrate.systems import compare_system as compare_system
 
-__getattr__ = door(
-    __name__,
-    {
-        "Calibrated": "calibration",
-        "SYSTEMS": "systems",
-        "SystemRow": "systems",
-        "calibrate": "calibration",
-        "compare_system": "systems",
-        "open_logs": "calibration",
-    },
-)
+__getattr__ = door(__name__)

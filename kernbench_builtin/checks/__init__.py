@@ -16,7 +16,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.checks.conformance import conform as conform
     from kernbench_builtin.checks.pytest_plugin import parametrize_checks as parametrize_checks
 
-__getattr__ = door(
-    __name__,
-    {"Conformance": "conformance", "conform": "conformance", "parametrize_checks": "pytest_plugin"},
-)
+__getattr__ = door(__name__)

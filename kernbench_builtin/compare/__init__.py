@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.compare.run_figures import figures_of as figures_of
     from kernbench_builtin.compare.saved_figures import figures_of_saved as figures_of_saved
 
-__getattr__ = door(
-    __name__,
-    {
-        "RunComparison": "differences",
-        "MovedRow": "moved_rows",
-        "RunFigures": "figures",
-        "compare": "differences",
-        "figures_of": "run_figures",
-        "figures_of_saved": "saved_figures",
-    },
-)
+__getattr__ = door(__name__)

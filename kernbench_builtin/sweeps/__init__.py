@@ -26,22 +26,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.sweeps.sweeping import planned as planned
     from kernbench_builtin.sweeps.sweeping import run_planned as run_planned
 
-__getattr__ = door(
-    __name__,
-    {
-        "Axis": "axes",
-        "LocalExecutor": "executors.local",
-        "SweepPoint": "points",
-        "SweepResult": "results",
-        "SweepFolder": "folder",
-        "SweepPlan": "plan",
-        "carry_out": "drive",
-        "sweep": "call",
-        "open_sweep": "folder",
-        "planned": "sweeping",
-        "points_of": "points",
-        "read_sweep": "folder",
-        "run_planned": "sweeping",
-        "sweep_page": "pages.page",
-    },
-)
+__getattr__ = door(__name__)

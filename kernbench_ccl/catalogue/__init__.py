@@ -19,15 +19,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.catalogue.names import meant as meant
     from kernbench_ccl.catalogue.names import spellings as spellings
 
-__getattr__ = door(
-    __name__,
-    {
-        "Algorithm": "algorithm",
-        "Catalogue": "catalogue",
-        "Collectives": "collectives",
-        "meant": "names",
-        "read_algorithm": "algorithm",
-        "read_file": "catalogue",
-        "spellings": "names",
-    },
-)
+__getattr__ = door(__name__)

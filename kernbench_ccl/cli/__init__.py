@@ -12,4 +12,4 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_ccl.cli.group import ccl as ccl
 
-__getattr__ = door(__name__, {"ccl": "group"})
+__getattr__ = door(__name__)

@@ -20,16 +20,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.collectives.results import right_outputs as right_outputs
     from kernbench_ccl.collectives.shipped import COLLECTIVES as COLLECTIVES
 
-__getattr__ = door(
-    __name__,
-    {
-        "COLLECTIVES": "shipped",
-        "CallShape": "record",
-        "CollectiveKind": "record",
-        "Piece": "record",
-        "combined": "record",
-        "exact_inputs": "inputs",
-        "moved": "record",
-        "right_outputs": "results",
-    },
-)
+__getattr__ = door(__name__)

@@ -20,16 +20,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure.sweep import time_collective as time_collective
     from kernbench_ccl.measure.table import SweepRow as SweepRow
 
-__getattr__ = door(
-    __name__,
-    {
-        "Chooser": "choice",
-        "TimedMachine": "machine",
-        "Question": "choice",
-        "SweepRow": "table",
-        "Setup": "machine",
-        "Sweep": "sweep",
-        "machine_of": "machine",
-        "time_collective": "sweep",
-    },
-)
+__getattr__ = door(__name__)

@@ -19,16 +19,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.plan.selection import choose_algorithm as choose_algorithm
     from kernbench_ccl.plan.selection import machine_network as machine_network
 
-__getattr__ = door(
-    __name__,
-    {
-        "CclConfig": "configuration",
-        "Group": "groups",
-        "Settings": "configuration",
-        "choose_algorithm": "selection",
-        "load_ccl": "configuration",
-        "machine_network": "selection",
-        "make_group": "groups",
-        "plan_collective": "backend",
-    },
-)
+__getattr__ = door(__name__)

@@ -19,15 +19,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.prove.check_pool import check_all as check_all
     from kernbench_ccl.prove.proof_case import Fault as Fault
 
-__getattr__ = door(
-    __name__,
-    {
-        "Checked": "algorithm_check",
-        "Fault": "proof_case",
-        "Ranks": "algorithm_check",
-        "Wanted": "algorithm_check",
-        "check": "algorithm_check",
-        "check_all": "check_pool",
-        "network_of": "algorithm_check",
-    },
-)
+__getattr__ = door(__name__)

@@ -16,12 +16,4 @@ if TYPE_CHECKING:
     from kernbench_ccl.testing.kits import ALGORITHMS as ALGORITHMS
     from kernbench_ccl.testing.kits import COLLECTIVES as COLLECTIVES
 
-__getattr__ = door(
-    __name__,
-    {
-        "ALGORITHMS": "kits",
-        "AlgorithmUnderTest": "algorithm_under_test",
-        "COLLECTIVES": "kits",
-        "CollectiveUnderTest": "collective_checks",
-    },
-)
+__getattr__ = door(__name__)

@@ -16,5 +16,4 @@ if TYPE_CHECKING:
     from kernbench_core.cache.dependencies import digest_of as digest_of
     from kernbench_core.cache.store import Cache as Cache
 
-_FILES = {"Cache": "store", "NotCacheable": "dependencies", "code_digests": "dependencies", "digest_of": "dependencies"}
-__getattr__ = door(__name__, _FILES)
+__getattr__ = door(__name__)

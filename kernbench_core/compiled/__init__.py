@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from kernbench_core.compiled.form import in_words as in_words
     from kernbench_core.compiled.form import is_compiled as is_compiled
 
-__getattr__ = door(__name__, {"in_words": "form", "is_compiled": "form"})
+__getattr__ = door(__name__)

@@ -20,16 +20,4 @@ if TYPE_CHECKING:
     from kernbench_core.compute.substitution import replace_data as replace_data
     from kernbench_core.compute.threads import in_threads as in_threads
 
-__getattr__ = door(
-    __name__,
-    {
-        "DataExecutor": "executor",
-        "Scope": "functions",
-        "backend_of": "backends",
-        "evaluate": "functions",
-        "in_threads": "threads",
-        "load_run": "saved_run",
-        "meet_all": "promotion",
-        "replace_data": "substitution",
-    },
-)
+__getattr__ = door(__name__)

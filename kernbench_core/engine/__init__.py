@@ -21,17 +21,4 @@ if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress as Progress
     from kernbench_core.engine.watchdog import Watchdog as Watchdog
 
-__getattr__ = door(
-    __name__,
-    {
-        "ComponentClasses": "hardware",
-        "Engine": "engine",
-        "Hardware": "hardware",
-        "Limits": "watchdog",
-        "Progress": "watchdog",
-        "RunObserver": "engine",
-        "Watchdog": "watchdog",
-        "component_error": "faults",
-        "formula_latency": "bound",
-    },
-)
+__getattr__ = door(__name__)

@@ -31,27 +31,4 @@ if TYPE_CHECKING:
     from kernbench_core.host.timing import resource_uses as resource_uses
     from kernbench_core.host.wait_graph import shortest_cycle as shortest_cycle
 
-__getattr__ = door(
-    __name__,
-    {
-        "ArrayOrTensor": "device_tensor",
-        "Bench": "bench",
-        "DeviceTensor": "device_tensor",
-        "GraphEngine": "session",
-        "LaunchHandle": "host_program",
-        "NotModelled": "timing",
-        "ProgramKind": "programs",
-        "Runtime": "runtime",
-        "TensorPart": "device_tensor",
-        "current_program": "host_program",
-        "depends": "bench",
-        "not_modelled": "timing",
-        "on_device": "programs",
-        "pick_pes": "launch_arguments",
-        "program_bench": "programs",
-        "read_sources": "sources",
-        "resource_uses": "timing",
-        "shortest_cycle": "wait_graph",
-        "sizes_from": "bench",
-    },
-)
+__getattr__ = door(__name__)

@@ -31,28 +31,4 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.tl.language import TLContext as TLContext
     from kernbench_core.kernel.tl.language import op_functions as op_functions
 
-__getattr__ = door(
-    __name__,
-    {
-        "Bridge": "bridge",
-        "DmaReadCmd": "dma_commands",
-        "DmaWriteCmd": "dma_commands",
-        "KernelCommand": "commands",
-        "KernelRunner": "runner",
-        "Kernels": "pe_state",
-        "PeState": "pe_state",
-        "PerPe": "pointers",
-        "Pointer": "pointers",
-        "Queue": "queues",
-        "QueueCommand": "queue_commands",
-        "Queues": "queues",
-        "RecvCmd": "queue_commands",
-        "SendCmd": "queue_commands",
-        "SlotBlock": "queue_commands",
-        "TLContext": "tl.language",
-        "UNIT": "queues",
-        "escaped": "bridge",
-        "in_kernel": "bridge",
-        "op_functions": "tl.language",
-    },
-)
+__getattr__ = door(__name__)

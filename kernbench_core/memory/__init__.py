@@ -23,20 +23,4 @@ if TYPE_CHECKING:
     from kernbench_core.memory.scratchpad import Birth as Birth
     from kernbench_core.memory.scratchpad import TcmBlock as TcmBlock
 
-__getattr__ = door(
-    __name__,
-    {
-        "AtomicMemory": "atomic_access",
-        "AtomicTransaction": "atomic_access",
-        "Birth": "scratchpad",
-        "DeviceMemory": "device_memory",
-        "Hazard": "hazard",
-        "Hazards": "hazards",
-        "Interleave": "placement",
-        "Placement": "placement",
-        "Placements": "placement",
-        "Shard": "placement",
-        "TcmBlock": "scratchpad",
-        "TensorAllocation": "device_memory",
-    },
-)
+__getattr__ = door(__name__)

@@ -17,13 +17,4 @@ if TYPE_CHECKING:
     from kernbench_core.oplog.description import Patterns as Patterns
     from kernbench_core.oplog.parameters import OF_READS as OF_READS
 
-__getattr__ = door(
-    __name__,
-    {
-        "Access": "description",
-        "OF_READS": "parameters",
-        "OpDescription": "description",
-        "OpPattern": "description",
-        "Patterns": "description",
-    },
-)
+__getattr__ = door(__name__)

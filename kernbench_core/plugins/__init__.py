@@ -41,37 +41,4 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.registry import RunPartEntry as RunPartEntry
     from kernbench_core.plugins.registry import TopologyEntry as TopologyEntry
 
-__getattr__ = door(
-    __name__,
-    {
-        "AlgorithmEntry": "registry",
-        "BenchEntry": "registry",
-        "CORE": "registry",
-        "CalibratorEntry": "registry",
-        "CollectiveEntry": "registry",
-        "CommandEntry": "registry",
-        "CommandRegistry": "registry",
-        "ComponentEntry": "registry",
-        "ComponentRegistry": "registry",
-        "Entry": "registry",
-        "ExporterEntry": "registry",
-        "FolderEntry": "registry",
-        "KitEntry": "registry",
-        "MachineEntry": "registry",
-        "MachineRegistry": "registry",
-        "NetworkEntry": "registry",
-        "NetworkRegistry": "registry",
-        "OpEntry": "registry",
-        "PictureEntry": "registry",
-        "PluginFailure": "registry",
-        "PluginSource": "loading",
-        "Plugins": "loading",
-        "ProgramEntry": "registry",
-        "Provider": "registry",
-        "Registry": "registry",
-        "ReportSectionEntry": "registry",
-        "RunPartEntry": "registry",
-        "TopologyEntry": "registry",
-        "load_plugins": "loading",
-    },
-)
+__getattr__ = door(__name__)

@@ -33,26 +33,4 @@ if TYPE_CHECKING:
 #: When this process, or the one that it was forked from, began to load kernbench, in ns since 1970.
 BEGAN_NS: Final = time.time_ns()
 
-__getattr__ = door(
-    __name__,
-    {
-        "Alarm": "interrupt",
-        "GRACE_S": "supervision",
-        "INTERRUPTS": "interrupt",
-        "WallTime": "interrupt",
-        "WallTimeExceeded": "interrupt",
-        "check_file": "whole_files",
-        "end_with": "lifeline",
-        "ended_by_limit": "supervision",
-        "few_collections": "collection",
-        "folder_above": "whole_files",
-        "idle_place": "supervision",
-        "is_file": "whole_files",
-        "limit_error": "supervision",
-        "no_automatic_collection": "collection",
-        "report_to": "supervision",
-        "shown": "terminal",
-        "whole_file": "whole_files",
-        "write_text": "whole_files",
-    },
-)
+__getattr__ = door(__name__)

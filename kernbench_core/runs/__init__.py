@@ -19,15 +19,4 @@ if TYPE_CHECKING:
     from kernbench_core.runs.text_report import make_console as make_console
     from kernbench_core.runs.text_report import show as show
 
-__getattr__ = door(
-    __name__,
-    {
-        "ProgressDisplay": "progress",
-        "bare_table": "text_report",
-        "configure": "bench_run",
-        "json_text": "result",
-        "make_console": "text_report",
-        "show": "text_report",
-        "tell_warnings": "bench_run",
-    },
-)
+__getattr__ = door(__name__)

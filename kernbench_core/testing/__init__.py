@@ -36,16 +36,4 @@ if TYPE_CHECKING:
     from kernbench_core.testing.rig import place as place
     from kernbench_core.testing.testbench import ModelTestbench as ModelTestbench
 
-_EXPORTS = {
-    **dict.fromkeys(
-        (
-            "MOST_EVENTS", "Arrival", "Feed", "Harness", "LogLine", "Model", "Ping", "Placed", "Probe", "Rig",
-            "assert_ready_at", "assert_same_log", "edge", "line", "place",
-        ),
-        "rig",
-    ),
-    **dict.fromkeys(("Check", "CheckFailed", "Kit", "NotApplicable", "CheckOutcome", "CheckResult", "kit_of"), "kit"),
-    "ModelTestbench": "testbench",
-}  # fmt: skip
-
-__getattr__ = door(__name__, _EXPORTS)
+__getattr__ = door(__name__)

@@ -42,37 +42,4 @@ if TYPE_CHECKING:
     from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
     from kernbench_core.topology.section_reader import read_section as read_section
 
-__getattr__ = door(
-    __name__,
-    {
-        "AddressMap": "address",
-        "AddressResolver": "resolver",
-        "Config": "configuration",
-        "Design": "design",
-        "Extent": "networks",
-        "KeyPath": "configuration",
-        "Machine": "design",
-        "MachineKind": "machine_kinds",
-        "Mesh": "mesh",
-        "NETWORKS": "network_shapes",
-        "NetworkFault": "networks",
-        "NetworkShape": "networks",
-        "PathRouter": "routing",
-        "ScaleUpLink": "networks",
-        "ScaleUpNetwork": "networks",
-        "BareHardware": "design",
-        "build_alone": "networks",
-        "compile_topology": "compilation",
-        "configuration_schema": "schema.document",
-        "design_of": "design",
-        "find_extent": "networks",
-        "line": "mesh",
-        "load_config": "configuration",
-        "network_directions": "networks",
-        "open_shape": "networks",
-        "pcie_bandwidth": "link_rates",
-        "read_section": "section_reader",
-        "require_kernels": "machine_kinds",
-        "ucie_bandwidth": "link_rates",
-    },
-)
+__getattr__ = door(__name__)

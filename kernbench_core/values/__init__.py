@@ -30,26 +30,4 @@ if TYPE_CHECKING:
     from kernbench_core.values.views import AbstractValue as AbstractValue
     from kernbench_core.values.views import FillValue as FillValue
 
-__getattr__ = door(
-    __name__,
-    {
-        "AbstractValue": "views",
-        "Array": "arrays",
-        "ArrayValue": "value",
-        "AssemblyValue": "value",
-        "Chunk": "chunking",
-        "FillValue": "views",
-        "LoadedValue": "value",
-        "MemoryStore": "memory_store",
-        "OpId": "value",
-        "Part": "value",
-        "Region": "region",
-        "ResultValue": "value",
-        "Value": "value",
-        "chunks": "chunking",
-        "linear_at": "region",
-        "made_for": "lineage",
-        "runs": "region",
-        "sub_parts": "value",
-    },
-)
+__getattr__ = door(__name__)

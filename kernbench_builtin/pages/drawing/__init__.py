@@ -16,12 +16,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.drawing.parameters import parameter_sources as parameter_sources
     from kernbench_builtin.pages.drawing.svg import view_svg as view_svg
 
-__getattr__ = door(
-    __name__,
-    {
-        "MachineDrawing": "machine_drawing",
-        "draw_machine": "machine",
-        "parameter_sources": "parameters",
-        "view_svg": "svg",
-    },
-)
+__getattr__ = door(__name__)

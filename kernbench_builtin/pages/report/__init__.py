@@ -20,16 +20,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.report.sweep.sweep_page import SweptObjective as SweptObjective
     from kernbench_builtin.pages.report.sweep.sweep_page import SweptParameter as SweptParameter
 
-__getattr__ = door(
-    __name__,
-    {
-        "MovedBy": "sweep.sweep_page",
-        "RunPage": "run_page",
-        "Section": "section",
-        "SweepPage": "sweep.sweep_page",
-        "SweptObjective": "sweep.sweep_page",
-        "SweptParameter": "sweep.sweep_page",
-        "render_report": "page",
-        "render_sweep": "sweep.page",
-    },
-)
+__getattr__ = door(__name__)

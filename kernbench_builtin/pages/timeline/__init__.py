@@ -25,22 +25,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.timeline.timeline import Track as Track
     from kernbench_builtin.pages.timeline.timeline import op_of as op_of
 
-__getattr__ = door(
-    __name__,
-    {
-        "Activity": "activity",
-        "Counter": "timeline",
-        "FLOWS": "timeline",
-        "LEVELS": "levels",
-        "PLACE": "levels",
-        "TIMELINE": "levels",
-        "Timeline": "timeline",
-        "TimelineRecorder": "recorder",
-        "Track": "timeline",
-        "lanes_of": "lanes",
-        "load": "storage",
-        "op_of": "timeline",
-        "save": "storage",
-        "whole_ns": "lanes",
-    },
-)
+__getattr__ = door(__name__)

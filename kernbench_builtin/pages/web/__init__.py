@@ -16,6 +16,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.web.loopback import served as served
     from kernbench_builtin.pages.web.saved_site import SavedSite as SavedSite
 
-__getattr__ = door(
-    __name__, {"Answer": "loopback", "LiveRun": "live_run", "SavedSite": "saved_site", "served": "loopback"}
-)
+__getattr__ = door(__name__)

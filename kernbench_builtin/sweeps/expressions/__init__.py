@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.sweeps.expressions.quantities import UnitNumber as UnitNumber
     from kernbench_builtin.sweeps.expressions.quantities import as_known as as_known
 
-__getattr__ = door(__name__, {"Expression": "expression", "UnitNumber": "quantities", "as_known": "quantities"})
+__getattr__ = door(__name__)

@@ -24,21 +24,4 @@ if TYPE_CHECKING:
     from kernbench_builtin.sweeps.objectives.objective import require_apart as require_apart
     from kernbench_builtin.sweeps.objectives.objective import split_commas as split_commas
 
-__getattr__ = door(
-    __name__,
-    {
-        "FAMILIES": "figures",
-        "FIGURES": "figures",
-        "FigureFunctions": "functions",
-        "Objective": "objective",
-        "SECTIONS": "figures",
-        "flat": "functions",
-        "may_be_figure": "figures",
-        "measure": "objective",
-        "named_figures": "figures",
-        "parse_objective": "objective",
-        "read_figures": "functions",
-        "require_apart": "objective",
-        "split_commas": "objective",
-    },
-)
+__getattr__ = door(__name__)
