@@ -7,11 +7,11 @@ the package costs nothing. The docstring of each has an example (`help(kernbench
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.compiled.form import choose as _choose_form
+from kernbench_core.package import door, exports
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase as ComponentBase
@@ -56,25 +56,11 @@ if TYPE_CHECKING:
 
 _choose_form()
 
-_NAMES_BY_FILE = {
-    "component": "ComponentBase", "compute.executor": "DataExecutor",
-    "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
-    "host.bench": "depends sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
-    "messages": "Command MsgBase", "package": "__version__", "params": "Param",
-    "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
-    "runs.result": "RunResult",
-    "topology.compilation": "compile_topology",
-    "plugins": "load_plugins AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
-    "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ProgramEntry ReportSectionEntry TopologyEntry",
-}  # fmt: skip
-_EXPORTS = {name: file for file, names in _NAMES_BY_FILE.items() for name in names.split()}
-__all__ = sorted(_EXPORTS)
+__all__ = sorted(exports(__name__))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    found = door(__name__)(name)
     notebook = sys.modules.get(f"{__name__}.process.notebook")
     if notebook is not None and notebook.Pictured.draw is None:
         notebook.Pictured.draw = _picture
@@ -89,4 +75,4 @@ def _picture(thing: object) -> str | None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_EXPORTS})
+    return sorted({*globals(), *__all__})

@@ -42,7 +42,7 @@ def door(room: str) -> Callable[[str], Any]:
     """
 
     def get(name: str) -> Any:
-        module = _module_by_name(room).get(name)
+        module = exports(room).get(name)
         if module is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}", name=name, obj=sys.modules.get(room))
         return getattr(importlib.import_module(module), name)
@@ -51,7 +51,7 @@ def door(room: str) -> Callable[[str], Any]:
 
 
 @functools.cache
-def _module_by_name(room: str) -> Mapping[str, str]:
+def exports(room: str) -> Mapping[str, str]:
     """Return the names that a package imports for type checkers, each with its module, as its source has them."""
     package = sys.modules[room]
     source = "".join(linecache.getlines(str(package.__file__), vars(package)))  # of a zip, too
