@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry
 
 CLI = "kernbench_core.cli"
-PLUGINS = f"{CLI}.plugin.command"
+PLUGINS = f"{CLI}.plugin_list"
 SHAPES = "kernbench_core.topology.network_shapes"
 RUN, SEE = "Run, and look at runs", "See what there is"
 

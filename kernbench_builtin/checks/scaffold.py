@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import frozen
 
-from kernbench_core.cli.plugin.inventory import inventory
+from kernbench_core.cli.plugin_list import inventory
 from kernbench_core.errors import UsageError
 from kernbench_core.package import API
 from kernbench_core.plugins import Plugins

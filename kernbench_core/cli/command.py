@@ -21,7 +21,7 @@ from typing import Any
 import rich_click as click
 
 from kernbench_core.cli.group import CommandGroup, shell_of
-from kernbench_core.cli.plugin.options import OPTIONS, wanted, without_plugin_options
+from kernbench_core.cli.plugin_options import OPTIONS, wanted, without_plugin_options
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.cli.plugin.options import wanted, without_plugin_options
+from kernbench_core.cli.plugin_options import wanted, without_plugin_options
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins.chosen import FILES, STRICT, WITHOUT, Chosen, names
 
