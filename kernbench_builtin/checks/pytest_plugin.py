@@ -21,9 +21,8 @@ from kernbench_builtin.checks.conformance import Conformance
 from kernbench_core.errors import in_words
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.testing.hand_made import Model
 from kernbench_core.testing.kit import CheckOutcome, Kit
-from kernbench_core.testing.rig import Rig
+from kernbench_core.testing.rig import Model, Rig
 
 _OPENS = "opens"
 

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.testing.hand_made import LogLine as LogLine
-    from kernbench_core.testing.hand_made import Model as Model
-    from kernbench_core.testing.hand_made import Placed as Placed
     from kernbench_core.testing.kit import Check as Check
     from kernbench_core.testing.kit import CheckFailed as CheckFailed
     from kernbench_core.testing.kit import CheckOutcome as CheckOutcome
@@ -26,7 +23,10 @@ if TYPE_CHECKING:
     from kernbench_core.testing.rig import Arrival as Arrival
     from kernbench_core.testing.rig import Feed as Feed
     from kernbench_core.testing.rig import Harness as Harness
+    from kernbench_core.testing.rig import LogLine as LogLine
+    from kernbench_core.testing.rig import Model as Model
     from kernbench_core.testing.rig import Ping as Ping
+    from kernbench_core.testing.rig import Placed as Placed
     from kernbench_core.testing.rig import Probe as Probe
     from kernbench_core.testing.rig import Rig as Rig
     from kernbench_core.testing.rig import assert_ready_at as assert_ready_at

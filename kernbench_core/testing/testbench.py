@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from kernbench_core.graph import Edge
 from kernbench_core.plugins import Plugins
-from kernbench_core.testing.hand_made import Model, Placed
-from kernbench_core.testing.rig import Harness
+from kernbench_core.testing.rig import Harness, Model, Placed
 
 
 class ModelTestbench(Protocol):

@@ -15,8 +15,8 @@ from kernbench_builtin.checks.components.testbench import Driver, DriveResult, W
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.plugins import Plugins
-from kernbench_core.testing.hand_made import Placed
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
+from kernbench_core.testing.rig import Placed
 
 #: Where a plug-in's module says which models are others in another style: {"acme.unit_events": "acme.unit"}.
 SAME = "kernbench_same_models"

@@ -18,9 +18,8 @@ from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.statistics import statistics
 from kernbench_core.messages import MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.testing.hand_made import Model, Placed
 from kernbench_core.testing.kit import CheckFailed
-from kernbench_core.testing.rig import Harness, Probe
+from kernbench_core.testing.rig import Harness, Model, Placed, Probe
 from kernbench_core.testing.testbench import ModelTestbench
 
 if TYPE_CHECKING:
