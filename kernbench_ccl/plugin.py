@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugins import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry, KitEntry
+from typing import Any, Final
+
+from kernbench_core.plugins import (
+    AlgorithmEntry,
+    BenchEntry,
+    CalibratorEntry,
+    CollectiveEntry,
+    CommandEntry,
+    KitEntry,
+    Point,
+)
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -11,6 +21,18 @@ def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
+
+
+#: The algorithms, and the collectives that they do.
+ALGORITHMS: Final = Point(AlgorithmEntry, "Return the collective algorithms, named `vendor.thing`.")
+COLLECTIVES: Final = Point(
+    CollectiveEntry, "Return the collectives, of which algorithms do one each; names are bare."
+)
+
+
+def kernbench_points() -> list[Point[Any]]:
+    """Return the sorts of entries that collectives are made of."""
+    return [ALGORITHMS, COLLECTIVES]
 
 
 def kernbench_algorithms() -> list[AlgorithmEntry]:

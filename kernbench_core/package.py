@@ -21,9 +21,15 @@ GROUP = "kernbench"
 #: so that plug-ins must change too; a plug-in says as `kernbench_api` which it is written for.
 API, OLDEST_API = 1, 1
 
+#: Our own plug-ins, as the entry points of the distribution have them: see `pyproject.toml`.
+OWN_PLUGINS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+_PACKAGES = ("kernbench_core", *(text.partition("= ")[2].partition(".")[0] for text in OWN_PLUGINS))
+#: What their distribution is called, installed, or as a source tree.
+OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for package in _PACKAGES)})
 
 #: A name that a package imports for type checkers.
 _IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
+
 _FEATURES = "cache checks compare door explain machines pages sweeps torch triton"
 #: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
 #: else there is of ours, benches, models, algorithms, is treated as a user's own.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry
+from typing import Any
+
+from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry, points
 
 CLI = "kernbench_core.cli"
 PLUGINS = f"{CLI}.plugin_list"
@@ -14,6 +16,15 @@ PACKAGES = ("host", "sip", "cube", "pe")
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
+
+
+def kernbench_points() -> list[points.Point[Any]]:
+    """Return the sorts of entries that core asks for; those of features that are to leave core come last."""
+    own: list[points.Point[Any]] = [
+        points.COMPONENTS, points.BENCHES, points.PROGRAMS, points.TOPOLOGIES, points.NETWORKS, points.MACHINES,
+        points.OPS, points.COMMANDS, points.RUN_PARTS, points.PICTURES,
+    ]  # fmt: skip
+    return [*own, points.EXPORTERS, points.CALIBRATORS, points.REPORT_SECTIONS, points.FOLDERS, points.KITS]
 
 
 def kernbench_commands() -> list[CommandEntry]:

@@ -15,7 +15,6 @@ from kernbench_core import ComponentEntry
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import Provider, load_plugins
-from kernbench_core.plugins.sorts import checked
 from tests.core.plugin_site import Site
 
 API = "kernbench_api = 1\n"
@@ -25,9 +24,10 @@ HOOK = f"{API}{IMPORT}def kernbench_components():\n    return [{ENTRY}]\n"
 MUST_BE = "a function without arguments that returns a list of OpEntry objects"
 VERSION = "kernbench_api of module 'broken_plugin', the version of the hooks that it is written for, must be 1"
 HOOKS = (
-    "kernbench_components, kernbench_benches, kernbench_topologies, kernbench_networks, kernbench_machines, "
-    "kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
-    "kernbench_calibrators, kernbench_report_sections, kernbench_kits"
+    "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, "
+    "kernbench_machines, kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, "
+    "kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, "
+    "kernbench_pictures, kernbench_kits, kernbench_points"
 )
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {
@@ -185,7 +185,7 @@ def test_an_entry_point_to_something_in_a_module_is_told_so() -> None:
 def test_a_name_with_other_letters_is_told_which_it_may_have(vendor: str, name: str, letters: bool) -> None:
     """A vendor that no name may begin with, too: what it must be is never what it is."""
     with pytest.raises(PluginError) as caught:
-        checked(Provider(vendor, "made", "1.0"), "components", ComponentEntry(name, "m:A", "", "A."))
+        ComponentEntry(name, "m:A", "", "A.").check(Provider(vendor, "made", "1.0"))
     may = ", in lower-case letters, digits, '-' and '_'" if letters else ""
     assert str(caught.value) == (
         f"plug-in {vendor!r} (made 1.0) must name its components '{vendor}.<thing>'{may}, not {name!r}; rename the "

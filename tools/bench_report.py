@@ -21,7 +21,7 @@ from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Activity, Timeline, Track
 from kernbench_builtin.pages.timeline.activity import Intervals, stretches
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins, load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology.compilation import compile_topology
 
@@ -99,7 +99,7 @@ def write_page(file: Path, ops: int, plugins: Plugins) -> None:
         "verified": None, "checked": 0, "wrong": 0, "failures": [], "hazards": [], "rows": [], "warnings": [],
         "statistics": [], "not_modelled": [], "op_log_sha256": "", "manifest": {},
     }  # fmt: skip
-    file.write_text(render_report([RunPage("large", result, machine, timeline)], plugins.report_sections))
+    file.write_text(render_report([RunPage("large", result, machine, timeline)], plugins.of(REPORT_SECTIONS)))
 
 
 def measure(file: Path, browser: Any) -> PageFigures:

@@ -24,6 +24,8 @@ from pathlib import Path
 
 from attrs import asdict, evolve, frozen
 
+from kernbench_ccl.plugin import ALGORITHMS
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue
@@ -175,7 +177,7 @@ def cases(
     """
     found: list[Case] = []
     without: Without = {}
-    for name in sorted(name for name in plugins().algorithms if name.startswith("ccl.")):
+    for name in sorted(name for name in plugins().of(ALGORITHMS) if name.startswith("ccl.")):
         for network in NETWORKS:
             if wanted and not any(_fits(name, network, one) for one in wanted):
                 continue

@@ -37,7 +37,7 @@ from kernbench_core.kernel import TLContext
 from kernbench_core.kernel.tl.language import DIFFERS, OURS, SAME
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.plugins import Plugins, hookspecs, load_plugins, registry
+from kernbench_core.plugins import Plugins, entries, load_plugins
 
 PAGES = check_docs.REPO / "docs" / "reference"
 #: What a pattern of the schema names, by a unit that only it has.
@@ -293,12 +293,10 @@ def hooks(plugins: Plugins) -> Iterator[str]:
     yield from ("# Hooks", "", NOTE)
     yield from ("How to write a plug-in, and what happens when something is wrong: [plug-ins](../plugins.md).", "")
     rows = []
-    for name in sorted(name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX)):
-        found = getattr(hookspecs, name)
-        entry = str(found.__annotations__["return"]).rpartition("registry.")[2].rstrip("]'")
-        rows.append((code(name), code(entry), sentence(found, name)))
+    for kind, point in sorted(plugins.points.items()):
+        rows.append((code(f"kernbench_{kind}"), code(point.entry.__name__), point.returns))
     yield from table(("hook", "returns", ""), rows)
-    for name, found in _own_classes(registry):
+    for name, found in _own_classes(entries):
         if name.endswith("Entry") and name != "Entry":
             fields = ", ".join(field.name for field in attrs.fields(found))
             yield from (f"## `{name}({fields})`", "", whole(found, name), "")

@@ -16,7 +16,7 @@ from kernbench_builtin.calibrate.search import Vector
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import CALIBRATORS, Plugins
 
 LARGEST_LOG = 4 << 20
 """Bytes of a log, at most."""
@@ -129,7 +129,7 @@ def open_logs(paths: Sequence[Path], plugins: Plugins, options: LogOptions, form
         UsageError: no such format.
         ConfigError: a log cannot be read, is in no known format, or is wrong; `problems` has every fault of all logs.
     """
-    known = plugins.calibrators
+    known = plugins.of(CALIBRATORS)
     if form is not None and form not in known:
         raise UsageError(f"option --format must be one of {', '.join(known)}, not {form!r}.{did_you_mean(form, known)}")
     names = list(known) if form is None else [form]

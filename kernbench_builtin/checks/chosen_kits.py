@@ -6,12 +6,9 @@ from collections.abc import Collection
 from inspect import signature
 from typing import Any, Final
 
-import attrs
-
 from kernbench_builtin.checks.plugin import kernbench_kits
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import CORE, KitEntry, Plugins, Provider, Registry
-from kernbench_core.plugins.sorts import OFFERS
+from kernbench_core.plugins import CORE, KITS, KitEntry, Plugins, Provider, Registry
 from kernbench_core.testing.kit import Kit
 from kernbench_core.wording import PLAIN, never_runs
 
@@ -27,7 +24,7 @@ def with_kits(plugins: Plugins, provider: Provider, picks: Collection[str]) -> P
     Raises:
         UsageError: no kit has the name of a pick.
     """
-    kits = plugins.kits
+    kits = plugins.of(KITS)
     for pick in picks:
         if pick not in kits:
             raise UsageError(f"kit must be a registered one, not {pick!r}; one of several is written VENDOR:NAME.")
@@ -35,12 +32,12 @@ def with_kits(plugins: Plugins, provider: Provider, picks: Collection[str]) -> P
     chosen = {kits[name].name: (kits[name], kits.provider(name)) for name in (*own, *picks)}
     others = [(kits[name], kits.provider(name)) for name in kits if kits[name].name not in chosen]
     entries: list[tuple[KitEntry, Provider]] = [*others, *chosen.values()]
-    return attrs.evolve(plugins, kits=Registry(kits.noun, entries, kits.failures))
+    return plugins.having(KITS, Registry(kits.noun, entries, kits.failures))
 
 
 def kit_names(plugins: Plugins) -> list[str]:
     """Return the names of the kits of plug-ins, and of ours, sorted."""
-    return sorted({*plugins.kits, *_OURS})
+    return sorted({*plugins.of(KITS), *_OURS})
 
 
 def kit_for(plugins: Plugins, sort: str) -> Kit[Any] | None:
@@ -49,7 +46,7 @@ def kit_for(plugins: Plugins, sort: str) -> Kit[Any] | None:
     Raises:
         PluginError: what a plug-in has is none, or one of two.
     """
-    kits = plugins.kits if sort in plugins.kits else _OURS
+    kits = plugins.of(KITS) if sort in plugins.of(KITS) else _OURS
     if sort not in kits:
         return None
     kit = kits.load(sort)
@@ -60,10 +57,10 @@ def kit_for(plugins: Plugins, sort: str) -> Kit[Any] | None:
 
 def open_kit(plugins: Plugins, name: str) -> object:
     """Open a kit, or a driver of models; PluginError for what is neither."""
-    kits = plugins.kits
+    kits = plugins.of(KITS)
     bare = kits[name].name
     if not bare.startswith(DRIVES):
-        if _PART in bare or bare not in OFFERS:
+        if _PART in bare or bare not in plugins.points:
             raise kits.fault(name, f"must be named after a sort of entries, or begin with {DRIVES!r}")
         found = kits.load(name)
         if not isinstance(found, Kit):

@@ -38,7 +38,7 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"schema": "kernbench.plugin/1", "plugin": described}))
     else:
-        print_description(described)
+        print_description(described, shell.plugins)
 
 
 @click.command()

@@ -18,7 +18,6 @@ from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
 from kernbench_core.plugins.chosen import several_plugins
-from kernbench_core.plugins.sorts import OFFERS
 from kernbench_core.testing.kit import Check, CheckOutcome, CheckResult, Kit
 
 _EXPECTED: Final = "kernbench_expected_failures"
@@ -59,12 +58,12 @@ class Conformance:
             raise several_plugins(plugin, [(each.name, each.distribution) for each in found])
         source = found[0]
         plugins = with_kits(plugins, source.provider, kits)
-        with_a_kit = [sort for sort in kit_names(plugins) if sort in OFFERS]
+        with_a_kit = [sort for sort in kit_names(plugins) if sort in plugins.points]
         entries = tuple(
             (sort, name)
-            for sort in (*with_a_kit, *(each for each in OFFERS if each not in with_a_kit))
-            for name in getattr(plugins, sort)
-            if getattr(plugins, sort).provider(name) == source.provider
+            for sort in (*with_a_kit, *(each for each in plugins.points if each not in with_a_kit))
+            for name in plugins.registries[sort]
+            if plugins.registries[sort].provider(name) == source.provider
         )
         found_kits = {sort: kit_for(plugins, sort) or default_kit(sort) for sort, _ in dict.fromkeys(entries)}
         return cls(plugins, plugin, source.provider, entries, found_kits, _expected(source, entries, found_kits))
@@ -102,11 +101,12 @@ class Conformance:
 
     def _left_out(self) -> Iterator[CheckResult]:
         """Yield that entries of the plug-in do not open which were left out when it was loaded: they are wrong."""
-        sorts = {noun: sort for sort, (_, noun) in OFFERS.items()}
+        sorts = {point.noun: sort for sort, point in self.plugins.points.items()}
         for failure in self.plugins.failures:
             noun, _, name = failure.entry.rpartition(" ")
             sort = sorts.get(noun, "")
-            if failure.provider == self.provider and sort and failure not in getattr(self.plugins, sort).taken.values():
+            given_twice = self.plugins.registries[sort].taken.values() if sort else ()
+            if failure.provider == self.provider and sort and failure not in given_twice:
                 yield CheckResult(sort, name.strip("'"), _OPENS, CheckOutcome.FAILED, failure.reason)
 
     def expected_of(self, name: str) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from kernbench_core.calibration import Calibrator
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import CALIBRATORS, EXPORTERS, FOLDERS, PICTURES, REPORT_SECTIONS, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.runs.parts import open_part
 from kernbench_core.testing.kit import CheckFailed, Kit
@@ -53,7 +53,7 @@ def _command(plugins: Plugins, name: str) -> object:
 
 def _section(plugins: Plugins, name: str) -> object:
     """Import a section of the report, whose functions take a run."""
-    section = open_section(name, plugins.report_sections)
+    section = open_section(name, plugins.of(REPORT_SECTIONS))
     _must_take(section.html, 1, "html")
     if section.data is not None:
         _must_take(section.data, 1, "data")
@@ -62,7 +62,7 @@ def _section(plugins: Plugins, name: str) -> object:
 
 def _exporter(plugins: Plugins, name: str) -> object:
     """Import a function of what is written and an open file."""
-    _must_take(exporter := plugins.exporters.load(name), 2, "target")
+    _must_take(exporter := plugins.of(EXPORTERS).load(name), 2, "target")
     if never_runs(exporter):
         raise CheckFailed(f"its target {PLAIN}")
     return exporter
@@ -70,7 +70,7 @@ def _exporter(plugins: Plugins, name: str) -> object:
 
 def _folder(plugins: Plugins, name: str) -> object:
     """Import a kind of folder, with all that pages ask of one."""
-    folder = plugins.folders.load(name)
+    folder = plugins.of(FOLDERS).load(name)
     for method, given in (("is_one", 1), ("read_page", 3), ("write_page", 4)):
         _must_take(getattr(folder, method, None), given, method)
     return folder
@@ -78,13 +78,13 @@ def _folder(plugins: Plugins, name: str) -> object:
 
 def _picture(plugins: Plugins, name: str) -> object:
     """Import a function of a thing that is drawn."""
-    _must_take(picture := plugins.pictures.load(name), 1, "target")
+    _must_take(picture := plugins.of(PICTURES).load(name), 1, "target")
     return picture
 
 
 def _calibrator(plugins: Plugins, name: str) -> object:
     """Import a class with everything that a `Calibrator` has, each with as many arguments."""
-    found = plugins.calibrators.load(name)
+    found = plugins.of(CALIBRATORS).load(name)
     if not isinstance(found, type):
         raise CheckFailed(f"it must be a class, as Calibrator of kernbench_core.calibration, not {found!r}")
     if not isinstance(getattr(found, "FORM", None), str):
@@ -134,4 +134,4 @@ _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
 
 def default_kit(sort: str) -> Kit[Any]:
     """Return the kit for a sort that nobody has one for; its only check is that an entry opens."""
-    return Kit(_OPENERS.get(sort, lambda plugins, name: getattr(plugins, sort).load(name)), ())
+    return Kit(_OPENERS.get(sort, lambda plugins, name: plugins.registries[sort].load(name)), ())

@@ -15,7 +15,6 @@ from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.plugin_list import FoundPlugin, plural
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins, Registry
-from kernbench_core.plugins.sorts import OFFERS
 
 _WIDE = 100
 
@@ -32,7 +31,7 @@ def describe(plugins: Plugins, found: FoundPlugin, warn: Callable[[str], None]) 
     return {**found.to_json(), "entries": entries}
 
 
-def print_description(described: dict[str, Any]) -> None:
+def print_description(described: dict[str, Any], plugins: Plugins) -> None:
     """Print what a plug-in is, what it registers, and of its models what they take, are wired to and count."""
     wide = min(width(), _WIDE)
     click.secho(described["name"], bold=True)
@@ -42,7 +41,7 @@ def print_description(described: dict[str, Any]) -> None:
     for reason in described["reasons"]:
         paragraph(f"{reason}.", most=wide)
     for sort, entries in described["entries"].items():
-        noun = OFFERS[sort][1]
+        noun = plugins.points[sort].noun
         click.echo()
         click.secho(f"{len(entries)} {noun if len(entries) == 1 else plural(noun)}", bold=True)
         table(("name", "what it is", "target"), [(each["name"], each["sentence"], each["target"]) for each in entries])
@@ -51,7 +50,7 @@ def print_description(described: dict[str, Any]) -> None:
 
 
 def _entry(plugins: Plugins, sort: str, name: str) -> dict[str, Any]:
-    registry = getattr(plugins, sort)
+    registry = plugins.registries[sort]
     entry = registry[name]
     sentence = getattr(entry, "sentence", "")
     if sort == "benches":

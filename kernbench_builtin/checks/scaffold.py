@@ -130,9 +130,10 @@ def _refuse_name(name: str, plugins: Plugins) -> None:
 
 def _algorithm(plugins: Plugins) -> str | None:
     """Return the text of an algorithm to begin with, as its collective has it; None where there is none."""
-    if _COLLECTIVE not in plugins.collectives:
+    collectives = plugins.registries.get("collectives")
+    if collectives is None or _COLLECTIVE not in collectives:
         return None
-    package, _, file = str(getattr(plugins.collectives.load(_COLLECTIVE), "template", "")).partition(":")
+    package, _, file = str(getattr(collectives.load(_COLLECTIVE), "template", "")).partition(":")
     return (resources.files(package) / file).read_text("utf-8") if file else None
 
 

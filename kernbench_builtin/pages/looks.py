@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.plugins import REPORT_SECTIONS
 from kernbench_core.process.whole_files import write_text
 
 if TYPE_CHECKING:
@@ -56,4 +57,4 @@ def write_report(path: Path, pages: Sequence[RunPage], plugins: Plugins) -> None
     """Write the page of one or several runs, whole or not at all."""
     from kernbench_builtin.pages.report.page import render_report
 
-    write_text(path, render_report(pages, plugins.report_sections, strict=plugins.strict))
+    write_text(path, render_report(pages, plugins.of(REPORT_SECTIONS), strict=plugins.strict))

@@ -10,6 +10,7 @@ import attrs
 
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.errors import KernbenchWarning, UsageError
+from kernbench_core.plugins import EXPORTERS
 from kernbench_core.process.whole_files import check_file, write_text
 from kernbench_core.runs.options import Option, OptionRecord, RunCall
 from kernbench_core.runs.parts import RunPart, SoFar
@@ -175,7 +176,7 @@ class TracePart(RunPart):
         super().__init__(options, call, plugins)
         from kernbench_builtin.pages.trace_file import open_trace
 
-        self._file = open_trace(str(options.trace), plugins.exporters)
+        self._file = open_trace(str(options.trace), plugins.of(EXPORTERS))
 
     @property
     def files(self) -> Mapping[str, Path]:

@@ -9,6 +9,7 @@ import rich_click as click
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import FOLDERS
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 
@@ -33,7 +34,7 @@ def report(shell: Shell, folders: tuple[str, ...], output: str | None, points: t
 
     if output is None and len(folders) > 1:
         raise UsageError(f"-o must name the file to write, as {len(folders)} folders stand side by side in it.")
-    kinds = [shell.plugins.folders.load(name) for name in shell.plugins.folders]
+    kinds = [shell.plugins.of(FOLDERS).load(name) for name in shell.plugins.of(FOLDERS)]
     others = [(folder, kind) for folder in folders for kind in kinds if kind.is_one(folder)]
     for folder, kind in others if len(folders) > 1 else ():
         raise UsageError(f"{kind.NOUN} must stand alone on its page; give {folder!r} without the other folders.")

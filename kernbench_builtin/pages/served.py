@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from kernbench_core.cli.shell import Shell
+from kernbench_core.plugins import REPORT_SECTIONS
 from kernbench_core.process.interrupt import Terminated, doing
 from kernbench_core.process.terminal import shown
 
@@ -23,7 +24,7 @@ def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
     with doing("loading kernbench"):
         from kernbench_builtin.pages.web import LiveRun, served
 
-    live = LiveRun(title, shell.plugins.report_sections, strict=shell.plugins.strict)
+    live = LiveRun(title, shell.plugins.of(REPORT_SECTIONS), strict=shell.plugins.strict)
     with served(live, port) as address:
         say(f"the run is shown at {address} while it goes on, and then until Ctrl-C.")
         try:

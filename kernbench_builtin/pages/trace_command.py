@@ -14,6 +14,7 @@ from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIM
 from kernbench_core.cli.option_types import PortNumber, as_option, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import EXPORTERS
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import command_options
@@ -55,7 +56,7 @@ def trace(
     asked = TimelineOptions(window=window).cut_to
     with ExitStack() as stack:
         folder = None if output else stack.enter_context(tempfile.TemporaryDirectory(prefix="kernbench-"))
-        file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.exporters)
+        file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.of(EXPORTERS))
         if file.takes != "timeline":
             raise UsageError(
                 f"trace file must be of a format that takes a timeline, not {brief(output)}; use run --trace."

@@ -10,6 +10,7 @@ import rich_click as click
 from kernbench_builtin.pages.served import browse, say, wait
 from kernbench_core.cli.option_types import PortNumber, completed_by
 from kernbench_core.cli.shell import Shell
+from kernbench_core.plugins import FOLDERS, REPORT_SECTIONS
 from kernbench_core.process.interrupt import doing
 
 
@@ -25,9 +26,9 @@ def web(shell: Shell, folder: str, port: int, show: bool) -> None:
         from kernbench_builtin.pages.web.saved_runs import saved_runs
         from kernbench_builtin.pages.web.saved_sweeps import saved_sweeps
 
-    kinds = shell.plugins.folders
+    kinds = shell.plugins.of(FOLDERS)
     reader = partial(kinds.load("sweep").read_page, shell.plugins) if "sweep" in kinds else None
-    site = SavedSite(Path(folder), shell.plugins.report_sections, strict=shell.plugins.strict, read_sweep=reader)
+    site = SavedSite(Path(folder), shell.plugins.of(REPORT_SECTIONS), strict=shell.plugins.strict, read_sweep=reader)
     with served(site, port) as address:
         say(f"{_there(len(saved_runs(site.folder)), len(saved_sweeps(site.folder)))} in {site.folder}, shown at "
               f"{address} until Ctrl-C.")  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from kernbench_ccl import plugin
 from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
 from kernbench_ccl.catalogue.collectives import Collectives
 from kernbench_ccl.catalogue.names import ending, spellings
@@ -59,7 +60,7 @@ class Catalogue:
     @classmethod
     def of(cls, plugins: Plugins) -> Catalogue:
         """Return what the loaded plug-ins offer."""
-        return cls(plugins.algorithms, Collectives(plugins.collectives), plugins.networks)
+        return cls(plugins.of(plugin.ALGORITHMS), Collectives(plugins.of(plugin.COLLECTIVES)), plugins.networks)
 
     # Names ------------------------------------------------------------------------------------------
 

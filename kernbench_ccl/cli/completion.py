@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from kernbench_ccl.catalogue.names import ending, spellings
+from kernbench_ccl.plugin import ALGORITHMS, COLLECTIVES
 
 _Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -24,8 +25,8 @@ def algorithms_of(collective: str, *more: str) -> _Complete:
     """Return what completes an algorithm of a collective by its shortest name, or by its full one; or one of `more`."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        registry = ctx.obj.plugins.algorithms
-        collectives = tuple(ctx.obj.plugins.collectives)
+        registry = ctx.obj.plugins.of(ALGORITHMS)
+        collectives = tuple(ctx.obj.plugins.of(COLLECTIVES))
         full = [
             name for name, entry in registry.items() if (entry.collective or ending(name, collectives)) == collective
         ]
@@ -36,7 +37,7 @@ def algorithms_of(collective: str, *more: str) -> _Complete:
 
 def every_algorithm(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the full name of an algorithm, its method, or `all`."""
-    registry, collectives = ctx.obj.plugins.algorithms, tuple(ctx.obj.plugins.collectives)
+    registry, collectives = ctx.obj.plugins.of(ALGORITHMS), tuple(ctx.obj.plugins.of(COLLECTIVES))
     named = (
         spellings(name, entry.collective or ending(name, collectives))[::-1] for name, entry in registry.items()
     )
@@ -45,7 +46,7 @@ def every_algorithm(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def collectives(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a collective."""
-    return [name for name in ctx.obj.plugins.collectives if name.startswith(incomplete)]
+    return [name for name in ctx.obj.plugins.of(COLLECTIVES) if name.startswith(incomplete)]
 
 
 def networks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

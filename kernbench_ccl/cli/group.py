@@ -14,6 +14,7 @@ from attrs import evolve
 from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
 from kernbench_ccl.cli.completion import algorithms_of, dtypes, networks, one_of
+from kernbench_ccl.plugin import COLLECTIVES
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -35,7 +36,7 @@ def _collectives(ctx: click.Context) -> Collectives:
     """Return the collectives of the plug-ins of this invocation."""
     found = ctx.meta.get(__name__)
     if found is None:
-        found = ctx.meta[__name__] = Collectives(ctx.obj.plugins.collectives)
+        found = ctx.meta[__name__] = Collectives(ctx.obj.plugins.of(COLLECTIVES))
     return found
 
 

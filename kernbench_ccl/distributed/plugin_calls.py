@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kernbench_ccl import plugin
 from kernbench_ccl.catalogue import Collectives
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind
 from kernbench_ccl.distributed.calls import Call, Work
@@ -74,7 +75,7 @@ def plugin_function(name: str) -> Callable[..., Work | None] | None:
         plugins = program.plugins if isinstance(program, Runtime) else load_plugins()
     except KernbenchError:  # told where somebody wants them
         return None
-    usable, _ = Collectives(plugins.collectives).usable()
+    usable, _ = Collectives(plugins.of(plugin.COLLECTIVES)).usable()
     found = [kind for kind in usable.values() if kind.function == name]
     if not found:
         return None

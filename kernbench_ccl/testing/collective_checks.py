@@ -18,6 +18,7 @@ from kernbench_ccl.contract import Network
 from kernbench_ccl.distributed.torch_names import REFUSED
 from kernbench_ccl.measure.bounds import Link, RankLinks, lower_bound
 from kernbench_ccl.measure.machine import Setup
+from kernbench_ccl.plugin import COLLECTIVES
 from kernbench_ccl.prove.algorithm_check import TILE, network_or_refusal, prove_in_time
 from kernbench_ccl.prove.proof_case import ProofCase
 from kernbench_ccl.reductions import REDOPS
@@ -48,7 +49,7 @@ class CollectiveUnderTest:
     def of(cls, plugins: Plugins, name: str) -> CollectiveUnderTest:
         """Open a registered collective; raise the sentence that says why that cannot be."""
         collectives = Catalogue.of(plugins).collectives
-        return cls(collectives[name], plugins.collectives[name].sentence, plugins)
+        return cls(collectives[name], plugins.of(COLLECTIVES)[name].sentence, plugins)
 
     @property
     def name(self) -> str:

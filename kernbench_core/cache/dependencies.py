@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchError
 from kernbench_core.package import IMPORTED_NS
-from kernbench_core.plugins.sorts import OFFERS
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
@@ -39,7 +38,7 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
     They are read once for one set of plug-ins. Raise NotCacheable where one was written after this process began.
     """
     if not (_LAST and _LAST[0][0] is plugins):
-        entries = sorted(repr(entry) for kind in OFFERS for entry in getattr(plugins, kind).values())
+        entries = sorted(repr(entry) for found in plugins.registries.values() for entry in found.values())
         digests = {"what is registered": text_digest("\n".join(entries))}
         places = {source.file: [source.file] for source in plugins.sources if source.file}
         for name in _packages_of(plugins):
@@ -107,7 +106,7 @@ def text_digest(text: str) -> str:
 
 def _packages_of(plugins: Plugins) -> list[str]:
     """Return the packages that kernbench and plug-ins are in, by their first names; not what is a lone file."""
-    targets = [entry.target for kind in OFFERS for entry in getattr(plugins, kind).values()]
+    targets = [entry.target for found in plugins.registries.values() for entry in found.values()]
     tops = {re.split("[:.]", name)[0] for name in (*targets, *(source.module for source in plugins.sources))}
     return sorted({_CORE, *tops} - {Path(source.file).stem for source in plugins.sources if source.file})
 

@@ -13,9 +13,8 @@ from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.cli.shell import Shell
-from kernbench_core.plugins import PluginFailure, Plugins, Provider, Registry
+from kernbench_core.plugins import PluginFailure, Plugins, Provider
 from kernbench_core.plugins.chosen import several_plugins
-from kernbench_core.plugins.sorts import OFFERS
 
 
 @click.group("plugins", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,7 +33,7 @@ def list_plugins(shell: Shell, as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"schema": "kernbench.plugins/1", "plugins": [each.to_json() for each in found]}))
         return
-    rows = [(each.name, each.provider, str(each.api or "-"), each.brings(), each.state) for each in found]
+    rows = [(each.name, each.provider, str(each.api or "-"), each.brings(shell.plugins), each.state) for each in found]
     table(("plug-in", "distribution", "hooks", "brings", "state"), rows)
     for each in found:
         for reason in each.reasons:
@@ -63,9 +62,9 @@ class FoundPlugin:
         """The distribution and its version."""
         return f"{self.distribution} {self.version}".strip()
 
-    def brings(self) -> str:
+    def brings(self, plugins: Plugins) -> str:
         """Count what it registers."""
-        counts = ((len(names), OFFERS[sort][1]) for sort, names in self.entries.items())
+        counts = ((len(names), plugins.points[sort].noun) for sort, names in self.entries.items())
         return ", ".join(f"{count} {noun if count == 1 else plural(noun)}" for count, noun in counts) or "-"
 
     def to_json(self) -> dict[str, Any]:
@@ -98,11 +97,6 @@ def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
     return named[0]
 
 
-def registries(plugins: Plugins) -> dict[str, Registry[Any]]:
-    """Return the registries by the sorts of what they hold."""
-    return {sort: getattr(plugins, sort) for sort in OFFERS}
-
-
 def plural(noun: str) -> str:
     """Return the word for several."""
     head, of, tail = noun.partition(" of ")
@@ -113,7 +107,7 @@ def plural(noun: str) -> str:
 def _loaded(plugins: Plugins, provider: Provider, module: str, failures: list[PluginFailure]) -> FoundPlugin:
     entries = {
         sort: tuple(name for name in registry if registry.provider(name) == provider)
-        for sort, registry in registries(plugins).items()
+        for sort, registry in plugins.registries.items()
     }
     reasons = tuple(str(each) for each in failures if each.provider == provider)
     state = f"loaded, {len(reasons)} left out" if reasons else "loaded"

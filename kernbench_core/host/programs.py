@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.parameters.grid import KernelGrid
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.host.sources import Sources
-    from kernbench_core.plugins import Plugins
-    from kernbench_core.plugins.registry import ProgramRegistry
+    from kernbench_core.plugins import Plugins, ProgramEntry, Registry
 
     Program = Callable[[KernelGrid | None, Callable[..., Any]], Callable[..., None]]
 
@@ -88,7 +87,7 @@ class KernelKind(ProgramKind):
 KERNEL = KernelKind()
 
 
-def open_kind(registry: ProgramRegistry, name: str) -> ProgramKind:
+def open_kind(registry: Registry[ProgramEntry], name: str) -> ProgramKind:
     """Import a kind of program; PluginError for what is none."""
     kind = registry.load(name)
     if not isinstance(kind, ProgramKind):

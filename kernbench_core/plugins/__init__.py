@@ -11,34 +11,41 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.plugins.entries import CORE as CORE
+    from kernbench_core.plugins.entries import AlgorithmEntry as AlgorithmEntry
+    from kernbench_core.plugins.entries import BenchEntry as BenchEntry
+    from kernbench_core.plugins.entries import CalibratorEntry as CalibratorEntry
+    from kernbench_core.plugins.entries import CollectiveEntry as CollectiveEntry
+    from kernbench_core.plugins.entries import CommandEntry as CommandEntry
+    from kernbench_core.plugins.entries import ComponentEntry as ComponentEntry
+    from kernbench_core.plugins.entries import Entry as Entry
+    from kernbench_core.plugins.entries import ExporterEntry as ExporterEntry
+    from kernbench_core.plugins.entries import FolderEntry as FolderEntry
+    from kernbench_core.plugins.entries import KitEntry as KitEntry
+    from kernbench_core.plugins.entries import MachineEntry as MachineEntry
+    from kernbench_core.plugins.entries import NetworkEntry as NetworkEntry
+    from kernbench_core.plugins.entries import OpEntry as OpEntry
+    from kernbench_core.plugins.entries import PictureEntry as PictureEntry
+    from kernbench_core.plugins.entries import ProgramEntry as ProgramEntry
+    from kernbench_core.plugins.entries import Provider as Provider
+    from kernbench_core.plugins.entries import ReportSectionEntry as ReportSectionEntry
+    from kernbench_core.plugins.entries import RunPartEntry as RunPartEntry
+    from kernbench_core.plugins.entries import TopologyEntry as TopologyEntry
     from kernbench_core.plugins.loading import Plugins as Plugins
     from kernbench_core.plugins.loading import PluginSource as PluginSource
     from kernbench_core.plugins.loading import load_plugins as load_plugins
-    from kernbench_core.plugins.registry import CORE as CORE
-    from kernbench_core.plugins.registry import AlgorithmEntry as AlgorithmEntry
-    from kernbench_core.plugins.registry import BenchEntry as BenchEntry
-    from kernbench_core.plugins.registry import CalibratorEntry as CalibratorEntry
-    from kernbench_core.plugins.registry import CollectiveEntry as CollectiveEntry
-    from kernbench_core.plugins.registry import CommandEntry as CommandEntry
-    from kernbench_core.plugins.registry import CommandRegistry as CommandRegistry
-    from kernbench_core.plugins.registry import ComponentEntry as ComponentEntry
+    from kernbench_core.plugins.points import CALIBRATORS as CALIBRATORS
+    from kernbench_core.plugins.points import EXPORTERS as EXPORTERS
+    from kernbench_core.plugins.points import FOLDERS as FOLDERS
+    from kernbench_core.plugins.points import KITS as KITS
+    from kernbench_core.plugins.points import PICTURES as PICTURES
+    from kernbench_core.plugins.points import REPORT_SECTIONS as REPORT_SECTIONS
+    from kernbench_core.plugins.points import RUN_PARTS as RUN_PARTS
+    from kernbench_core.plugins.points import Point as Point
     from kernbench_core.plugins.registry import ComponentRegistry as ComponentRegistry
-    from kernbench_core.plugins.registry import Entry as Entry
-    from kernbench_core.plugins.registry import ExporterEntry as ExporterEntry
-    from kernbench_core.plugins.registry import FolderEntry as FolderEntry
-    from kernbench_core.plugins.registry import KitEntry as KitEntry
-    from kernbench_core.plugins.registry import MachineEntry as MachineEntry
     from kernbench_core.plugins.registry import MachineRegistry as MachineRegistry
-    from kernbench_core.plugins.registry import NetworkEntry as NetworkEntry
     from kernbench_core.plugins.registry import NetworkRegistry as NetworkRegistry
-    from kernbench_core.plugins.registry import OpEntry as OpEntry
-    from kernbench_core.plugins.registry import PictureEntry as PictureEntry
     from kernbench_core.plugins.registry import PluginFailure as PluginFailure
-    from kernbench_core.plugins.registry import ProgramEntry as ProgramEntry
-    from kernbench_core.plugins.registry import Provider as Provider
     from kernbench_core.plugins.registry import Registry as Registry
-    from kernbench_core.plugins.registry import ReportSectionEntry as ReportSectionEntry
-    from kernbench_core.plugins.registry import RunPartEntry as RunPartEntry
-    from kernbench_core.plugins.registry import TopologyEntry as TopologyEntry
 
 __getattr__ = door(__name__)

@@ -1,9 +1,9 @@
-"""The hooks of one plug-in, each called once. pluggy is used here, at start-up, and by the hooks' specifications."""
+"""The hooks of one plug-in, each called once. pluggy is used here, at start-up only."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Final
 
@@ -12,13 +12,13 @@ import pluggy
 from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.params import closest
-from kernbench_core.plugins import hookspecs
-from kernbench_core.plugins.registry import Entry, PluginFailure, Provider
-from kernbench_core.plugins.sorts import OFFERS, HookRaised, checked
+from kernbench_core.plugins.entries import Entry, HookRaised, Provider
+from kernbench_core.plugins.points import POINTS, PREFIX, Point, known_hooks, undeclared_hooks
+from kernbench_core.plugins.registry import PluginFailure
 from kernbench_core.wording import is_async
 
-_MANAGER_NAME: Final = "kernbench"
-_API: Final = f"{hookspecs.PREFIX}api"
+_NAME: Final = "kernbench"
+_API: Final = f"{PREFIX}api"
 _OPEN: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -27,37 +27,60 @@ class _HookManager(pluggy.PluginManager):
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
         options = super().parse_hookimpl_opts(plugin, name)
-        if options is None and name.startswith(hookspecs.PREFIX) and callable(getattr(plugin, name)):
+        if options is None and name.startswith(PREFIX) and callable(getattr(plugin, name)):
             return {}
         return options
 
 
-def collect(provider: Provider, module: ModuleType) -> tuple[dict[str, list[Entry]], list[PluginFailure]]:
-    """Call every hook of one plug-in; return its entries by sort, and those that will not do, which are left out.
+def declared(module: ModuleType) -> list[Point[Any]]:
+    """Return the points that a plug-in declares; raise HookRaised for what is none, or a plug-in for other hooks."""
+    _refuse_other_versions(module)
+    if POINTS not in vars(module):
+        return []
+    _refuse_no_hook(module, POINTS, "Point")
+    points = []
+    for point in _called(POINTS, vars(module)[POINTS], "Point"):
+        if not isinstance(point, Point) or not point.kind:
+            raise HookRaised(f"{POINTS} must return Point objects, each of a class with a KIND, not {point!r}")
+        points.append(point)
+    return points
+
+
+def collect(
+    provider: Provider, module: ModuleType, points: Sequence[Point[Any]]
+) -> tuple[dict[str, list[Entry]], list[PluginFailure]]:
+    """Call every hook of one plug-in; return its entries by kind, and those that will not do, which are left out.
 
     Raise HookRaised where nothing of the plug-in can be used.
     """
-    _refuse_other_versions(module)
-    manager = _manager(provider, module)
-    collected: dict[str, list[Entry]] = {kind: [] for kind in OFFERS}
+    manager = _manager(provider, module, points)
+    collected: dict[str, list[Entry]] = {}
     failures: list[PluginFailure] = []
-    for kind, (expected, noun) in OFFERS.items():
-        for entry in _returned(getattr(manager.hook, hookspecs.PREFIX + kind), expected.__name__):
-            if kind != "algorithms" and not isinstance(entry, expected):
-                raise HookRaised(f"{hookspecs.PREFIX}{kind} must return {expected.__name__} objects, not {entry!r}")
+    for point in points:
+        hook, expected = getattr(manager.hook, PREFIX + point.kind), point.entry.__name__
+        for entry in (each for one in hook.get_hookimpls() for each in _called(hook.name, one.function, expected)):
+            if not isinstance(entry, point.entry):
+                raise HookRaised(f"{hook.name} must return {expected} objects, not {entry!r}")
             try:
-                collected[kind].append(checked(provider, kind, entry))
+                entry.check(provider)
             except PluginError as error:
-                name = repr(entry.name) if isinstance(entry, Entry) else repr(entry)
-                failures.append(PluginFailure(provider, str(error).rstrip("."), f"{noun} {name}"))
+                failures.append(PluginFailure(provider, str(error).rstrip("."), f"{point.noun} {entry.name!r}"))
+            else:
+                collected.setdefault(point.kind, []).append(entry)
     return collected, failures
 
 
-def _manager(provider: Provider, module: ModuleType) -> _HookManager:
-    manager = _HookManager(_MANAGER_NAME)
-    manager.add_hookspecs(hookspecs)
-    _refuse_unknown_hooks(module)
-    _refuse_no_hooks(module)
+def _manager(provider: Provider, module: ModuleType, points: Sequence[Point[Any]]) -> _HookManager:
+    known = known_hooks(points)
+    hooks = {**undeclared_hooks(), **known}
+    for name in sorted(vars(module)):
+        if name in hooks:
+            _refuse_no_hook(module, name, hooks[name])
+        elif name.startswith(PREFIX) and callable(getattr(module, name)):  # pluggy names no remedy
+            hint = f"; did you mean {close!r}?" if (close := closest(name, known)) else ""
+            raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
+    manager = _HookManager(_NAME)
+    manager.add_hookspecs(type("Hooks", (), dict.fromkeys(hooks, _specification)))
     try:
         manager.register(module, provider.plugin)
         manager.check_pending()
@@ -66,18 +89,20 @@ def _manager(provider: Provider, module: ModuleType) -> _HookManager:
     return manager
 
 
-def _returned(hook: Any, expected: str) -> Iterable[object]:
-    """Call a hook; return what is in the list that it returns."""
+@pluggy.HookspecMarker(_NAME)
+def _specification() -> Sequence[object]:  # type: ignore[empty-body]
+    """Return a list, of entries or of points: how every hook is called."""
+
+
+def _called(name: str, hook: Callable[[], object], expected: str) -> Iterator[object]:
+    """Call a hook, and yield what is in the list that it returns."""
     try:
         returned = hook()
     except PluginError as error:
         raise HookRaised(str(error)) from error
-    if not returned and hook.get_hookimpls():  # pluggy leaves out what is None
-        returned = [None]
-    for entries in returned:
-        if not isinstance(entries, Iterable):
-            raise HookRaised(f"{hook.name} must return a list of {expected} objects, not {entries!r}")
-    return (entry for entries in returned for entry in entries)
+    if not isinstance(returned, Iterable):
+        raise HookRaised(f"{name} must return a list of {expected} objects, not {returned!r}")
+    yield from returned
 
 
 def _refuse_other_versions(module: ModuleType) -> None:
@@ -93,32 +118,18 @@ def _refuse_other_versions(module: ModuleType) -> None:
     raise HookRaised(f"{must}, and {found}; write '{_API} = {API}' into it")
 
 
-def _refuse_unknown_hooks(module: ModuleType) -> None:
-    """Raise HookRaised for a function whose name looks like a hook and is none: pluggy names no remedy."""
-    known = [hookspecs.PREFIX + kind for kind in OFFERS]
-    for name in sorted(vars(module)):
-        if name.startswith(hookspecs.PREFIX) and name not in known and callable(getattr(module, name)):
-            hint = f"; did you mean {close!r}?" if (close := closest(name, known)) else ""
-            raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
-
-
-def _refuse_no_hooks(module: ModuleType) -> None:
+def _refuse_no_hook(module: ModuleType, name: str, expected: str) -> None:
     """Raise HookRaised for what has a hook's name and cannot be called as one."""
-    for kind, (expected, _) in OFFERS.items():
-        name = hookspecs.PREFIX + kind
-        if name not in vars(module):
-            continue
-        hook = vars(module)[name]
-        shown = repr(hook)
-        if inspect.isfunction(hook):
-            signature = inspect.signature(hook)
-            needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in _OPEN]
-            options = getattr(hook, f"{_MANAGER_NAME}_impl", None) or {}
-            if not needed and not is_async(hook) and not options.get("wrapper") and not options.get("hookwrapper"):
-                continue
-            called = f"{name}{signature.replace(return_annotation=signature.empty)}"
-            shown = f"async def {called}" if is_async(hook) else called if needed else "a wrapper of pluggy"
-        raise HookRaised(
-            f"{name} must be a function without arguments that returns a list of {expected.__name__} objects, not "
-            f"{shown}"
-        )
+    hook = vars(module)[name]
+    shown = repr(hook)
+    if inspect.isfunction(hook):
+        signature = inspect.signature(hook)
+        needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in _OPEN]
+        options = getattr(hook, f"{_NAME}_impl", None) or {}
+        if not needed and not is_async(hook) and not options.get("wrapper") and not options.get("hookwrapper"):
+            return
+        called = f"{name}{signature.replace(return_annotation=signature.empty)}"
+        shown = f"async def {called}" if is_async(hook) else called if needed else "a wrapper of pluggy"
+    raise HookRaised(
+        f"{name} must be a function without arguments that returns a list of {expected} objects, not {shown}"
+    )

@@ -1,36 +1,39 @@
 """Find the installed plug-ins, ask each once what it offers, and freeze the answers into registries.
 
-Plug-ins are entry points of group `kernbench`; what each offers, the room `registration` asks and checks.
-Loading is guarded and sorted: a plug-in that cannot be used is left out and recorded as a `PluginFailure`,
-and no result depends on the order in which plug-ins were found.
+Plug-ins are entry points of group `kernbench`; core itself is asked as they are. Loading is guarded and sorted: a
+plug-in that cannot be used is left out and recorded as a `PluginFailure`, and no result depends on the order in which
+plug-ins were found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import registry
-from kernbench_core.plugins.chosen import WITHOUT, Chosen
-from kernbench_core.plugins.entry_points import import_named, installed_plugins
-from kernbench_core.plugins.hooks import collect
-from kernbench_core.plugins.plugin_file import import_file, vendor_of
-from kernbench_core.plugins.registry import PluginFailure, Provider, Registry
-from kernbench_core.plugins.shared_names import told_apart
-from kernbench_core.plugins.sorts import OFFERS, HookRaised
+from kernbench_core.plugins import entries, points
+from kernbench_core.plugins.chosen import WITHOUT, Chosen, several_plugins
+from kernbench_core.plugins.entries import CORE, Entry, HookRaised, Provider
+from kernbench_core.plugins.hooks import collect, declared
+from kernbench_core.plugins.installed import import_file, import_named, installed_plugins, vendor_of
+from kernbench_core.plugins.points import Point
+from kernbench_core.plugins.registry import (
+    ComponentRegistry,
+    MachineRegistry,
+    NetworkRegistry,
+    PluginFailure,
+    Registry,
+)
 from kernbench_core.process.interrupt import INTERRUPTS
 
-_REGISTRIES: dict[str, type[Registry[Any]]] = {
-    "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
-    "machines": registry.MachineRegistry, "commands": registry.CommandRegistry,
-    "programs": registry.ProgramRegistry,
-}  # fmt: skip
+_CORE: Final = "kernbench_core.plugin"
+E = TypeVar("E", bound=Entry)
+T = TypeVar("T")
 
 
 @attrs.frozen(order=True)
@@ -58,33 +61,74 @@ class PluginSource:
 
 @attrs.frozen
 class Plugins:
-    """Everything that the loaded plug-ins offer, in frozen registries.
+    """Everything that the loaded plug-ins offer, in frozen registries: `plugins.of(POINT)`.
 
     `sources` are those that were loaded, `failures` those that cannot be used, or entries of them, and `blocked` those
     that nobody wanted; `strict` says whether one that fails when it is used is an error, wherever nobody names it.
+    `points` are the sorts of entries that were declared, by kind.
     """
 
-    components: registry.ComponentRegistry
-    benches: Registry[registry.BenchEntry]
-    programs: registry.ProgramRegistry
-    topologies: Registry[registry.TopologyEntry]
-    networks: registry.NetworkRegistry
-    machines: registry.MachineRegistry
-    exporters: Registry[registry.ExporterEntry]
-    ops: Registry[registry.OpEntry]
-    algorithms: Registry[registry.AlgorithmEntry]
-    collectives: Registry[registry.CollectiveEntry]
-    commands: Registry[registry.CommandEntry]
-    calibrators: Registry[registry.CalibratorEntry]
-    report_sections: Registry[registry.ReportSectionEntry]
-    kits: Registry[registry.KitEntry]
-    run_parts: Registry[registry.RunPartEntry]
-    folders: Registry[registry.FolderEntry]
-    pictures: Registry[registry.PictureEntry]
+    points: Mapping[str, Point[Any]]
+    registries: Mapping[str, Registry[Any]]
     sources: tuple[PluginSource, ...]
     failures: tuple[PluginFailure, ...]
     blocked: tuple[PluginFailure, ...]
     strict: bool = False
+
+    def of(self, point: Point[E]) -> Registry[E]:
+        """Return the entries of a point; none where the plug-in that declares it is left out."""
+        found = self.registries.get(point.kind)
+        return point.registry(point.noun, (), self.failures + self.blocked) if found is None else found
+
+    def having(self, point: Point[E], registry: Registry[E]) -> Plugins:
+        """Return these plug-ins with other entries of a point."""
+        more = {point.kind: point}, {point.kind: registry}
+        return attrs.evolve(self, points={**self.points, **more[0]}, registries={**self.registries, **more[1]})
+
+    @property
+    def components(self) -> ComponentRegistry:
+        """The hardware models."""
+        return cast(ComponentRegistry, self.of(points.COMPONENTS))
+
+    @property
+    def benches(self) -> Registry[entries.BenchEntry]:
+        """The benches."""
+        return self.of(points.BENCHES)
+
+    @property
+    def programs(self) -> Registry[entries.ProgramEntry]:
+        """The kinds of program, beside benches."""
+        return self.of(points.PROGRAMS)
+
+    @property
+    def topologies(self) -> Registry[entries.TopologyEntry]:
+        """The presets of configurations."""
+        return self.of(points.TOPOLOGIES)
+
+    @property
+    def networks(self) -> NetworkRegistry:
+        """The shapes of the scale-up network."""
+        return cast(NetworkRegistry, self.of(points.NETWORKS))
+
+    @property
+    def machines(self) -> MachineRegistry:
+        """The kinds of machine."""
+        return cast(MachineRegistry, self.of(points.MACHINES))
+
+    @property
+    def run_parts(self) -> Registry[entries.RunPartEntry]:
+        """The parts of runs."""
+        return self.of(points.RUN_PARTS)
+
+    @property
+    def ops(self) -> Registry[entries.OpEntry]:
+        """The ops of plug-ins."""
+        return self.of(points.OPS)
+
+    @property
+    def commands(self) -> Registry[entries.CommandEntry]:
+        """The commands."""
+        return self.of(points.COMMANDS)
 
     @property
     def providers(self) -> tuple[Provider, ...]:
@@ -117,47 +161,106 @@ def load_plugins(
     known = {(source.name, source.module) for source in found}
     given = [_given(item) if isinstance(item, str) else item for item in (*chosen.files, *extra)]
     found.update(source for source in given if (source.name, source.module) not in known)
-    offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in OFFERS}
-    failures: list[PluginFailure] = []
-    sources: list[PluginSource] = []
+    loader = _Loader()
     for source in sorted(found):
-        try:
-            collected, wrong = collect(source.provider, source.load())
-        except (HookRaised, UsageError) as error:
-            failures.append(PluginFailure(source.provider, str(error).rstrip(".")))
-            continue
-        except (*INTERRUPTS, MemoryError):
-            raise
-        except BaseException as error:
-            failures.append(PluginFailure(source.provider, in_words(error).partition("\n")[0].rstrip(".: ")))
-            continue
-        failures += wrong
-        sources.append(source)
-        for kind, entries in collected.items():
-            offers[kind].extend((entry, source.provider) for entry in entries)
-    plugins = _frozen(offers, tuple(sources), tuple(failures), blocked)
+        loader.load(source)
+    plugins = loader.plugins(blocked)
     tried = {source.provider for source in found if source.file}
-    apart = told_apart(getattr(plugins, kind) for kind in OFFERS)
+    apart = {failure for registry in plugins.registries.values() for failure in registry.told_apart()}
     fatal = [each for each in plugins.failures if chosen.strict or (each.provider in tried and each not in apart)]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))
     return attrs.evolve(plugins, strict=chosen.strict)
 
 
+class _Loader:
+    """Load plug-ins, core first, each guarded; then ask them, when it is known which points there are."""
+
+    def __init__(self) -> None:
+        self._failures: list[PluginFailure] = []
+        self._points: dict[str, Point[Any]] = {}
+        self._modules: list[tuple[PluginSource | None, Provider, ModuleType]] = []
+        core = import_named(_CORE)
+        self._declare(core)
+        self._modules.append((None, CORE, core))
+
+    def load(self, source: PluginSource) -> None:
+        """Import a plug-in, and take the points that it declares."""
+
+        def imported() -> ModuleType:
+            module = source.load()
+            self._declare(module)
+            return module
+
+        module = self._guarded(source.provider, imported)
+        if module is not None:
+            self._modules.append((source, source.provider, module))
+
+    def plugins(self, blocked: tuple[PluginFailure, ...]) -> Plugins:
+        """Ask all of them for their entries, and freeze these."""
+        kinds = [hook.removeprefix(points.PREFIX) for hook in points.known_hooks(self._points.values())]
+        known = {kind: self._points[kind] for kind in kinds if kind in self._points}
+        offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in known}
+        sources = []
+        for source, provider, module in self._modules:
+            answer = self._guarded(provider, lambda: collect(provider, module, tuple(known.values())))  # noqa: B023
+            if answer is None:
+                continue
+            collected, wrong = answer
+            self._failures += wrong
+            sources += [] if source is None else [source]
+            for kind, given in collected.items():
+                offers[kind].extend((entry, provider) for entry in given)
+        failures = tuple(self._failures)
+        registries = {
+            kind: point.registry(point.noun, offers[kind], failures + blocked, all_used=point.all_used)
+            for kind, point in known.items()
+        }
+        taken = tuple(failure for registry in registries.values() for failure in registry.taken.values())
+        frozen = MappingProxyType(known), MappingProxyType(registries)
+        return Plugins(*frozen, tuple(sources), failures + taken, blocked)
+
+    def _declare(self, module: ModuleType) -> None:
+        for point in declared(module):
+            if self._points.setdefault(point.kind, point) is not point:
+                raise HookRaised(f"it must not declare {point.kind!r}, which another plug-in does; rename it")
+
+    def _guarded(self, provider: Provider, load: Callable[[], T]) -> T | None:
+        """Return what is loaded; None, with a failure, for a plug-in that cannot be."""
+        try:
+            return load()
+        except (HookRaised, UsageError) as error:
+            told = str(error).rstrip(".")
+        except (*INTERRUPTS, MemoryError):
+            raise
+        except BaseException as error:
+            told = in_words(error).partition("\n")[0].rstrip(".: ")
+        self._failures.append(PluginFailure(provider, told))
+        return None
+
+
 def _wanted(
     found: set[PluginSource], without: tuple[str, ...]
 ) -> tuple[set[PluginSource], tuple[PluginFailure, ...]]:
     """Return the plug-ins that are wanted, and who the others are; raise UsageError for a name that none has."""
-    names = {name for source in found for name in (source.name, source.distribution)}
-    for name in without:
-        if name not in names:
-            raise UsageError(
-                f"plug-in to be left out (--no-plugin, {WITHOUT}) must be one that is installed, not {name!r}."
-                f"{did_you_mean(name, names)}"
-            )
-    blocked = sorted(source for source in found if source.name in without or source.distribution in without)
+    blocked = sorted({source for name in without for source in _called(found, name)})
     reason = f"--no-plugin or {WITHOUT} names it"
     return found.difference(blocked), tuple(PluginFailure(source.provider, reason) for source in blocked)
+
+
+def _called(found: set[PluginSource], name: str) -> Iterator[PluginSource]:
+    """Yield the plug-ins of a name, of a distribution of that name, or else the only one whose name ends with it."""
+    named = {source for source in found if name in (source.name, source.distribution)}
+    named = named or {source for source in found if source.name.endswith(f".{name}")}
+    if len({source.name for source in named}) > 1 and all(source.name.endswith(f".{name}") for source in named):
+        raise several_plugins(name, [(source.name, source.distribution) for source in named])
+    if not named:
+        names = {name for source in found for name in (source.name, source.distribution)}
+        raise UsageError(
+            f"plug-in to be left out (--no-plugin, {WITHOUT}) must be one that is installed, not {name!r}."
+            f"{did_you_mean(name, names)}"
+        )
+    yield from named
 
 
 def _given(text: str) -> PluginSource:
@@ -171,16 +274,3 @@ def _given(text: str) -> PluginSource:
     raise PluginError(
         f"an extra plug-in must be written 'name = package.module', or be the path of a .py file, not {text!r}."
     )
-
-
-def _frozen(
-    offers: dict[str, list[tuple[Any, Provider]]],
-    sources: tuple[PluginSource, ...],
-    failures: tuple[PluginFailure, ...],
-    blocked: tuple[PluginFailure, ...],
-) -> Plugins:
-    registries: dict[str, Any] = {}
-    for kind, (_, noun) in OFFERS.items():
-        registries[kind] = _REGISTRIES.get(kind, Registry)(noun, offers[kind], failures + blocked)
-    taken = tuple(failure for kind in OFFERS for failure in registries[kind].taken.values())
-    return Plugins(**registries, sources=sources, failures=failures + taken, blocked=blocked)

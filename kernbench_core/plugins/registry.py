@@ -1,7 +1,6 @@
-"""What plug-ins offer, by name: entries that are imported on first use, in registries that never change.
+"""Registries: what plug-ins offer by name, imported on first use.
 
-A registry is built once, from everything that the loaded plug-ins returned, and has no method that
-changes it. An entry holds `"module:attr"` strings, so that knowing a name costs no import.
+A registry is built once, from everything that the loaded plug-ins returned, and has no method that changes it.
 """
 
 from __future__ import annotations
@@ -11,224 +10,15 @@ import importlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
+from kernbench_core.plugins.entries import CORE, ComponentEntry, Entry, MachineEntry, NetworkEntry, Provider
 from kernbench_core.process.interrupt import INTERRUPTS
-
-
-@attrs.frozen
-class Provider:
-    """Say where an entry comes from: the plug-in's entry-point name, and its distribution with version."""
-
-    plugin: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version}".strip()
-
-
-CORE: Final = Provider("core", "kernbench", "")
-"""Who core's own entries come from."""
-_PLUGIN: Final = "kernbench_core.plugin"
-
-
-@attrs.frozen
-class Entry:
-    """Name one thing and say, as `"module:attr"`, where it is imported from on first use."""
-
-    name: str
-    target: str
-    NOUN: ClassVar[str] = ""
-
-    def __attrs_post_init__(self) -> None:
-        if self.NOUN and self.name != self.name.lower():  # what is named vendor.thing: its other rules are the loader's
-            raise PluginError(
-                f"{self.NOUN} {self.name!r} must have a name in lower case; call it {self.name.lower()!r}, and write "
-                "the name of the plug-in's entry point in lower case too."
-            )
-
-
-@attrs.frozen
-class _Described(Entry):
-    sentence: str
-
-
-@attrs.frozen
-class ComponentEntry(Entry):
-    """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
-    Several kinds are separated by commas; an empty text stands for any.
-
-    >>> def kernbench_components():
-    ...     return [kb.ComponentEntry("acme.sfu", "acme_models.sfu:Sfu", "pe_math", "A unit for special functions.")]
-    """
-
-    kind: str
-    sentence: str
-    NOUN = "component"
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The node kinds that it is made for, none for any."""
-        return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
-
-
-@attrs.frozen
-class BenchEntry(Entry):
-    """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
-
-    >>> kernbench_benches = lambda: [kb.BenchEntry("saxpy", "acme_models.saxpy:bench")]
-    """
-
-
-@attrs.frozen
-class ProgramEntry(_Described):
-    """A kind of program, what `run FILE:NAME` may name: `target` is a `ProgramKind` of `kernbench_core.host`.
-
-    >>> kernbench_programs = lambda: [kb.ProgramEntry("loops", "acme_models.loops:LOOPS", "Loops that are dealt out.")]
-    """
-
-
-@attrs.frozen
-class TopologyEntry(_Described):
-    """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
-
-    >>> def kernbench_topologies():
-    ...     return [kb.TopologyEntry("pod", "acme_models:presets/pod.yaml", "Eight packages on a switch.")]
-    """
-
-
-@attrs.frozen
-class NetworkEntry(_Described):
-    """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
-
-    >>> kernbench_networks = lambda: [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All around the first.")]
-    """
-
-    NOUN = "network"
-
-
-@attrs.frozen
-class MachineEntry(_Described):
-    """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
-
-    `sections` are further ones that are its own.
-
-    >>> kernbench_machines = lambda: [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree.")]
-    """
-
-    sections: tuple[str, ...] = ()
-
-
-@attrs.frozen
-class ExporterEntry(Entry):
-    """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
-    With `takes` "timeline" it is given a `Timeline` of `kernbench_builtin.pages.timeline` instead of the op log.
-
-    >>> def kernbench_exporters():
-    ...     return [kb.ExporterEntry("vcd", "acme_models.vcd:export", (".vcd",), "For viewers of waves.")]
-    """
-
-    suffixes: tuple[str, ...]
-    sentence: str
-    takes: str = "op_log"
-
-
-@attrs.frozen
-class OpEntry(Entry):
-    """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
-
-    Where `target` is a record (`kernbench_core.compute.ops.MathOp`), kernels call the op `tl.NAME`.
-
-    >>> kernbench_ops = lambda: [kb.OpEntry("hard_swish", "acme_models.ops:HARD_SWISH")]
-    """
-
-
-@attrs.frozen
-class AlgorithmEntry(_Described):
-    """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
-
-    >>> def kernbench_algorithms():
-    ...     return [kb.AlgorithmEntry("acme.star_all_reduce", "acme_models.star:kernel", "Over rank 0.")]
-    """
-
-    collective: str = ""
-    NOUN = "algorithm"
-
-
-@attrs.frozen
-class CollectiveEntry(_Described):
-    """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
-
-    >>> def kernbench_collectives():
-    ...     return [kb.CollectiveEntry("shift", "acme_models.shift:SHIFT", "Each rank gets the vector before its own.")]
-    """
-
-
-@attrs.frozen
-class CommandEntry(_Described):
-    """A sub-command of `kernbench`: `target` is a click command. The help lists it under the title `panel`.
-
-    A command called `"plugins roof"` is one of the group `plugins`, or of any group that is a `CommandGroup` of
-    `kernbench_core.cli.group`.
-
-    >>> kernbench_commands = lambda: [kb.CommandEntry("roof", "acme_models.cli:roof", "Draw the roofline.")]
-    """
-
-    panel: str = "Commands"
-
-
-@attrs.frozen
-class CalibratorEntry(_Described):
-    """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
-
-    >>> kernbench_calibrators = lambda: [kb.CalibratorEntry("ping", "acme_models.ping:PingLog", "acme-ping's output.")]
-    """
-
-
-@attrs.frozen
-class ReportSectionEntry(_Described):
-    """A section of the HTML report: `target` is a `Section` of `kernbench_builtin.pages.report`.
-
-    >>> kernbench_report_sections = lambda: [kb.ReportSectionEntry("ops", "acme_models.ops:SECTION", "Ops by name.")]
-    """
-
-
-@attrs.frozen
-class RunPartEntry(_Described):
-    """A part of runs: `target` is a `RunPart` class of `kernbench_core.runs.parts`, `name` its `NAME`.
-
-    >>> kernbench_run_parts = lambda: [kb.RunPartEntry("energy", "acme_models.energy:EnergyPart", "Sum up energy.")]
-    """
-
-
-@attrs.frozen
-class FolderEntry(_Described):
-    """What `kernbench report` and `web` show besides runs: `target` has `is_one`, `write_page` and `read_page`.
-
-    >>> kernbench_folders = lambda: [kb.FolderEntry("tuning", "acme_models.pages:TUNING", "Folders of acme-tune.")]
-    """
-
-
-@attrs.frozen
-class PictureEntry(_Described):
-    """Pictures for notebooks: `target` is a function of a thing that returns HTML, None for what it does not draw.
-
-    >>> kernbench_pictures = lambda: [kb.PictureEntry("acme", "acme_models.cells:picture", "Pictures of our models.")]
-    """
-
-
-@attrs.frozen
-class KitEntry(_Described):
-    """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
-
-    >>> kernbench_kits = lambda: [kb.KitEntry("exporters", "acme_models.kits:EXPORTERS", "Formats of traces.")]
-    """
 
 
 @attrs.frozen
@@ -245,8 +35,6 @@ class PluginFailure:
 
 
 E = TypeVar("E", bound=Entry)
-#: Sorts whose entries are all used, whatever they are called: of two with one name, both are, as `VENDOR:name`.
-_ALL_USED = frozenset({"section of the report"})
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
 
@@ -254,23 +42,23 @@ _OR_ELSE = {"bench": " or the path of a .py file"}
 class Registry(Generic[E], Mapping[str, E]):
     """Map names to entries of one sort, sorted by name; `load` imports what an entry points at.
 
-    `noun` is the word for one entry in messages. Of a `KIND` that core has a hook for, its own entries are there
-    whichever plug-ins are. `failures` are the plug-ins that were left out, or entries of them: a name that is missing
-    because of one is reported as that failure. `taken` are the names that were given twice, which raise PluginError.
-    `VENDOR:name` is one of them, and may be written for any name: the vendor is the name of a plug-in or of its
-    distribution.
+    `noun` is the word for one entry in messages. `failures` are the plug-ins that were left out, or entries of them: a
+    name that is missing because of one is reported as that failure. `taken` are the names that were given twice, which
+    raise PluginError, unless one is kernbench's own, which keeps its name. `VENDOR:name` is one of them, and may be
+    written for any name: the vendor is the name of a plug-in, what that has before a dot, or the name of its
+    distribution. Where the entries of a sort are `all_used`, both of two with one name are, as `VENDOR:name`.
     """
 
     NOUN: ClassVar[str] = "entry"
-    KIND: ClassVar[str] = ""
 
     def __init__(
-        self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = ()
-    ) -> None:
+        self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = (),
+        *, all_used: bool = False,
+    ) -> None:  # fmt: skip
         self.noun = noun or self.NOUN
         self.failures = failures
-        self.given = (*_own(self.KIND), *entries)
-        unique, taken = _unique(self.noun, self.given)
+        self.given = tuple(entries)
+        unique, taken = _unique(self.noun, self.given, all_used)
         self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(unique)
         self.taken: Mapping[str, PluginFailure] = MappingProxyType(taken)
 
@@ -294,6 +82,10 @@ class Registry(Generic[E], Mapping[str, E]):
         """What a sentence about a name that is not here ends with where plug-ins were left out, whose it may be."""
         names = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in self.failures if not each.entry)
         return f" It may belong to a plug-in that was left out: {names}." if names else ""
+
+    def told_apart(self) -> list[PluginFailure]:
+        """Return the failures of names that two plug-ins have, either of which may be called with its vendor."""
+        return [failure for name, failure in self.taken.items() if any(each.endswith(f":{name}") for each in self)]
 
     def provider(self, name: str) -> Provider:
         """Return who registered `name`; raise UnknownName when nobody did."""
@@ -334,7 +126,7 @@ class Registry(Generic[E], Mapping[str, E]):
     def _picked(self, name: str) -> tuple[E, Provider] | None:
         """Return what `VENDOR:name` is; None for what is nothing of the kind."""
         vendor, _, bare = name.partition(":")
-        of_vendor = [pair for pair in self.given if vendor in (pair[1].plugin, pair[1].distribution)]
+        of_vendor = [pair for pair in self.given if vendor in pair[1].names]
         found = [pair for pair in of_vendor if pair[0].name in (bare, f"{vendor}.{bare}")]
         return found[0] if len(found) == 1 else None
 
@@ -377,30 +169,35 @@ class ComponentRegistry(Registry[ComponentEntry]):
         return self[impl].kinds
 
 
-class NetworkRegistry(Registry[NetworkEntry]):
-    """The registry of shapes of the scale-up network."""
+class _WithOwn(Registry[E]):
+    """A registry in which core's own entries are, too, where nobody gives them."""
 
-    NOUN, KIND = "network", "networks"
-
-
-class ProgramRegistry(Registry[ProgramEntry]):
-    """The registry of kinds of program."""
-
-    NOUN, KIND = "kind of program", "programs"
-
-
-class MachineRegistry(Registry[MachineEntry]):
-    """The registry of kinds of machine."""
-
-    NOUN, KIND = "machine", "machines"
+    KIND: ClassVar[str] = ""
 
     def __init__(
-        self,
-        noun: str = "",
-        entries: Iterable[tuple[MachineEntry, Provider]] = (),
-        failures: tuple[PluginFailure, ...] = (),
-    ) -> None:
-        super().__init__(noun, entries, failures)
+        self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = (),
+        *, all_used: bool = False,
+    ) -> None:  # fmt: skip
+        given = tuple(entries)
+        if all(provider != CORE for _, provider in given):
+            own = getattr(importlib.import_module("kernbench_core.plugin"), f"kernbench_{self.KIND}")()
+            given = (*((entry, CORE) for entry in own), *given)
+        super().__init__(noun, given, failures, all_used=all_used)
+
+
+class NetworkRegistry(_WithOwn[NetworkEntry]):
+    """The registry of shapes of the scale-up network."""
+
+    KIND, NOUN = NetworkEntry.KIND, NetworkEntry.NOUN
+
+
+class MachineRegistry(_WithOwn[MachineEntry]):
+    """The registry of kinds of machine."""
+
+    KIND, NOUN = MachineEntry.KIND, MachineEntry.NOUN
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
         further = {section: name for name, (entry, _) in self._entries.items() for section in entry.sections}
         right, taken = dict(self._entries), dict(self.taken)
         for name in further.keys() & right.keys():
@@ -415,29 +212,18 @@ class MachineRegistry(Registry[MachineEntry]):
         return found or (section if section in self else None)
 
 
-class CommandRegistry(Registry[CommandEntry]):
-    """The registry of commands."""
-
-    NOUN, KIND = "command", "commands"
-
-
-def _own(kind: str) -> list[Any]:
-    """Return what core itself registers of a sort."""
-    hook = getattr(importlib.import_module(_PLUGIN), f"kernbench_{kind}") if kind else list
-    return [(entry, CORE) for entry in hook()]
-
-
 def _unique(
-    noun: str, entries: Iterable[tuple[E, Provider]]
+    noun: str, entries: Iterable[tuple[E, Provider]], all_used: bool
 ) -> tuple[dict[str, tuple[E, Provider]], dict[str, PluginFailure]]:
-    """Return the entries by name, sorted, and a failure for each name that was given twice; core's own stay."""
+    """Return the entries by name, sorted, and a failure for each name that was given twice; our own stay."""
     named: dict[str, list[tuple[E, Provider]]] = {}
     for entry, provider in sorted(entries, key=lambda pair: (pair[0].name, str(pair[1]), pair[0].target)):
         named.setdefault(entry.name, []).append((entry, provider))
     found: dict[str, tuple[E, Provider]] = {}
     taken: dict[str, PluginFailure] = {}
     for name, given in named.items():
-        own = next((pair for pair in given if pair[1] == CORE), None)
+        ours = [pair for pair in given if pair[1].is_ours and not all_used]
+        own = ours[0] if len(ours) == 1 else None
         if own is not None or len(given) == 1:
             found[name] = own or given[0]
         else:
@@ -445,7 +231,7 @@ def _unique(
             vendors = next((each for each in (plugins, distributions) if len(set(each)) == len(given)), [])
             found.update(zip((f"{vendor}:{name}" for vendor in vendors), given, strict=False))
         picks = [pick for pick in found if pick.endswith(f":{name}")]
-        if len(given) > 1 and not (picks and noun in _ALL_USED):
+        if len(given) > 1 and not (picks and all_used):
             others = [pair for pair in given if pair is not own]
             reason = _twice([provider for _, provider in others], own is not None, picks)
             taken[name] = PluginFailure(others[-1][1], reason, f"{noun} {name!r}")

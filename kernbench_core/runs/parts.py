@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import attrs
 
 from kernbench_core.errors import KernbenchWarning, PluginError
+from kernbench_core.plugins import PICTURES
 from kernbench_core.runs.options import OptionRecord
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def wanted_parts(
 def _pictures() -> tuple[Callable[[object], str | None], ...]:
     from kernbench_core.plugins import load_plugins
 
-    found = load_plugins().pictures
+    found = load_plugins().of(PICTURES)
     return tuple(found.load(name) for name in found)
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 import kernbench_core as kb
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import EXPORTERS, Plugins
 from kernbench_core.testing import CheckFailed, NotApplicable, kit_of
 
 
@@ -17,8 +17,8 @@ class Exporter:
     """What is checked: the function of a format of the op log, and a log to write."""
 
     def __init__(self, plugins: Plugins, name: str) -> None:
-        self.takes = plugins.exporters[name].takes
-        self.export: Callable[[Any, IO[bytes]], None] = plugins.exporters.load(name)
+        self.takes = plugins.of(EXPORTERS)[name].takes
+        self.export: Callable[[Any, IO[bytes]], None] = plugins.of(EXPORTERS).load(name)
         self.op_log = kb.run(_double, topology="tiny", plugins=plugins).op_log
 
     def written(self) -> bytes:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import attrs
 import networkx as nx
 import pytest
 
@@ -24,6 +23,7 @@ from kernbench_core.messages import KernelLaunchMsg, Launch, MsgBase, Transactio
 from kernbench_core.oplog.description import OpDescription
 from kernbench_core.params import Param
 from kernbench_core.plugins import Plugins
+from kernbench_core.plugins.points import COMPONENTS
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.values.region import Region
@@ -254,7 +254,7 @@ def simulate(plugins: Plugins, _graphs: dict[Any, Graph]) -> Callable[..., Sim]:
         models = _Models(plugins, classes)
         key = (preset, sets, cpu)  # whose parameters are in the graph
         if key not in _graphs or replaced:
-            offered = attrs.evolve(plugins, components=models)
+            offered = plugins.having(COMPONENTS, models)
             _graphs[key] = compile_topology(configure(plugins, preset, sets=sets), offered)
         return Sim(_graphs[key], models)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.topology.machine_kinds import layering_of
 
@@ -13,6 +11,9 @@ OFFERED = load_plugins([], installed=False)
 LAYERING = layering_of(OFFERED.machines)
 
 
-def offered(components: object, **others: Any) -> Plugins:
+def offered(components: Any, **others: Any) -> Plugins:
     """Return plug-ins with models that exist in a test alone; `networks` and `machines` may be given too."""
-    return attrs.evolve(OFFERED, components=components, **others)
+    found = OFFERED
+    for kind, registry in {"components": components, **others}.items():
+        found = found.having(OFFERED.points[kind], registry)
+    return found

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.plugins import hookspecs
+from kernbench_core.plugins.points import PREFIX, Point
 from tests.core.exported_examples import RUN_A_BENCH, example_of, try_example
 
 #: Notebooks, plug-ins and models of others rest on these: to drop or rename one belongs in the changelog.
@@ -84,13 +84,15 @@ def test_the_example_does_what_it_shows(name: str) -> None:
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_hook_of_an_example_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plug-in that has the hook that is shown, and nothing else, is loaded, and offers that entry."""
-    hooks = {key: value for key, value in try_example(name).items() if key.startswith(hookspecs.PREFIX)}
+    hooks = {key: value for key, value in try_example(name).items() if key.startswith(PREFIX)}
     ((hook, function),) = hooks.items()
     (entry,) = function()
     module = ModuleType("acme_models_plugin")
-    vars(module).update(hooks, kernbench_api=1)
+    point = Point(type(entry), "Return what is of a feature that is not here.")
+    features = [] if point.kind in kb.load_plugins([], installed=False).points else [point]
+    vars(module).update(hooks, kernbench_api=1, kernbench_points=lambda: features)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     plugins = kb.load_plugins([f"acme = {module.__name__}"], installed=False)
     assert plugins.failures == ()
     assert type(entry).__name__ == name
-    assert getattr(plugins, hook.removeprefix(hookspecs.PREFIX))[entry.name] == entry
+    assert plugins.registries[hook.removeprefix(PREFIX)][entry.name] == entry

@@ -14,7 +14,7 @@ from kernbench_builtin.checks.components.other_processes import OtherProcesses
 from kernbench_builtin.checks.components.testbench import Driver, DriveResult, WatchedTestbench
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import did_you_mean, resolve_params
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import KITS, Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 from kernbench_core.testing.rig import Placed
 
@@ -153,7 +153,7 @@ def _drivers(plugins: Plugins, kind: str) -> Iterator[Driver]:
     if kind in BY_KIND:
         yield BY_KIND[kind]
     name = f"{DRIVES}{kind}"
-    if name in plugins.kits:
+    if name in plugins.of(KITS):
         driver: Driver = cast(Driver, open_kit(plugins, name))
         yield driver
 

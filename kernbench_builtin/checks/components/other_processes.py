@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import KITS, Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
 #: What PYTHONHASHSEED is in each process.
@@ -102,7 +102,7 @@ def _lines(told: list[str] | str | None) -> list[str]:
 
 def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, Sequence[str]]]) -> list[_Logs]:
     """Start a process for each seed and order; return their logs. The first one watches what is read."""
-    kits = plugins.kits  # by their vendors: another process may have two of a name
+    kits = plugins.of(KITS)  # by their vendors: another process may have two of a name
     given = {
         "path": [str(Path(place).absolute()) for place in sys.path],
         "sources": [attrs.asdict(source) for source in plugins.sources],

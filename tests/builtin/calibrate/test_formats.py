@@ -12,7 +12,7 @@ from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
 from kernbench_builtin.probe.transfers import Prober
 from kernbench_core.calibration import LogOptions, LogRow, MachineChoice
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import CALIBRATORS, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
 
@@ -21,7 +21,7 @@ OPTIONS = LogOptions(simulate_to=1 << 20)
 
 def measured(plugins: Plugins, form: str, header: str, cases: list[str], machine: MachineChoice) -> str:
     """Return the CSV of `cases` with what the machine takes for each."""
-    calibrator = plugins.calibrators.load(form)(plugins, OPTIONS)
+    calibrator = plugins.of(CALIBRATORS).load(form)(plugins, OPTIONS)
     rows: list[LogRow] = list(calibrator.read("x", "\n".join([f"{header},time_ns", *(f"{one},1" for one in cases)])))
     times = calibrator.simulate(rows, machine)
     return "\n".join([f"{header},time_ns", *(f"{one},{t.ns!r}" for one, t in zip(cases, times, strict=True))])
@@ -107,7 +107,7 @@ def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> 
     """Which sends it by itself: over PCIe, either way."""
     graph = compile_topology(configure(plugins, "tiny"), plugins)
     prober = Prober(graph, plugins.components)
-    calibrator = plugins.calibrators.load("copies")(plugins, OPTIONS)
+    calibrator = plugins.of(CALIBRATORS).load("copies")(plugins, OPTIONS)
     rows = calibrator.read("x", "kind,bytes,time_ns\nh2d,4096,1\nd2h,4096,1\n")
     took = [one.ns for one in calibrator.simulate(rows, MachineChoice("tiny"))]
     assert took == [prober.measure(case, 4096).total_ns for case in prober.cases()[:2]]
@@ -115,7 +115,7 @@ def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> 
 
 def test_large_copies_inside_get_the_bandwidth_of_the_memory(plugins: Plugins) -> None:
     """Each byte is read and written once, by four slices; writes hold their channels a little longer."""
-    calibrator = plugins.calibrators.load("copies")(plugins, LogOptions(simulate_to=4 << 20))
+    calibrator = plugins.of(CALIBRATORS).load("copies")(plugins, LogOptions(simulate_to=4 << 20))
     (row,) = calibrator.simulate(calibrator.read("x", "kind,bytes,time_ns\nd2d,1 GiB,1\n"), MachineChoice("tiny"))
     least = 2 * (1 << 30) / (4 * 4 * 25.6 * 0.923)
     assert row.extended and least <= row.ns < 1.08 * least
@@ -145,7 +145,7 @@ def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
     """An eighth of it is simulated, and it comes within two per cent of all of it."""
     found = []
     for simulate_to in (128 << 10, 1 << 20):
-        calibrator = plugins.calibrators.load("gemm")(plugins, LogOptions(simulate_to=simulate_to))
+        calibrator = plugins.of(CALIBRATORS).load("gemm")(plugins, LogOptions(simulate_to=simulate_to))
         rows = calibrator.read("x", "M,N,K,dtype,time_ns\n128,128,32768,f32,1\n")
         found += calibrator.simulate(rows, MachineChoice("tiny"))
     short, whole = found
@@ -168,7 +168,7 @@ def test_bursts_alone_give_the_controllers_overhead(
 
 def test_bursts_alone_take_the_times_of_the_standard(plugins: Plugins) -> None:
     """tCL + tBL for an open row, and tRCD and tRP more for a closed and another one: 13, 2, 13 and 13 whole clocks."""
-    calibrator = plugins.calibrators.load("memory")(plugins, OPTIONS)
+    calibrator = plugins.of(CALIBRATORS).load("memory")(plugins, OPTIONS)
     rows = calibrator.read("x", "pattern,bytes,time_ns\nrow_hit,32,1\nrow_closed,32,1\nrow_conflict,32,1\n")
     machine = MachineChoice("u280_hbm", ("components.hbm_ctrl.params.overhead=10 ns",))
     clock = 16 / 14.4
@@ -236,7 +236,7 @@ def test_whatever_stands_in_a_log_is_read_or_refused_at_its_line(
     """By each format that there is, and never by another error."""
     log = tmp_path_factory.getbasetemp() / "any.log"
     log.write_text("\n".join(between.join(line) for line in lines), encoding="utf-8")
-    form = data.draw(st.sampled_from([None, *plugins.calibrators]))
+    form = data.draw(st.sampled_from([None, *plugins.of(CALIBRATORS)]))
     try:
         rows = open_logs([log], plugins, OPTIONS, form).rows
     except ConfigError as error:

@@ -98,7 +98,7 @@ from kernbench_core.testing import CheckFailed, kit_of
 def has_a_suffix(entry):
     if len(entry.suffixes) > 1:
         raise CheckFailed(f"it must have one suffix, not {len(entry.suffixes)}")
-EXPORTERS = kit_of(lambda plugins, name: plugins.exporters[name], has_a_suffix)
+EXPORTERS = kit_of(lambda plugins, name: plugins.registries["exporters"][name], has_a_suffix)
 def kernbench_kits():
     return [KitEntry("exporters", f"{__name__}:EXPORTERS", "Formats of traces.")]
 def kernbench_exporters():

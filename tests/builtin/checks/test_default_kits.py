@@ -10,7 +10,7 @@ from kernbench_builtin.checks import Conformance
 from kernbench_builtin.pages.trace_file import open_trace
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import EXPORTERS, load_plugins
 from tests.core.plugin_site import Site
 
 CHECKS = "checks = kernbench_builtin.checks.plugin"
@@ -186,7 +186,7 @@ def kernbench_commands(): return [kb.CommandEntry('later', 'never_running:waiter
         "repair or reinstall never_running (source tree)."
     )
     with pytest.raises(PluginError) as caught:
-        open_trace(tmp_path / "a.x", plugins.exporters)
+        open_trace(tmp_path / "a.x", plugins.of(EXPORTERS))
     assert str(caught.value) == f"exporter 'thing' {told}"
     assert main(["later"], plugins) == 6
     assert capsys.readouterr().err == f"error: command 'later' {told}\n"
@@ -213,7 +213,7 @@ def test_a_suffix_that_no_trace_can_have_fails(site: Site, suffix: str, capsys: 
         "plug-in 'acme' (opening_suffix (source tree)) must give exporter 'thing' suffixes like '.vcd', none that ends "
         f"in .gz, which compresses what any exporter writes, not ({suffix!r},)"
     )
-    assert "thing" not in plugins.exporters
+    assert "thing" not in plugins.of(EXPORTERS)
     (found,) = Conformance.of("acme", plugins).results()
     assert (found.sort, found.entry, found.outcome.value, found.reason) == (
         "exporters", "thing", "failed", failure.reason,

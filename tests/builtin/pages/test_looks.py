@@ -17,6 +17,7 @@ from kernbench_builtin.pages.looks import machine_json, page_of, write_report
 from kernbench_builtin.pages.report import RunPage, Section
 from kernbench_core.errors import PluginError
 from kernbench_core.host.session import GraphEngine
+from kernbench_core.plugins import REPORT_SECTIONS
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from tests.builtin.report.pages import Elements, registry, result, shipped
@@ -113,7 +114,7 @@ def test_a_run_without_a_timeline_has_a_page_without_sources() -> None:
 def test_a_report_holds_the_machine_with_its_use(tmp_path: Path) -> None:
     """The option of a run, in one file, by the sections that come with core."""
     path = tmp_path / "r.html"
-    made = kb.run(bench, **on_machine(plugins=attrs.evolve(plugins(), report_sections=shipped()), report=path))
+    made = kb.run(bench, **on_machine(plugins=plugins().having(REPORT_SECTIONS, shipped()), report=path))
     texts = [
         (attributes["data-of"], json.loads(text))
         for tag, attributes, text in Elements(path.read_text()).texts
@@ -132,12 +133,12 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         raise ZeroDivisionError(run.name)
 
     pages = [RunPage("one", result()), RunPage("two", result())]
-    works = attrs.evolve(plugins(), report_sections=registry(s=Section("S", 1, lambda run: f"<p>{run.name}!</p>")))
+    works = plugins().having(REPORT_SECTIONS, registry(s=Section("S", 1, lambda run: f"<p>{run.name}!</p>")))
     write_report(path, pages, works)
     before = path.read_text()
     assert "<p>one!</p>" in before and "<p>two!</p>" in before
     with pytest.raises(PluginError):
         wrong = registry(s=Section("S", 1, broken))
-        write_report(path, pages, attrs.evolve(plugins(), report_sections=wrong, strict=True))
+        write_report(path, pages, attrs.evolve(plugins().having(REPORT_SECTIONS, wrong), strict=True))
     assert path.read_text() == before
     assert [*tmp_path.iterdir()] == [path]

@@ -11,19 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-import attrs
 import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.pages.timeline import save
 from kernbench_core.cli import main
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import REPORT_SECTIONS, load_plugins, points
 from kernbench_core.process.interrupt import Terminated
 from tests.builtin.report.pages import shipped
 from tests.builtin.working_machine import YAML, on_machine, plugins
 
 COMMANDS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False).commands
-PLUGINS = attrs.evolve(plugins(), report_sections=shipped(), commands=COMMANDS)
+PLUGINS = plugins().having(REPORT_SECTIONS, shipped()).having(points.COMMANDS, COMMANDS)
 BENCH = """
 import numpy as np
 def double(x, n, tl):

@@ -15,7 +15,7 @@ from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.lines import AT_THE_END
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
@@ -204,7 +204,7 @@ def test_parts_that_are_too_narrow_are_one(opened: Callable[..., Any], plugins: 
     tracks = (Track(0, -1, "kernel", "kernel", "pe0"),)
     made = Timeline(long + count, tracks, names, (), (), spans, (), flows)
     file = tmp_path / "narrow.html"
-    file.write_text(render_report([RunPage("r", result(), timeline=made)], plugins.report_sections))
+    file.write_text(render_report([RunPage("r", result(), timeline=made)], plugins.of(REPORT_SECTIONS)))
     page = opened(file)
     page.wait_for_timeout(250)
     page.locator(f"{FLAME} select").select_option("program")

@@ -15,7 +15,7 @@ from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins, load_plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ def test_hostile_names_are_text_in_every_view(opened: Callable[..., Any], plugin
     timeline = Timeline(10.0, tracks, (f"n{evil}",), (f"/f{evil}.py:1",), (f"x = {evil}",), spans, (), flows)
     page = RunPage(f"run{evil}", result(f"bench{evil}"), machine, timeline, {f"/f{evil}.py": f"x = {evil}\n"})
     file = tmp_path / "evil.html"
-    file.write_text(render_report([page, page], plugins.report_sections))
+    file.write_text(render_report([page, page], plugins.of(REPORT_SECTIONS)))
     shown = opened(file)
     shown.locator(f"{MACHINE} [data-box]").first.click()
     shown.evaluate("kernbench.run(0).timeline.choose(0)")
@@ -59,7 +59,7 @@ def test_a_section_of_a_plug_in_draws_itself(
     both = load_plugins(["builtin = kernbench_builtin.plugin", "example = kernbench_example.plugin"], installed=False)
     file = tmp_path / "late.html"
     late = [{"pe": "pe0", "late_ns": 2.0}, {"pe": "pe1", "late_ns": 4.0}]
-    file.write_text(render_report([RunPage("r", result(late_starts=late))], both.report_sections))
+    file.write_text(render_report([RunPage("r", result(late_starts=late))], both.of(REPORT_SECTIONS)))
     bars = opened(file).locator("svg.late rect")
     assert [float(bars.nth(i).get_attribute("height")) for i in range(bars.count())] == [29.0, 58.0]
     assert bars.nth(1).locator("title").text_content() == "pe1: 4 ns"

@@ -12,6 +12,7 @@ import kernbench as kb
 from kernbench_core import ProgramEntry
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import CORE, PluginFailure, Plugins, Provider, Registry
+from kernbench_core.plugins.points import PROGRAMS
 
 LEFT_OUT = PluginFailure(Provider("builtin.triton", "kernbench", "0.1.0"), "--no-plugin names it")
 
@@ -20,7 +21,7 @@ def without(plugins: Plugins, *blocked: PluginFailure) -> Plugins:
     """Return the plug-ins without this one."""
     own = [(plugins.programs[name], CORE) for name in plugins.programs if plugins.programs.provider(name) == CORE]
     left: Registry[ProgramEntry] = Registry("kind of program", own, blocked)
-    return attrs.evolve(plugins, programs=left, blocked=blocked)
+    return attrs.evolve(plugins.having(PROGRAMS, left), blocked=blocked)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from kernbench_builtin.pages import watching
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.watching import PartialPages
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins
 
 
 @attrs.define
@@ -62,7 +62,7 @@ def test_a_run_that_is_watched_is_the_same_run(plugins: Plugins) -> None:
     assert totals == sorted(totals) and totals[0] < totals[len(totals) // 2] < totals[-1] == seen.total_ns
     for page, complete in watcher.pages[:: len(watcher.pages) // 4]:
         assert page.goes_on is not complete
-        assert ("this run goes on" in render_report([page], plugins.report_sections)) is not complete
+        assert ("this run goes on" in render_report([page], plugins.of(REPORT_SECTIONS))) is not complete
     last, _ = watcher.pages[-1]
     assert last.result == seen.to_json() and not last.goes_on
 

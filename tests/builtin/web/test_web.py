@@ -17,7 +17,7 @@ import pytest
 import kernbench as kb
 from kernbench_builtin.pages.web import SavedSite, served
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins
 from tests.core.forked import Forked, command
 
 Started = Callable[..., tuple[Forked, str, str]]
@@ -107,7 +107,7 @@ def test_sigterm_ends_it_as_any_command(tmp_path: Path, start: Started) -> None:
 @pytest.fixture
 def port(plugins: Plugins, tmp_path: Path) -> Iterator[str]:
     """Give a port that somebody serves pages at."""
-    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+    with served(SavedSite(tmp_path, plugins.of(REPORT_SECTIONS))) as address:
         yield address.rstrip("/").rpartition(":")[2]
 
 

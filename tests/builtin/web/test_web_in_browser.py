@@ -15,7 +15,7 @@ from kernbench_builtin.pages.report import RunPage
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_builtin.pages.web import LiveRun, SavedSite, served
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import REPORT_SECTIONS, Plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
@@ -37,7 +37,7 @@ def test_the_index_leads_to_runs_side_by_side(plugins: Plugins, tmp_path: Path, 
     """By a click on one, and by choosing two with the keyboard."""
     for name in ("a", "b"):
         kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / name)
-    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+    with served(SavedSite(tmp_path, plugins.of(REPORT_SECTIONS))) as address:
         page.goto(address)
         page.get_by_role("link", name="a", exact=True).click()
         page.wait_for_selector("article[data-section=machine] svg")
@@ -51,7 +51,7 @@ def test_the_index_leads_to_runs_side_by_side(plugins: Plugins, tmp_path: Path, 
 
 def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> None:
     """From nothing over a part to the whole; scrolled to the same place; a closed page harms nothing."""
-    live = LiveRun("vector-add on tiny", plugins.report_sections)
+    live = LiveRun("vector-add on tiny", plugins.of(REPORT_SECTIONS))
     params, frame = {"n": 64}, page.frame_locator("iframe:not(.coming)")
 
     class Stages:
@@ -78,7 +78,7 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
         page.reload()
         frame.get_by_role("heading", name="vector-add on tiny").wait_for()
         assert re.search(r"page\?n=\d", page.locator("iframe").get_attribute("src"))
-        again = LiveRun("again", plugins.report_sections)
+        again = LiveRun("again", plugins.of(REPORT_SECTIONS))
     with served(again) as address:
         page.goto(address)
         page.get_by_role("status").get_by_text("building the machine").wait_for()
@@ -89,7 +89,7 @@ def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> 
 def test_a_new_page_shows_what_was_chosen_on_the_old_one(plugins: Plugins, tmp_path: Path, page: Any) -> None:
     """The window, the part of the machine, colours, and the place it was scrolled to; and so does a reload."""
     kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / "run")
-    live, made = LiveRun("vector-add on tiny", plugins.report_sections), read_run(tmp_path / "run")
+    live, made = LiveRun("vector-add on tiny", plugins.of(REPORT_SECTIONS)), read_run(tmp_path / "run")
     view = "document.querySelector('iframe').contentWindow"
     run = f"{view}.kernbench.run(0)"
     chosen = f"[{run}.window, {run}.machine.part, {view}.document.documentElement.dataset.theme, {view}.scrollY]"
@@ -118,7 +118,7 @@ def test_a_reload_of_a_saved_run_keeps_what_was_chosen(plugins: Plugins, tmp_pat
     for name, n in (("a", 64), ("b", 64)):
         kb.run("vector-add", "tiny", {"n": n}, plugins=plugins, out=tmp_path / name)
     ready = "html[data-ready=yes]"
-    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+    with served(SavedSite(tmp_path, plugins.of(REPORT_SECTIONS))) as address:
         page.goto(f"{address}run?at=a&at=b")
         page.wait_for_selector(ready, state="attached")
         scopes = page.locator("article[data-section=machine] .scope")
@@ -142,7 +142,7 @@ def test_a_reload_of_a_saved_run_keeps_what_was_chosen(plugins: Plugins, tmp_pat
 
 def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
     """The machine is being built until the run says otherwise; then no page was made, or it is being drawn."""
-    live, none = LiveRun("vector-add on tiny", plugins.report_sections), page.locator("#none")
+    live, none = LiveRun("vector-add on tiny", plugins.of(REPORT_SECTIONS)), page.locator("#none")
     made = RunPage("one", result(), goes_on=True)
     page.route("**/page?*", lambda route: None)  # it is never answered
     with served(live) as address:
@@ -162,7 +162,7 @@ def test_without_a_page_it_says_why(plugins: Plugins, page: Any) -> None:
 
 def test_a_run_that_fails_early_has_nothing_to_show(plugins: Plugins, page: Any) -> None:
     """It does not promise a page any more."""
-    live = LiveRun("vector-add on tiny", plugins.report_sections)
+    live = LiveRun("vector-add on tiny", plugins.of(REPORT_SECTIONS))
     live.failed()
     with served(live) as address:
         page.goto(address)

@@ -318,7 +318,7 @@ def test_a_field_that_will_not_do_leaves_the_record_out(
     )
     own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
     plugins = load_plugins([*own, "acme = acme_zz"], installed=False)
-    version = str(plugins.collectives.provider("all_reduce"))
+    version = str(plugins.registries["collectives"].provider("all_reduce"))
     must = FIELDS[field].replace("of VERSION", f"of {version}")
     told = f"collective 'zz' of acme_zz (source tree) {must}; repair or reinstall acme_zz (source tree)."
     assert main(["ccl", "zz"], plugins) == 6
@@ -344,7 +344,7 @@ def test_a_collective_may_not_be_named_like_another_command(tmp_path: Path, monk
         "    return [CollectiveEntry(name, f'acme_names:{name.upper()}', 'Odd.') for name in ('new', 'allreduce')]\n"
     )
     plugins = load_plugins(["ccl = kernbench_ccl.plugin", "acme = acme_names"], installed=False)
-    version = plugins.collectives.provider("all_reduce")
+    version = plugins.registries["collectives"].provider("all_reduce")
     usable, broken = Catalogue.of(plugins).collectives.usable()
     must, remedy = "of acme_names (source tree) must have a command of its own", "repair or reinstall acme_names"
     assert broken == {

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kernbench_ccl.plugin import ALGORITHMS
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 
@@ -23,14 +24,14 @@ def test_every_algorithm_is_listed_once(plugins: Plugins, capsys: pytest.Capture
     found = json.loads(listed(plugins, capsys, "--json"))
     assert found["schema"] == "kernbench.ccl.algorithms/1"
     algorithms = {each["name"]: each for each in found["algorithms"]}
-    assert sorted(algorithms) == sorted(plugins.algorithms) and len(found["algorithms"]) == len(algorithms)
+    assert sorted(algorithms) == sorted(plugins.of(ALGORITHMS)) and len(found["algorithms"]) == len(algorithms)
     doubling = algorithms["ccl.halving_doubling_all_gather"]
     assert doubling["ranks"] == [2, 4, 8, 16]
     assert doubling["file"].endswith("kernbench_ccl/algorithms/halving_doubling_all_gather.py")
     mesh = algorithms["ccl.mesh_all_reduce"]
     assert (mesh["method"], mesh["collective"], mesh["networks"]) == ("mesh", "all_reduce", ["mesh_2d"])
     assert (mesh["ranks"], mesh["contributors"]) == ([*range(2, 18)], ["sip"])
-    assert mesh["provider"] == str(plugins.algorithms.provider("ccl.mesh_all_reduce"))
+    assert mesh["provider"] == str(plugins.of(ALGORITHMS).provider("ccl.mesh_all_reduce"))
 
 
 def test_the_text_says_what_each_is_limited_to(

@@ -121,7 +121,7 @@ FAULTS: dict[str, tuple[CollectiveKind, dict[str, Any], set[str], str]] = {
 def test_a_fault_of_a_record_fails_its_check_and_those_that_must(plugins: Plugins, check: str) -> None:
     """Of those that simulate nothing."""
     kind, changes, also, told = FAULTS[check]
-    sentence = plugins.collectives[kind.name].sentence
+    sentence = plugins.registries["collectives"][kind.name].sentence
     found = failed(CollectiveUnderTest(evolve(kind, **changes), sentence, plugins), "is_called_by_ranks")
     assert set(found) == {check, *also}
     assert found[check].startswith(told)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from kernbench_core.cli.written_benches import WrittenParam, parameters_of
 from kernbench_core.host.bench import open_bench
 from kernbench_core.plugins import BenchEntry, Provider, Registry, load_plugins
+from kernbench_core.plugins.points import BENCHES
 
 NOBODY = load_plugins(installed=False)
 HEAD = """
@@ -108,7 +108,7 @@ def test_a_registered_bench_is_read_where_its_module_is(here: Path) -> None:
     """By the name that it is registered under, whatever the function is called; another name is none."""
     (here / "benches_of_a_test.py").write_text("def bench(rt): ...\ndef other(rt, n: int): ...\n")
     entry = BenchEntry("mine", "benches_of_a_test:other"), Provider("t", "t", "1")
-    plugins = attrs.evolve(NOBODY, benches=Registry("bench", [entry]))
+    plugins = NOBODY.having(BENCHES, Registry("bench", [entry]))
     assert parameters_of("mine", plugins) == {"n": WrittenParam("int")}
     assert parameters_of("other", plugins) == {}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.plugins.entry_points import installed_plugins
+from kernbench_core.plugins.installed import installed_plugins
 from tests.core.plugin_site import Site
 
 BENCH = "def kernbench_benches():\n    return []\n"

@@ -18,10 +18,18 @@ def kernbench_components():
 """
 
 
+#: Declares the sorts of entries of packages that are not here.
+POINTS = """
+from kernbench_core.plugins import AlgorithmEntry, CollectiveEntry, Point
+def kernbench_points():
+    return [Point(AlgorithmEntry, "Return algorithms."), Point(CollectiveEntry, "Return collectives.")]
+"""
+
+
 def test_no_plugins_give_empty_registries() -> None:
     """Core alone loads nothing, and says so by empty registries."""
     plugins = load_plugins(installed=False)
-    assert [len(registry) for registry in (plugins.components, plugins.benches, plugins.exporters)] == [0, 0, 0]
+    assert [len(registry) for registry in (plugins.components, plugins.benches, plugins.topologies)] == [0, 0, 0]
     assert plugins.providers == ()
     assert plugins.failures == ()
 
@@ -158,8 +166,8 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
         "plug-in 'typo' (typo_plugin (source tree)) is left out: its hooks must be among kernbench_components, "
         "kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, kernbench_machines, "
         "kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
-        "kernbench_calibrators, kernbench_report_sections, kernbench_kits, not 'kernbench_componets'; did you mean "
-        "'kernbench_components'?"
+        "kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, "
+        "kernbench_kits, kernbench_points, not 'kernbench_componets'; did you mean 'kernbench_components'?"
     ]
 
 
@@ -304,23 +312,24 @@ def test_a_malformed_extra_is_a_sentence() -> None:
         ("AlgorithmEntry('ring2', 'm:kernel', 'No vendor.')",
          "algorithm 'ring2' is left out: plug-in 'acme' (acme_plugin (source tree)) must name its algorithms "
          "'acme.<thing>', not 'ring2'; rename the algorithm or the entry point"),
-        ("'ring2'",
-         "algorithm 'ring2' is left out: plug-in 'acme' (acme_plugin (source tree)) must return AlgorithmEntry objects "
-         "from kernbench_algorithms, not 'ring2'"),
+        ("AlgorithmEntry('acme.ring2', 'm', 'No module.')",
+         "algorithm 'acme.ring2' is left out: plug-in 'acme' (acme_plugin (source tree)) must write the target of "
+         "algorithm 'acme.ring2' as 'module:attr', not 'm'"),
     ],
 )  # fmt: skip
 def test_an_algorithm_with_a_wrong_entry_is_left_out_alone(site: Site, entry: str, told: str) -> None:
     """The others of its plug-in are there, and naming it says what is registered."""
     source = (
-        "from kernbench_core.plugins import AlgorithmEntry\n"
+        f"{POINTS}"
         "def kernbench_algorithms():\n"
         f"    return [{entry}, AlgorithmEntry('acme.line_all_reduce', 'm:kernel', 'Up and down.')]\n"
     )
     plugins = load_plugins([f"acme = {site.module('acme_plugin', source)}"], installed=False)
     assert [str(failure) for failure in plugins.failures] == [told]
-    assert list(plugins.algorithms) == ["acme.line_all_reduce"]
+    algorithms = plugins.registries["algorithms"]
+    assert list(algorithms) == ["acme.line_all_reduce"]
     with pytest.raises(UnknownName) as caught:
-        plugins.algorithms.load("acme.lin_all_reduce")
+        algorithms.load("acme.lin_all_reduce")
     assert str(caught.value) == (
         "algorithm must be a registered name, not 'acme.lin_all_reduce'. Did you mean 'acme.line_all_reduce'?"
     )
@@ -329,7 +338,7 @@ def test_an_algorithm_with_a_wrong_entry_is_left_out_alone(site: Site, entry: st
 def test_an_entry_that_cannot_be_made_leaves_its_plugin_out(site: Site) -> None:
     """As any hook that raises does: the sentence is that of the entry."""
     source = (
-        "from kernbench_core.plugins import AlgorithmEntry\n"
+        f"{POINTS}"
         "def kernbench_algorithms():\n    return [AlgorithmEntry('acme.Line', 'm:kernel', 'Up and down.')]\n"
     )
     plugins = load_plugins([f"acme = {site.module('acme_plugin', source)}"], installed=False)
@@ -348,8 +357,9 @@ def kernbench_collectives():
 
 def test_a_collective_is_registered_by_its_bare_name(site: Site) -> None:
     """Its record is not imported for that; of two with one name either is called by its vendor."""
+    site.distribution("owner", "1.0", "owner", POINTS)
     site.distribution("acme", "1.0", "acme", COLLECTIVE.format(name="swap"))
-    found = load_plugins(installed=True).collectives
+    found = load_plugins(installed=True).registries["collectives"]
     assert (found["swap"].target, found["swap"].sentence) == ("acme.collectives:RECORD", "Everybody swaps.")
     assert str(found.provider("swap")) == "acme 1.0" and "acme.collectives" not in sys.modules
     site.distribution("other", "2.0", "other", COLLECTIVE.format(name="swap"))
@@ -358,12 +368,12 @@ def test_a_collective_is_registered_by_its_bare_name(site: Site) -> None:
         "collective 'swap' is left out: it must be registered once, not by acme 1.0 and by other 2.0; uninstall all "
         "but one, or write 'acme:swap' or 'other:swap'"
     ]
-    assert "swap" not in list(plugins.collectives)
+    assert "swap" not in list(plugins.registries["collectives"])
 
 
 def test_a_collective_with_a_vendor_in_its_name_is_refused(site: Site) -> None:
     """Names of algorithms end with it."""
-    module = site.module("dotted_plugin", COLLECTIVE.format(name="acme.swap"))
+    module = site.module("dotted_plugin", POINTS + COLLECTIVE.format(name="acme.swap"))
     plugins = load_plugins([f"acme = {module}"], installed=False)
     assert [str(failure) for failure in plugins.failures] == [
         "collective 'acme.swap' is left out: plug-in 'acme' (dotted_plugin (source tree)) must name its collectives in "

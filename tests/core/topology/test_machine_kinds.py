@@ -8,7 +8,6 @@ from kernbench_core.cli.topology_view import show
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import MachineEntry, MachineRegistry, PluginFailure, Provider
-from kernbench_core.plugins.sorts import checked
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of
@@ -164,7 +163,7 @@ def test_a_configuration_of_no_kind_that_is_loaded_names_its_section(monkeypatch
 @pytest.mark.parametrize("name", ["components", "title", "class", "Cable", "a-b", ""])
 def test_a_name_that_cannot_be_a_section_of_its_own_is_refused(name: str) -> None:
     with pytest.raises(PluginError) as caught:
-        checked(ACME, "machines", MachineEntry(name, "acme:KIND", "A cable."))
+        MachineEntry(name, "acme:KIND", "A cable.").check(ACME)
     assert str(caught.value) == (
         f"plug-in {ACME.plugin!r} (acme-beds 1.2) must name its machines as a section of a configuration, in "
         "lower-case letters, digits and '_', and none of base, components, overrides, title, not "
