@@ -8,7 +8,7 @@ from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, Pro
 
 CLI = "kernbench_core.cli"
 PLUGINS = f"{CLI}.plugin_list"
-SHAPES = "kernbench_core.topology.network_shapes"
+SHAPES = "kernbench_builtin.machines.network_shapes"
 RUN, SEE = "Run, and look at runs", "See what there is"
 
 #: The further sections of a system.
@@ -58,7 +58,7 @@ def kernbench_networks() -> list[NetworkEntry]:
 
 def kernbench_machines() -> list[MachineEntry]:
     """Return the kinds of machine."""
-    system, mesh = "kernbench_core.topology.packages:PACKAGES", "kernbench_core.topology.mesh:MESH"
+    system, mesh = "kernbench_builtin.machines.packages:PACKAGES", "kernbench_builtin.machines.mesh:MESH"
     return [
         MachineEntry("system", system, "A host and packages of PEs, which kernels run on.", PACKAGES),
         MachineEntry("mesh", mesh, "Routers in rows and columns, to drive synthetic traffic over."),

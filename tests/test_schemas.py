@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kernbench_builtin.machines import configuration_schema
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs import configure
-from kernbench_core.topology import configuration_schema
 from kernbench_core.topology.strict_yaml import plain, read_yaml
 from tests.conftest import SOURCE_TREE, loaded_tool
 

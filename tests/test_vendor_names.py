@@ -24,7 +24,8 @@ from kernbench_core import (
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
-from kernbench_core.topology import NetworkShape, ScaleUpLink, mesh
+from kernbench_builtin.machines import mesh
+from kernbench_core.topology import NetworkShape, ScaleUpLink
 from attrs import evolve
 
 kernbench_api = 1

@@ -29,6 +29,7 @@ from kernbench_ccl.plugin import ALGORITHMS
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue
+from kernbench_ccl.contract import NETWORKS
 from kernbench_ccl.measure import Setup, TimedMachine, machine_of
 from kernbench_ccl.measure.measurement import closed_form, measure
 from kernbench_ccl.measure.sweep import counts_of, size_of
@@ -36,7 +37,6 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.topology import NETWORKS
 from kernbench_core.units import format_bytes, format_time, parse_quantity
 
 TOPOLOGY = "tiny"

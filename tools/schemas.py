@@ -25,10 +25,10 @@ FOLDERS = {
 
 def texts() -> dict[str, str]:
     """Return the schemas by their paths in the tree."""
+    from kernbench_builtin.machines import configuration_schema
     from kernbench_builtin.sweeps.planning.schema import plan_schema
     from kernbench_core.plugins import load_plugins
     from kernbench_core.runs.result import json_text
-    from kernbench_core.topology import configuration_schema
 
     found = {}
     for folder, points in FOLDERS.items():

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from attrs import field, frozen
 
+from kernbench_builtin.machines import Mesh, naming
 from kernbench_builtin.probe.driven.packets import Meter, Packet
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_builtin.probe.traffic_sources import dispersion, make_source
@@ -27,7 +28,7 @@ from kernbench_core.environment import DELIVERY, Environment
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.host import NotModelled, not_modelled
 from kernbench_core.process import INTERRUPTS
-from kernbench_core.topology import Mesh, PathRouter, naming
+from kernbench_core.topology import PathRouter
 from kernbench_core.units import GRID_NS, format_bytes, grid_ceil
 from kernbench_core.wire import Wire
 

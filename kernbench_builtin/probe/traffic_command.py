@@ -15,11 +15,11 @@ from kernbench_core.process import shown
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines import Mesh
     from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
     from kernbench_builtin.probe.traffic_patterns import Pattern
     from kernbench_builtin.probe.traffic_view import Report
     from kernbench_core.runs import ProgressDisplay
-    from kernbench_core.topology import Mesh
 
 FLAG = "--traffic"
 #: The preset that --traffic drives when no topology is named.
@@ -146,8 +146,9 @@ def _pattern(
 
 
 def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
+    from kernbench_builtin.machines import Mesh
     from kernbench_core.runs import configure, tell_warnings
-    from kernbench_core.topology import Mesh, compile_topology
+    from kernbench_core.topology import compile_topology
 
     plugins = shell.plugins
     config = configure(plugins, topology, components, sets)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from kernbench_builtin.machines import Mesh, naming
 from kernbench_builtin.probe.traffic_patterns import Permutation
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import Mesh, naming
 from kernbench_core.wording import brief
 
 _MOST_BYTES = 4 << 20

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from attrs import frozen
 
+from kernbench_builtin.machines import Mesh, line, naming
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import Mesh, line, naming
 from kernbench_core.wording import brief
 
 PlaceArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
+from kernbench_builtin.machines import naming
 from kernbench_builtin.probe.traffic import NEAR, EdgeId, LoadPoint, TrafficSetup, WireUse, links
 from kernbench_builtin.probe.traffic_patterns import mean_hops
 from kernbench_builtin.probe.traffic_saturation import Saturation
 from kernbench_core.runs import json_text
-from kernbench_core.topology import naming
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 _WIDTH = 80

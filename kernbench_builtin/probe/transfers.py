@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import evolve, frozen
 
+from kernbench_builtin.machines import naming
 from kernbench_core.engine import formula_latency
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph, PeSite
 from kernbench_core.host import GraphEngine
 from kernbench_core.messages import Command, MemoryReadMsg, MemoryWriteMsg, Transaction
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import Machine, PathRouter, design_of, naming
+from kernbench_core.topology import Machine, PathRouter, design_of
+from kernbench_core.topology.naming import cube_unit, parse, pe_prefix, pe_unit
 from kernbench_core.values import Region
 from kernbench_core.wording import brief
 
@@ -150,7 +152,7 @@ class Prober:
         )
 
     def _dma(self, site: PeSite) -> str:
-        return naming.pe_unit(site.prefix, "pe_dma")
+        return pe_unit(site.prefix, "pe_dma")
 
     def _targets(self, site: PeSite) -> Iterator[tuple[str, str]]:
         """Yield (name, memory) for what a PE reaches, near to far."""
@@ -158,7 +160,7 @@ class Prober:
         others = [other for other in self.design.pes if other is not site]
         cube = [other for other in others if (other.sip, other.cube) == (site.sip, site.cube)]
         yield from self._near_and_far(site, [other.hbm_ctrl for other in cube], "{} PE's HBM")
-        yield "SRAM", naming.cube_unit(site.sip, site.cube, "sram")
+        yield "SRAM", cube_unit(site.sip, site.cube, "sram")
         # of another cube, the slice that is nearest: what is left is the cost of the way there
         cubes = [other.hbm_ctrl for other in others if other.sip == site.sip and other.cube != site.cube]
         yield from self._near_and_far(site, self._nearest_of_each(site, cubes, 2), "{} cube")
@@ -196,11 +198,11 @@ class Prober:
     def engine(self, case: Case, *, wider: float = 1.0) -> GraphEngine:
         """Return a fresh engine of the nodes that a transfer can touch; its edges are `wider` times as wide."""
         path = self.path(case.source, case.memory)
-        prefixes = {prefix for node in path if (prefix := naming.pe_prefix(node)) is not None}
+        prefixes = {prefix for node in path if (prefix := pe_prefix(node)) is not None}
         nodes = {
             node.id: node
             for node in self.graph.nodes.values()
-            if node.id in path or naming.pe_prefix(node.id) in prefixes
+            if node.id in path or pe_prefix(node.id) in prefixes
         }
         edges = [
             evolve(edge, bandwidth=edge.bandwidth * wider)
@@ -238,7 +240,7 @@ class Prober:
 
     def base(self, memory: str) -> int:
         """Return the first physical address of a memory."""
-        node, place = self.graph.nodes[memory], naming.parse(memory)
+        node, place = self.graph.nodes[memory], parse(memory)
         assert node.sip is not None
         assert node.cube is not None
         unit = {"sram": "sram", "pe_tcm": f"tcm{place.pe}"}.get(node.kind) or f"hbm{place.name[len('hbm_ctrl') :]}"

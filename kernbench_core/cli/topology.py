@@ -116,8 +116,8 @@ def machines(shell: Shell, as_json: bool) -> None:
 @click.pass_obj
 def schema(shell: Shell, section: str | None, merged: bool) -> None:
     """Print a JSON Schema (2020-12) of configuration files, or of one SECTION of them, for editors and validators."""
+    from kernbench_builtin.machines.schema.document import configuration_schema, section_schema
     from kernbench_core.runs.result import json_text
-    from kernbench_core.topology.schema.document import configuration_schema, section_schema
 
     plugins = shell.plugins
     found = configuration_schema(

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from kernbench_builtin.machines import naming
 from kernbench_core.cli.network_view import draw_network
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.topology import naming
 from kernbench_core.topology.design import BareHardware, Machine, design_of
+from kernbench_core.topology.naming import cube_unit, parse, pe_prefix
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 from kernbench_core.wording import brief
 
@@ -127,7 +128,7 @@ def show_cube(graph: Graph) -> list[str]:
 def show_pe(graph: Graph) -> list[str]:
     """List the units of one PE with their implementations, and its wires."""
     site = design_of(graph).pes[0]
-    units = [node for node in graph.nodes.values() if naming.pe_prefix(node.id) == site.prefix]
+    units = [node for node in graph.nodes.values() if pe_prefix(node.id) == site.prefix]
     width = max(len(node.kind) for node in units)
     design = design_of(graph)
     lines = [
@@ -210,7 +211,7 @@ def _io_box(name: str, units: list[str], across: int) -> list[str]:
 def _io_chiplets(graph: Graph) -> dict[int, list[str]]:
     chiplets: dict[int, list[str]] = {}
     for node in graph.nodes.values():
-        place = naming.parse(node.id)
+        place = parse(node.id)
         if node.sip == 0 and place.io is not None:
             chiplets.setdefault(place.io, []).append(place.name)
     return chiplets
@@ -220,7 +221,7 @@ def _cube_joins(graph: Graph) -> set[tuple[int, str]]:
     """Return (cube, side) of every UCIe port of the first package that is joined to something."""
     joins: set[tuple[int, str]] = set()
     for edge in graph.edges.values():
-        place = naming.parse(edge.src)
+        place = parse(edge.src)
         if edge.kind is EdgeKind.UCIE and place.sip == 0 and place.cube is not None:
             joins.add((place.cube, place.name.removeprefix("ucie_")))
     return joins
@@ -238,7 +239,7 @@ def _beside(cells: list[str], joined: list[bool]) -> str:
 
 def _attachments(graph: Graph) -> dict[tuple[int, int], list[str]]:
     """Return what each router of the first cube shows: its name, then what hangs on it."""
-    prefix = naming.cube_unit(0, 0, "")
+    prefix = cube_unit(0, 0, "")
     hung: dict[str, list[str]] = {}
     for edge in graph.edges.values():
         if edge.src.startswith(prefix) and edge.kind in (EdgeKind.ATTACH, EdgeKind.HBM):

@@ -1,8 +1,8 @@
 """From configuration to a machine: what a topology file says, checked as a whole, laid out and wired.
 
-In: YAML and overrides, and the kinds of machine and the shapes of networks that are registered. Out: a `Machine`, which
-is a graph of nodes and edges with its design, or `BareHardware`, which has none; the routes through it and the owner of
-each address. The engine, the host and the command line call it.
+In: YAML and overrides, and the kinds of machine and the shapes of networks of plug-ins. Out: a `Machine`, which is a
+graph of nodes and edges with its design, or `BareHardware`, which has none; the routes through it and the owner of each
+address. The engine, the host and the command line call it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from kernbench_core.topology.design import Design as Design
     from kernbench_core.topology.design import Machine as Machine
     from kernbench_core.topology.design import design_of as design_of
-    from kernbench_core.topology.link_rates import pcie_bandwidth as pcie_bandwidth
-    from kernbench_core.topology.link_rates import ucie_bandwidth as ucie_bandwidth
     from kernbench_core.topology.machine_kinds import MachineKind as MachineKind
     from kernbench_core.topology.machine_kinds import require_kernels as require_kernels
-    from kernbench_core.topology.mesh import Mesh as Mesh
-    from kernbench_core.topology.mesh import line as line
-    from kernbench_core.topology.network_shapes import NETWORKS as NETWORKS
     from kernbench_core.topology.networks import Extent as Extent
     from kernbench_core.topology.networks import NetworkFault as NetworkFault
     from kernbench_core.topology.networks import NetworkShape as NetworkShape
@@ -39,7 +34,6 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import open_shape as open_shape
     from kernbench_core.topology.resolver import AddressResolver as AddressResolver
     from kernbench_core.topology.routing import PathRouter as PathRouter
-    from kernbench_core.topology.schema.document import configuration_schema as configuration_schema
     from kernbench_core.topology.section_reader import read_section as read_section
 
 __getattr__ = door(__name__)

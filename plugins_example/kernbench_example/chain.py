@@ -6,8 +6,9 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
+from kernbench_builtin.machines import mesh
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import Config, mesh, read_section, sections
+from kernbench_core.topology import Config, read_section, sections
 
 
 @frozen

@@ -15,7 +15,7 @@ import attrs
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
 from kernbench_core.plugins import AlgorithmEntry, Plugins, Provider, Registry, load_plugins
-from kernbench_core.topology.network_shapes import NETWORKS
+from tests.core.shapes import NETWORKS
 
 
 def exchange(tl: Any, x: Any, sends: dict[int, tuple[int, int]], gets: dict[int, tuple[int, int]]) -> dict[int, Any]:

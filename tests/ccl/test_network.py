@@ -6,8 +6,8 @@ import networkx as nx
 import pytest
 
 from kernbench_ccl.network import Network
-from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import NetworkShape, ScaleUpLink, build_network, find_extent
+from tests.core.shapes import NETWORKS
 
 SIZES = {4: (2, 2), 6: (3, 2), 9: (3, 3)}
 

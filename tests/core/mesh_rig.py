@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.graph import Node
@@ -11,7 +12,6 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.mesh import Mesh
 from tests.core.offered import offered
 
 LINK, INTERFACE_WIRE, ROUTER, INTERFACE = 1, 2, 3, 4

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kernbench_core.errors import ConfigError, KernelError
 from kernbench_core.messages import Launch
 from kernbench_core.peers import DIRECTIONS, Channel, Peers, nearest_in
-from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import Extent, find_extent, neighbour, network_directions
+from tests.core.shapes import NETWORKS
 
 TWO_EACH = Peers(((4, 5), (8, 9), (0, 1)))
 

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from kernbench_builtin.machines import Mesh
 from kernbench_builtin.probe.traffic import TrafficSetup
 from kernbench_builtin.probe.traffic_patterns import make_pattern
-from kernbench_core.topology import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, SentPacket, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from kernbench_builtin.machines.layout import Cell
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.topology.layout import Cell
 from kernbench_core.topology.naming import router_cell
 
 _PART: Final = re.compile(r"(sip|io|cube|pe)\d+")

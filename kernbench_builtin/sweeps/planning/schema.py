@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import attrs
 
+from kernbench_builtin.machines.schema.document import DIALECT
+from kernbench_builtin.machines.schema.values import value_schema
 from kernbench_builtin.sweeps.plan import OPTIONS
 from kernbench_builtin.sweeps.planning.plan_file import KEYS
 from kernbench_core.runs.options import Option, RunCall, command_options
-from kernbench_core.topology.schema.document import DIALECT
-from kernbench_core.topology.schema.values import value_schema
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "pattern": r"\S"}
 _TEXTS: Final[dict[str, Any]] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}

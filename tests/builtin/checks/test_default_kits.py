@@ -32,7 +32,7 @@ import kernbench_core.plugins as kb
 from attrs import evolve
 from kernbench_builtin.pages.report import Section
 from kernbench_core.runs.parts import RunPart
-from kernbench_core.topology.mesh import MESH
+from kernbench_builtin.machines.mesh import MESH
 def nothing(): pass
 def bench(rt, n: int = 3): "Do nothing."
 async def waiting(log, out): pass

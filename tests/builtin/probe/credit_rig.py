@@ -8,6 +8,7 @@ import numpy as np
 
 from kernbench_builtin.components.forwarding import Forwarding
 from kernbench_builtin.components.router_vc import RouterVc
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_builtin.probe.traffic import Meter, Packet
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.component import ComponentBase
@@ -16,7 +17,6 @@ from kernbench_core.environment import Environment
 from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.mesh import Mesh
 from tests.core.offered import offered
 
 MODELS: dict[str, type[ComponentBase]] = {"builtin.router_vc": RouterVc, "builtin.forwarding": Forwarding}

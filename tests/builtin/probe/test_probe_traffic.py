@@ -7,12 +7,12 @@ import json
 import pytest
 from attrs import evolve
 
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.mesh import Mesh
 from tests.conftest import count_calls
 
 SMALL = ("--set", "mesh.rows=4", "--set", "mesh.columns=4", "--warmup", "100", "--measure", "400")

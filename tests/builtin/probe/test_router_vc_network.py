@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.components.flits.subpaths import Subpaths
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
 

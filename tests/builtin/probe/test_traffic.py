@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.machines import naming
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_builtin.probe.traffic import LoadPoint, Meter, Packet, TrafficSetup, Window, half_width, rank, state_of
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.component import ComponentBase
@@ -20,8 +22,6 @@ from kernbench_core.engine.watchdog import Progress
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.topology import naming
-from kernbench_core.topology.mesh import Mesh
 from tests.core import mesh_rig
 from tests.core.flit_simulator import FlitSimulator
 from tests.core.mesh_rig import HOPS, INTERFACE, INTERFACE_WIRE, LINK, ROUTER, Hop, Hops, make_mesh

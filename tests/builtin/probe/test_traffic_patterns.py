@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_builtin.probe.traffic import TrafficSetup
 from kernbench_builtin.probe.traffic_patterns import PATTERNS, Permutation, make_pattern, mean_hops, wire_shares
 from kernbench_core.errors import UsageError
-from kernbench_core.topology.mesh import Mesh
 from tests.core.mesh_rig import HOPS, make_mesh
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.machines.mesh import Mesh
 from kernbench_builtin.probe.traffic import Meter, Packet, TrafficSetup, Window
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
 

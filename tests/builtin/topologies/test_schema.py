@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kernbench_builtin.machines import configuration_schema
 from kernbench_core.errors import ConfigError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology, configuration_schema
+from kernbench_core.topology import compile_topology
 
 PRESETS = ("tiny", "mesh", "a100_node")
 QUANTITIES = (

@@ -11,12 +11,12 @@ from typing import Any, get_type_hints
 import attrs
 import pytest
 
+from kernbench_builtin.machines.specification import LinkSpec, Spec
 from kernbench_core.cli.topology_view import show
 from kernbench_core.graph import EdgeKind
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import load_config, parse_config
-from kernbench_core.topology.specification import LinkSpec, Spec
 
 DOCS = Path(__file__).parents[3] / "docs"
 FOLDER = resources.files("kernbench_builtin") / "topologies"

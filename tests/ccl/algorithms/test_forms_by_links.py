@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from kernbench_ccl.contract import Cost, Network
-from kernbench_core.topology import NETWORKS, find_extent
+from kernbench_core.topology import find_extent
 from tests.ccl.algorithm_cases import algorithm_named
+from tests.core.shapes import NETWORKS
 from tests.reference import collective_steps
 
 S, B, L = 1e6, 100.0, 500.0

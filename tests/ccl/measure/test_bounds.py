@@ -15,8 +15,8 @@ from kernbench_ccl.measure.bounds import SWITCH, Link, RankLinks, cuts, fabric_o
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import find_extent
+from tests.core.shapes import NETWORKS
 
 B, A, S = 100.0, 500.0, 1 << 20
 COLLECTIVES = (

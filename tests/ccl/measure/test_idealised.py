@@ -9,8 +9,8 @@ from kernbench_core.graph import EdgeKind
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.units import GRID_NS
+from tests.core.shapes import NETWORKS
 
 
 @pytest.fixture(scope="module")

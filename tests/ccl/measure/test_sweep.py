@@ -17,7 +17,7 @@ from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
-from kernbench_core.topology.network_shapes import NETWORKS
+from tests.core.shapes import NETWORKS
 
 TIMED = [name for name in COLLECTIVES if name != "barrier"]
 

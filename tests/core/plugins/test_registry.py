@@ -21,7 +21,7 @@ from kernbench_core.plugins import (
     Registry,
     load_plugins,
 )
-from kernbench_core.topology.network_shapes import NETWORKS
+from tests.core.shapes import NETWORKS
 
 ACME = Provider("acme", "acme-models", "1.2")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from kernbench_builtin.machines.checking import Plan
+from kernbench_builtin.machines.packages import PACKAGES
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology.checking import Plan
 from kernbench_core.topology.configuration import Config, parse_config
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.machine_kinds import MachineKind
-from kernbench_core.topology.packages import PACKAGES
 from kernbench_core.topology.section_reader import read_section
 from kernbench_core.topology.sections import Bandwidth, Count, Latency
 from tests.core.small_machine import TEXT

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
+from kernbench_builtin.machines.checking import Plan, check
+from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology.checking import Plan, check
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.section_reader import read_whole
-from kernbench_core.topology.specification import Spec
 from tests.core.small_machine import TEXT
 
 ONE_CUBE = "sip.mesh={width: 1, height: 1}"

@@ -9,10 +9,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.machines.layout import CubeLayout, LayoutFault, lay_out_cube, spread
+from kernbench_builtin.machines.specification import CubeSpec, RouterMeshSpec, Spec, ZoneSpec
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube, spread
 from kernbench_core.topology.section_reader import read_whole
-from kernbench_core.topology.specification import CubeSpec, RouterMeshSpec, Spec, ZoneSpec
 from tests.core.small_machine import TEXT
 
 CUBE = read_whole(parse_config(TEXT), Spec).cube

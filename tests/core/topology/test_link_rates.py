@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kernbench_builtin.machines.link_rates import pcie_bandwidth, ucie_bandwidth
+from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.link_rates import pcie_bandwidth, ucie_bandwidth
 from kernbench_core.topology.section_reader import read_whole
-from kernbench_core.topology.specification import Spec
 from tests.core.offered import LAYERING
 from tests.core.small_machine import TEXT
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.machines import naming
 from kernbench_core.cli.topology_view import show
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.graph import EdgeKind
-from kernbench_core.topology import naming
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import design_of

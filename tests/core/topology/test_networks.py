@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import (
     NetworkShape,
     ScaleUpLink,
@@ -23,6 +22,7 @@ from kernbench_core.topology.networks import (
     find_extent,
 )
 from kernbench_core.topology.routing import PathRouter
+from tests.core.shapes import NETWORKS
 from tests.core.small_machine import machine
 
 SHAPES = tuple(NETWORKS)

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import attrs
 import pytest
 
+from kernbench_builtin.machines.specification import LinkSpec
 from kernbench_core.errors import ConfigError
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.section_reader import read_section
 from kernbench_core.topology.sections import Count
-from kernbench_core.topology.specification import LinkSpec
 
 LINK = {"bandwidth": "2 GB/s", "latency": "1 ns"}
 

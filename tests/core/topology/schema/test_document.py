@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kernbench_builtin.machines.schema.document import configuration_schema, section_schema
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.schema.document import configuration_schema, section_schema
 from tests.core.offered import LAYERING
 from tests.core.small_machine import DECLARED, TEXT, Catalogue
 from tests.core.topology import odd_machines, odd_shapes

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kernbench_builtin.machines.schema.values import param_schema, params_schema, required_params
 from kernbench_core.params import Param, resolve_params
-from kernbench_core.topology.schema.values import param_schema, params_schema, required_params
 from kernbench_core.units import DIMENSIONS
 
 UNITS = sorted({unit for kind in DIMENSIONS.values() for unit in kind.units})

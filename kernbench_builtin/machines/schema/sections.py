@@ -11,16 +11,16 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import attrs
 from attrs import frozen
 
-from kernbench_core.params import Param
-from kernbench_core.topology.schema.values import (
+from kernbench_builtin.machines.schema.values import (
     Schema,
     params_schema,
     quantity_schema,
     quantity_text,
     required_params,
 )
+from kernbench_builtin.machines.specification import NetworkSpec
+from kernbench_core.params import Param
 from kernbench_core.topology.sections import ComponentSpec, Derivation, OverrideSpec, Quantity
-from kernbench_core.topology.specification import NetworkSpec
 
 PREFIXES: Mapping[str, str] = {"impl": "component", "topology": "network"}
 """What the names of a key are those of, as in "#/$defs/component.acme.gemm"."""

@@ -9,20 +9,18 @@ from typing import Any, Final, Protocol
 
 import attrs
 
+from kernbench_builtin.machines.schema.sections import Names, Sections
+from kernbench_builtin.machines.schema.values import Schema
+from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean
 from kernbench_core.plugins import MachineRegistry, NetworkRegistry
 from kernbench_core.topology.implementations import ComponentCatalogue
-from kernbench_core.topology.machine_kinds import DEFAULT, MachineKind, open_kind
+from kernbench_core.topology.machine_kinds import DEFAULT, SHARED, MachineKind, open_kind
 from kernbench_core.topology.networks import open_shape
-from kernbench_core.topology.schema.sections import Names, Sections
-from kernbench_core.topology.schema.values import Schema
 from kernbench_core.topology.sections import ComponentSpec
-from kernbench_core.topology.specification import Spec
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_SHARED: Final = ("title", "components", "overrides")
-"""Sections that every kind of machine has."""
 _BASE: Final[Schema] = {"type": "string", "description": "Preset or file to start from: a file lies over its base."}
 
 
@@ -91,7 +89,7 @@ class _Document:
         whole, layer = "what all files and settings give together", "a file, whose base may give what it leaves out"
         packages = self._packages()
         own = {name: self._own(kind) for name, kind in self.kinds.items() if name != DEFAULT}
-        shared = {name: packages.pop(name) for name in _SHARED}
+        shared = {name: packages.pop(name) for name in SHARED}
         properties = {} if merged else {"base": _BASE}
         properties |= {"title": shared.pop("title"), **packages, **own, **shared}
         properties["components"] = self._components()

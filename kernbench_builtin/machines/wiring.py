@@ -9,11 +9,13 @@ from itertools import combinations
 
 from attrs import define, evolve, field, frozen
 
+from kernbench_builtin.machines import naming
+from kernbench_builtin.machines.checking import PE_KINDS, Plan
+from kernbench_builtin.machines.layout import Point
+from kernbench_builtin.machines.specification import LinkSpec, Spec
 from kernbench_core.graph import Edge, EdgeKind, Graph
-from kernbench_core.topology import naming
-from kernbench_core.topology.checking import PE_KINDS, Plan
-from kernbench_core.topology.layout import Point
-from kernbench_core.topology.specification import LinkSpec, Spec
+from kernbench_core.topology.naming import cube_unit, hbm_ctrl, pe_unit
+from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.units import grid_ceil
 
 _IO_DEPTH_MM = 4.0
@@ -182,18 +184,18 @@ class _CubeWires:
         for side, (at, cells) in self._layout.ucie.items():
             for cell in cells:
                 loom.join(naming.ucie(sip, cube, side), routers[cell], self._attach, self._reach(at, cell))
-        m_cpu = naming.cube_unit(sip, cube, "m_cpu")
+        m_cpu = cube_unit(sip, cube, "m_cpu")
         for unit, (at, cell), gauge in (
             (m_cpu, self._layout.m_cpu, self._attach),
-            (naming.cube_unit(sip, cube, "sram"), self._layout.sram, self._sram),
+            (cube_unit(sip, cube, "sram"), self._layout.sram, self._sram),
         ):
             loom.join(unit, routers[cell], gauge, self._reach(at, cell))
         for pe, cell in enumerate(self._layout.pes):
-            prefix = naming.pe(sip, cube, pe)
-            loom.join(naming.hbm_ctrl(sip, cube, pe), routers[cell], self._hbm)
-            loom.join(naming.pe_unit(prefix, "pe_dma"), routers[cell], self._dma)
-            at, pe_cpu = self._layout.routers[cell], naming.pe_unit(prefix, "pe_cpu")
-            for unit in (pe_cpu, naming.pe_unit(prefix, "pe_mmu")):
+            prefix = pe_name(sip, cube, pe)
+            loom.join(hbm_ctrl(sip, cube, pe), routers[cell], self._hbm)
+            loom.join(pe_unit(prefix, "pe_dma"), routers[cell], self._dma)
+            at, pe_cpu = self._layout.routers[cell], pe_unit(prefix, "pe_cpu")
+            for unit in (pe_cpu, pe_unit(prefix, "pe_mmu")):
                 loom.join(m_cpu, unit, self._command, _manhattan(self._layout.m_cpu[0], at))
             for a, b, gauge in self._pe_pairs:
                 loom.join(f"{prefix}.{a}", f"{prefix}.{b}", gauge)

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from kernbench_core.topology.naming import SIDES
-from kernbench_core.topology.specification import CubeSpec
+from kernbench_builtin.machines.naming import SIDES
+from kernbench_builtin.machines.specification import CubeSpec
 
 Cell = tuple[int, int]
 """Row and column of a router, counted from the north-west, both from 0."""

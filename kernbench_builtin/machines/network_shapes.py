@@ -1,4 +1,4 @@
-"""The shapes of the scale-up network that core has: ring, mesh, torus, fully connected, switch.
+"""The shapes of the scale-up network that come with kernbench: ring, mesh, torus, fully connected, switch.
 
 Packages are numbered row by row, so that package i of a mesh or torus is at column i % width and row i // width. Routes
 are minimal and the same every time: along the row first, then along the column. Where both ways around a ring or a
@@ -8,8 +8,7 @@ both directions carry the same. A dimension of two is one pair of links, a dimen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
 
 from kernbench_core.topology.networks import Extent, NetworkShape, ScaleUpLink
 
@@ -82,14 +81,3 @@ MESH_2D = NetworkShape(_mesh_links, _by_dimension(_towards), flat=True, closed=F
 TORUS_2D = NetworkShape(_torus_links, _by_dimension(_around), flat=True, closed=True)
 FULLY_CONNECTED = NetworkShape(_full_links, _straight)
 SWITCH = NetworkShape(_switch_links, _straight)
-
-NETWORKS: Mapping[str, NetworkShape] = MappingProxyType(
-    {
-        "ring": RING,
-        "mesh_2d": MESH_2D,
-        "torus_2d": TORUS_2D,
-        "fully_connected": FULLY_CONNECTED,
-        "switch": SWITCH,
-    }
-)
-"""They by their names."""

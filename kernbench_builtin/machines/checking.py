@@ -7,18 +7,20 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from kernbench_builtin.machines import naming
+from kernbench_builtin.machines.layout import CubeLayout, LayoutFault, lay_out_cube
+from kernbench_builtin.machines.network_reader import read_network
+from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import PeSite
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import naming
 from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, TCM_ALIGNMENT, AddressMap
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.design import Design
-from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube
-from kernbench_core.topology.network_reader import read_network
+from kernbench_core.topology.naming import cube_unit, hbm_ctrl, pe_unit
+from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.topology.networks import ScaleUpNetwork
-from kernbench_core.topology.specification import Spec
 from kernbench_core.units import format_bytes
 from kernbench_core.wording import brief
 
@@ -144,7 +146,7 @@ def _check_units(spec: Spec, report: _Report) -> None:
 def _design(spec: Spec, network: ScaleUpNetwork) -> Design:
     system, cubes, pes = spec.system, spec.sip.mesh.width * spec.sip.mesh.height, spec.cube.pes
     sites = (
-        (sip, cube, pe, naming.pe(sip, cube, pe))
+        (sip, cube, pe, pe_name(sip, cube, pe))
         for sip in range(system.sips)
         for cube in range(cubes)
         for pe in range(pes)
@@ -162,9 +164,9 @@ def _design(spec: Spec, network: ScaleUpNetwork) -> Design:
                 cube=cube,
                 pe=pe,
                 prefix=prefix,
-                pe_cpu=naming.pe_unit(prefix, "pe_cpu"),
-                hbm_ctrl=naming.hbm_ctrl(sip, cube, pe),
-                m_cpu=naming.cube_unit(sip, cube, "m_cpu"),
+                pe_cpu=pe_unit(prefix, "pe_cpu"),
+                hbm_ctrl=hbm_ctrl(sip, cube, pe),
+                m_cpu=cube_unit(sip, cube, "m_cpu"),
                 io_cpu=naming.io_unit(sip, 0, "io_cpu"),
             )
             for index, (sip, cube, pe, prefix) in enumerate(sites)

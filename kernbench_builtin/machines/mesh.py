@@ -13,13 +13,13 @@ from typing import Annotated
 
 from attrs import field, frozen
 
+from kernbench_builtin.machines import naming
+from kernbench_builtin.machines.layout import Cell
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import naming
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.design import BareHardware
-from kernbench_core.topology.layout import Cell
 from kernbench_core.topology.machine_kinds import MachineKind
 from kernbench_core.topology.section_reader import read_section
 from kernbench_core.topology.sections import Count, Frequency, Latency, Quantity, Size

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from kernbench_core.topology.link_rates import PCIE_GENERATIONS, PCIE_LANES, pcie_bandwidth, ucie_bandwidth
+from kernbench_builtin.machines.link_rates import PCIE_GENERATIONS, PCIE_LANES, pcie_bandwidth, ucie_bandwidth
 from kernbench_core.topology.sections import (
     AutoCount,
     AutoExtent,

@@ -10,17 +10,19 @@ from types import MappingProxyType
 
 from attrs import evolve
 
+from kernbench_builtin.machines import naming
+from kernbench_builtin.machines.checking import IO_KINDS, KINDS, Plan, check
+from kernbench_builtin.machines.layout import Point
+from kernbench_builtin.machines.specification import PcieSpec, Spec, UcieSpec, UnitSpec
+from kernbench_builtin.machines.wiring import io_position, widest_path, wire
 from kernbench_core.graph import Graph, Node
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology import naming
-from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check
 from kernbench_core.topology.configuration import Config, KeyPath, Layering
 from kernbench_core.topology.design import Machine
-from kernbench_core.topology.layout import Point
 from kernbench_core.topology.machine_kinds import MachineKind
+from kernbench_core.topology.naming import cube_unit, hbm_ctrl, pe_unit
+from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.topology.section_reader import read_whole
-from kernbench_core.topology.specification import PcieSpec, Spec, UcieSpec, UnitSpec
-from kernbench_core.topology.wiring import io_position, widest_path, wire
 from kernbench_core.units import format_bandwidth
 
 
@@ -56,12 +58,12 @@ def _place_cube(plan: Plan, sip: int, cube: int) -> list[Node]:
 
     nodes = [node(naming.router(sip, cube, *cell), "router", at) for cell, at in layout.routers.items()]
     nodes += [node(naming.ucie(sip, cube, side), "ucie", at) for side, (at, _) in layout.ucie.items()]
-    nodes.append(node(naming.cube_unit(sip, cube, "m_cpu"), "m_cpu", layout.m_cpu[0]))
-    nodes.append(node(naming.cube_unit(sip, cube, "sram"), "sram", layout.sram[0]))
+    nodes.append(node(cube_unit(sip, cube, "m_cpu"), "m_cpu", layout.m_cpu[0]))
+    nodes.append(node(cube_unit(sip, cube, "sram"), "sram", layout.sram[0]))
     for pe, cell in enumerate(layout.pes):
-        prefix, at = naming.pe(sip, cube, pe), layout.routers[cell]
-        nodes.append(node(naming.hbm_ctrl(sip, cube, pe), "hbm_ctrl", at))
-        nodes += [node(naming.pe_unit(prefix, kind), kind, at, pe) for kind in plan.pe_kinds]
+        prefix, at = pe_name(sip, cube, pe), layout.routers[cell]
+        nodes.append(node(hbm_ctrl(sip, cube, pe), "hbm_ctrl", at))
+        nodes += [node(pe_unit(prefix, kind), kind, at, pe) for kind in plan.pe_kinds]
     return nodes
 
 

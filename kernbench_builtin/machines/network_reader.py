@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 
+from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.plugins import NetworkRegistry
@@ -19,7 +20,6 @@ from kernbench_core.topology.networks import (
     open_shape,
     unusual,
 )
-from kernbench_core.topology.specification import Spec
 from kernbench_core.wording import brief
 
 _WHERE: KeyPath = ("system", "network")
