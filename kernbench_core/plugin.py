@@ -7,6 +7,7 @@ from typing import Any
 from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry, points
 
 CLI = "kernbench_core.cli"
+SHOWN = "kernbench_builtin.machines.cli"
 PLUGINS = f"{CLI}.plugin_list"
 SHAPES = "kernbench_builtin.machines.network_shapes"
 RUN, SEE = "Run, and look at runs", "See what there is"
@@ -32,9 +33,9 @@ def kernbench_commands() -> list[CommandEntry]:
     return [
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
         CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest or a bundle describes.", RUN),
-        CommandEntry("list", f"{CLI}.catalogue:list_benches", "List the benches, or describe one.", SEE),
-        CommandEntry("components", f"{CLI}.catalogue:components", "List the hardware models, or describe one.", SEE),
-        CommandEntry("topology", f"{CLI}.topology:topology", "Look at machines, and check configurations.", SEE),
+        CommandEntry("list", f"{SHOWN}.catalogue:list_benches", "List the benches, or describe one.", SEE),
+        CommandEntry("components", f"{SHOWN}.catalogue:components", "List the hardware models, or describe one.", SEE),
+        CommandEntry("topology", f"{SHOWN}.topology:topology", "Look at machines, and check configurations.", SEE),
         CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at the plug-ins.", SEE),
         CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List them, those that are left out too, and why."),
     ]

@@ -10,7 +10,7 @@ import rich_click as click
 from attrs import asdict
 
 from kernbench_builtin.checks.ports import Ports, Wiring
-from kernbench_core.cli.catalogue import PARAMETER_TITLES, component_json, parameter_rows
+from kernbench_builtin.machines.cli.catalogue import PARAMETER_TITLES, component_json, parameter_rows
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.plugin_list import FoundPlugin, plural
 from kernbench_core.errors import KernbenchError

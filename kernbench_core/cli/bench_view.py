@@ -1,46 +1,15 @@
-"""How benches and their parameters are shown in a terminal: in `list`, and in the help of `run`."""
+"""How parameters of benches are shown in a terminal: in the help of `run`, and by who describes a bench."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import rich_click as click
-
-from kernbench_core.cli.columns import GAP, lines_of, paragraph, width, wrapped
-from kernbench_core.process.terminal import shown, shown_in_line
+from kernbench_core.cli.columns import lines_of
+from kernbench_core.process.terminal import shown_in_line
 
 if TYPE_CHECKING:
-    from kernbench_core.host.bench import Bench, BenchParam
-
-_MOST = 120
-"""Characters of a line of prose; a wider one is hard to read."""
-
-
-def print_benches(benches: Sequence[Bench]) -> None:
-    """Print each bench with its sentence, and its parameters as `-p` takes them, wrapped at words."""
-    wide = min(width(), _MOST)
-    names = max((len(bench.name) for bench in benches), default=0) + GAP
-    beside = names + 30 <= wide  # else the sentence stands below the name
-    for bench in benches:
-        click.secho(shown(f"{bench.name:<{names}}" if beside else bench.name), bold=True, nl=not beside)
-        indent = " " * (names if beside else GAP)
-        lines = wrapped(shown_in_line(bench.sentence), wide, indent, indent)
-        click.echo("\n".join(lines)[names if beside else 0 :])
-        if bench.params:
-            taken = " ".join(map(_assignment, bench.params))
-            click.secho("\n".join(wrapped(shown_in_line(taken), wide, indent, indent)), dim=True)
-
-
-def describe_bench(bench: Bench, provider: str) -> None:
-    """Print what a bench does, who brings it, and a table of its parameters."""
-    click.secho(shown(bench.name), bold=True)
-    if bench.sentence:
-        paragraph(bench.sentence, most=min(width(), _MOST))
-    click.echo(shown(f"  from {provider}"))
-    click.echo()
-    for number, line in enumerate(parameter_lines(bench.params, width())):
-        click.secho(line, bold=not number and bool(bench.params))
+    from kernbench_core.host.bench import BenchParam
 
 
 def parameter_lines(params: Sequence[BenchParam], wide: int) -> list[str]:
@@ -63,15 +32,9 @@ def _kind(param: BenchParam) -> str:
 
 def _default(param: BenchParam) -> str:
     """Write the default as it would be typed."""
-    return "required" if param.required else "-" if param.default is None else _typed(param.default)
+    return "required" if param.required else "-" if param.default is None else typed(param.default)
 
 
-def _typed(value: object) -> str:
+def typed(value: object) -> str:
+    """Write a value as `-p` takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _assignment(param: BenchParam) -> str:
-    """Write a parameter as `-p` takes it, with its default."""
-    given = "" if param.required or param.default is None else _typed(param.default)
-    return f"{param.name}={given}" if given or param.required else param.name
-

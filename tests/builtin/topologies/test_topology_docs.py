@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 import attrs
 import pytest
 
+from kernbench_builtin.machines.cli.topology_view import show
 from kernbench_builtin.machines.specification import LinkSpec, Spec
-from kernbench_core.cli.topology_view import show
 from kernbench_core.graph import EdgeKind
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology.compilation import compile_topology

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.cli.network_view import draw_network
+from kernbench_builtin.machines.cli.network_view import draw_network
 from kernbench_core.topology.design import design_of
 from tests.core.small_machine import machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.cli.topology_view import VIEWS, show
+from kernbench_builtin.machines.cli.topology_view import VIEWS, show
 from kernbench_core.errors import UsageError
 from tests.core.small_machine import machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.cli.topology_view import show
+from kernbench_builtin.machines.cli.topology_view import show
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import MachineEntry, MachineRegistry, PluginFailure, Provider

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.machines import naming
-from kernbench_core.cli.topology_view import show
+from kernbench_builtin.machines.cli.topology_view import show
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.topology.compilation import compile_topology

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.bench_view import describe_bench, print_benches
-from kernbench_core.cli.columns import paragraph, table, width, wrapped
+from kernbench_core.cli.bench_view import parameter_lines, typed
+from kernbench_core.cli.columns import GAP, paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError, UnknownName
-from kernbench_core.process.terminal import shown
+from kernbench_core.process.terminal import shown, shown_in_line
 
 if TYPE_CHECKING:
-    from kernbench_core.host.bench import Bench
+    from kernbench_core.host.bench import Bench, BenchParam
     from kernbench_core.plugins import Plugins
 
+_MOST = 120
+"""Characters of a line of prose; a wider one is hard to read."""
 PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
 
 
@@ -49,7 +51,7 @@ def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
     if as_json:
         _echo_json("kernbench.benches/1", "benches", [_bench_json(bench, provider) for bench, provider in opened])
         return
-    print_benches([bench for bench, _ in opened])
+    _print_benches([bench for bench, _ in opened])
 
 
 def _opened(shell: Shell, names: Iterable[str]) -> Iterable[tuple[Bench, str]]:
@@ -72,7 +74,39 @@ def _one_bench(shell: Shell, name: str, as_json: bool) -> None:
     if as_json:
         _echo_json("kernbench.bench/1", "bench", _bench_json(bench, provider))
     else:
-        describe_bench(bench, provider)
+        _describe_bench(bench, provider)
+
+
+def _print_benches(benches: Sequence[Bench]) -> None:
+    """Print each bench with its sentence, and its parameters as `-p` takes them, wrapped at words."""
+    wide = min(width(), _MOST)
+    names = max((len(bench.name) for bench in benches), default=0) + GAP
+    beside = names + 30 <= wide  # else the sentence stands below the name
+    for bench in benches:
+        click.secho(shown(f"{bench.name:<{names}}" if beside else bench.name), bold=True, nl=not beside)
+        indent = " " * (names if beside else GAP)
+        lines = wrapped(shown_in_line(bench.sentence), wide, indent, indent)
+        click.echo("\n".join(lines)[names if beside else 0 :])
+        if bench.params:
+            taken = " ".join(map(_assignment, bench.params))
+            click.secho("\n".join(wrapped(shown_in_line(taken), wide, indent, indent)), dim=True)
+
+
+def _describe_bench(bench: Bench, provider: str) -> None:
+    """Print what a bench does, who brings it, and a table of its parameters."""
+    click.secho(shown(bench.name), bold=True)
+    if bench.sentence:
+        paragraph(bench.sentence, most=min(width(), _MOST))
+    click.echo(shown(f"  from {provider}"))
+    click.echo()
+    for number, line in enumerate(parameter_lines(bench.params, width())):
+        click.secho(line, bold=not number and bool(bench.params))
+
+
+def _assignment(param: BenchParam) -> str:
+    """Write a parameter as `-p` takes it, with its default."""
+    given = "" if param.required or param.default is None else typed(param.default)
+    return f"{param.name}={given}" if given or param.required else param.name
 
 
 @click.command()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from kernbench_builtin.machines import naming
-from kernbench_core.cli.network_view import draw_network
+from kernbench_builtin.machines.cli.network_view import draw_network
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology.design import BareHardware, Machine, design_of

@@ -52,7 +52,7 @@ def show(
     sets: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Print counts and a picture of a machine."""
-    from kernbench_core.cli.topology_view import show as draw
+    from kernbench_builtin.machines.cli.topology_view import show as draw
 
     if node is not None and svg is None:
         raise UsageError(f"--node must stand with --svg FILE, whose part it names, not alone, as with {node!r}.")
@@ -89,7 +89,7 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 @click.pass_obj
 def presets(shell: Shell, name: str | None, as_json: bool) -> None:
     """List the presets, or those with NAME in their names: what each is, who brings it, its SIPs, cubes and PEs."""
-    from kernbench_core.cli.topology_list import list_presets
+    from kernbench_builtin.machines.cli.topology_list import list_presets
 
     list_presets(shell, name, as_json)
 

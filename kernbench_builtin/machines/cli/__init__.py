@@ -1,0 +1,1 @@
+"""The commands that list and show what machines are made of, and what runs on them."""
