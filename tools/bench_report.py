@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Activity, Timeline, Track
 from kernbench_builtin.pages.timeline.activity import Intervals, stretches

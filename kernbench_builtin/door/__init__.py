@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernbench_builtin.checks.budgets.fixture import KernbenchFixture as KernbenchFixture
     from kernbench_builtin.compare import compare as compare
-    from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
+    from kernbench_builtin.machines.drawing.machine import draw_machine as draw_machine
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
     from kernbench_builtin.triton.session import triton as triton
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
     "Shard UsageError __version__ compile_topology depends launch load_plugins rerun sizes_from",
-    "kernbench_builtin.pages.drawing.machine": "draw_machine",
+    "kernbench_builtin.machines.drawing.machine": "draw_machine",
     "kernbench_builtin.compare": "compare",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
     ".runs": "run",

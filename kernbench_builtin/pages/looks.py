@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str, Any]:
     """Return the machine of a run as it is drawn, with how busy everything in it was; plain JSON types."""
-    from kernbench_builtin.pages.drawing import draw_machine, parameter_sources
+    from kernbench_builtin.machines.drawing import draw_machine, parameter_sources
     from kernbench_core.host.timing import not_counted, resource_uses
 
     total = engine.hardware.env.now

@@ -40,7 +40,7 @@ def test_a_graph_draws_itself_and_imports_drawings_only_then() -> None:
     program = (
         "import sys, kernbench_core as kb; kb.compile_topology; Graph = sys.modules['kernbench_core.graph'].Graph; "
         "graph = Graph.of([kb.Node('a', 'k', 'i', {})], []); "
-        "print('kernbench_builtin.pages.drawing.machine' in sys.modules, graph._repr_html_()[:4])"
+        "print('kernbench_builtin.machines.drawing.machine' in sys.modules, graph._repr_html_()[:4])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False <svg\n"

@@ -128,7 +128,7 @@ def schema(shell: Shell, section: str | None, merged: bool) -> None:
 
 def _draw(graph: Graph, source: str, path: Path, view: str, node: str | None) -> None:
     """Write a picture of a part of a machine; of a view without one, the first of its level."""
-    from kernbench_builtin.pages.drawing import draw_machine
+    from kernbench_builtin.machines.drawing import draw_machine
     from kernbench_core.process.whole_files import check_file, write_text
 
     target = check_file("SVG file", path, ".svg")

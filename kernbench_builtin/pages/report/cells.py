@@ -13,8 +13,8 @@ import numpy as np
 
 from kernbench_builtin.explain.critical_path import SORTS
 from kernbench_builtin.explain.explanation import Explanation
-from kernbench_builtin.pages.drawing import draw_machine
-from kernbench_builtin.pages.drawing.plots import over_time, spans, stacked
+from kernbench_builtin.machines.drawing import draw_machine
+from kernbench_builtin.pages.plots import over_time, spans, stacked
 from kernbench_builtin.pages.report.formats import share
 from kernbench_builtin.pages.report.ledger_section import roof, roof_points
 from kernbench_builtin.pages.report.page import asset, environment

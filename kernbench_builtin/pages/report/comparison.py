@@ -11,7 +11,7 @@ import attrs
 from kernbench_builtin.compare import MovedRow, RunComparison, compare
 from kernbench_builtin.compare import formatting as texts
 from kernbench_builtin.compare.figures import COLUMNS
-from kernbench_builtin.pages.drawing.plots import stacked
+from kernbench_builtin.pages.plots import stacked
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_core.units import format_time
 

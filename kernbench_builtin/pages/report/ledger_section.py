@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kernbench_builtin.explain.critical_path import SORTS
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.pages.drawing.plots import held, over_time, roofline
+from kernbench_builtin.pages.plots import held, over_time, roofline
 from kernbench_builtin.pages.report.formats import share
 from kernbench_builtin.pages.report.page import environment
 from kernbench_builtin.pages.report.run_page import RunPage

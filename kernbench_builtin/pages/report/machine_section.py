@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_builtin.pages.drawing.svg import view_svg
+from kernbench_builtin.machines.drawing.svg import view_svg
 from kernbench_builtin.pages.report.page import asset, environment
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.section import Section

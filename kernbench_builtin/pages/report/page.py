@@ -15,7 +15,7 @@ import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from kernbench_builtin.pages.drawing.svg import SHAPES
+from kernbench_builtin.machines.drawing.svg import SHAPES
 from kernbench_builtin.pages.report.comparison import compared, moved_from_first
 from kernbench_builtin.pages.report.formats import FILTERS
 from kernbench_builtin.pages.report.payload import script_text

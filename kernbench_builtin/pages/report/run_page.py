@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_builtin.compare.run_figures import figures_of_json
-from kernbench_builtin.pages.drawing import MachineDrawing
+from kernbench_builtin.machines.drawing import MachineDrawing
 
 if TYPE_CHECKING:
     from kernbench_builtin.compare import RunFigures

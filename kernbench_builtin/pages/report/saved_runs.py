@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from kernbench_builtin.compare.saved_figures import read_folder, read_saved
 from kernbench_builtin.compare.saved_result import AGAIN, RESULT, check_schema, read_json
-from kernbench_builtin.pages.drawing import MachineDrawing
-from kernbench_builtin.pages.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
+from kernbench_builtin.machines.drawing import MachineDrawing
+from kernbench_builtin.machines.drawing.machine_drawing import SCHEMA as MACHINE_SCHEMA
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.timeline import TIMELINE, Timeline, load
 from kernbench_core.errors import UsageError

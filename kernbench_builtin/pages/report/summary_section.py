@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kernbench_builtin.pages.drawing.plots import stacked
+from kernbench_builtin.pages.plots import stacked
 from kernbench_builtin.pages.report.page import environment
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.section import Section

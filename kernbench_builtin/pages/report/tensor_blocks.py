@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kernbench_builtin.pages.drawing.plots import COLOURS, blocks
+from kernbench_builtin.pages.plots import COLOURS, blocks
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.topology.address import place_of
 from kernbench_core.wording import spell_numbers

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.pages.drawing import MachineDrawing, draw_machine
-from kernbench_builtin.pages.drawing.views import Box, Line, View, absolute, relative
+from kernbench_builtin.machines.drawing import MachineDrawing, draw_machine
+from kernbench_builtin.machines.drawing.views import Box, Line, View, absolute, relative
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from tests.core.small_machine import machine

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from kernbench_builtin.pages.drawing import parameter_sources
-from kernbench_builtin.pages.drawing.parameters import with_unit
+from kernbench_builtin.machines.drawing import parameter_sources
+from kernbench_builtin.machines.drawing.parameters import with_unit
 from kernbench_core.graph import Node
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config

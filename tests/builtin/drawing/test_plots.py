@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.pages.drawing.plots import blocks, held, over_time, roofline, spans, stacked
+from kernbench_builtin.pages.plots import blocks, held, over_time, roofline, spans, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,7 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.explain.critical_path import SORTS
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins

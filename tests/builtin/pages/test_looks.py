@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_builtin.pages.drawing import MachineDrawing
+from kernbench_builtin.machines.drawing import MachineDrawing
 from kernbench_builtin.pages.looks import machine_json, page_of, write_report
 from kernbench_builtin.pages.report import RunPage, Section
 from kernbench_core.errors import PluginError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_builtin.pages.report import RunPage
 from kernbench_builtin.pages.report.machine_section import MACHINE
 from tests.builtin.report.pages import result

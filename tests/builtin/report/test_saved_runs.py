@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_core.errors import UsageError
 from kernbench_core.units import format_time

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans

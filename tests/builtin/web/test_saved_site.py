@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode
 import attrs
 import pytest
 
-from kernbench_builtin.pages.drawing import draw_machine
+from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_builtin.pages.report import SweepPage
 from kernbench_builtin.pages.web.loopback import Answer
 from kernbench_builtin.pages.web.saved_site import SavedSite

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from attrs import define, evolve, field
 
+from kernbench_builtin.machines.drawing.routes import OFFSET, Router, lines_of, reached
+from kernbench_builtin.machines.drawing.scene import PartScene, Thing
+from kernbench_builtin.machines.drawing.views import Box, Line, Spot, View, Zone
 from kernbench_builtin.machines.layout import Cell
-from kernbench_builtin.pages.drawing.routes import OFFSET, Router, lines_of, reached
-from kernbench_builtin.pages.drawing.scene import PartScene, Thing
-from kernbench_builtin.pages.drawing.views import Box, Line, Spot, View, Zone
 
 _ROUTER: Final = (60.0, 26.0)
 _GROUP: Final = (132.0, 58.0)

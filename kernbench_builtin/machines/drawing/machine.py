@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kernbench_builtin.pages.drawing.grid_layout import lay_out_grid
-from kernbench_builtin.pages.drawing.loose_layout import lay_out_layers, lay_out_ring
-from kernbench_builtin.pages.drawing.machine_drawing import MachineDrawing
-from kernbench_builtin.pages.drawing.parameters import with_unit
-from kernbench_builtin.pages.drawing.scene import (
+from kernbench_builtin.machines.drawing.grid_layout import lay_out_grid
+from kernbench_builtin.machines.drawing.loose_layout import lay_out_layers, lay_out_ring
+from kernbench_builtin.machines.drawing.machine_drawing import MachineDrawing
+from kernbench_builtin.machines.drawing.parameters import with_unit
+from kernbench_builtin.machines.drawing.scene import (
     PartScene,
     Thing,
     cell_of,
@@ -22,7 +22,7 @@ from kernbench_builtin.pages.drawing.scene import (
     relative_position,
     thing_in,
 )
-from kernbench_builtin.pages.drawing.views import View, relative
+from kernbench_builtin.machines.drawing.views import View, relative
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.params import Param
 from kernbench_core.topology.design import Machine

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_builtin.pages.drawing.machine import draw_machine as draw_machine
-    from kernbench_builtin.pages.drawing.machine_drawing import MachineDrawing as MachineDrawing
-    from kernbench_builtin.pages.drawing.parameters import parameter_sources as parameter_sources
-    from kernbench_builtin.pages.drawing.svg import view_svg as view_svg
+    from kernbench_builtin.machines.drawing.machine import draw_machine as draw_machine
+    from kernbench_builtin.machines.drawing.machine_drawing import MachineDrawing as MachineDrawing
+    from kernbench_builtin.machines.drawing.parameters import parameter_sources as parameter_sources
+    from kernbench_builtin.machines.drawing.svg import view_svg as view_svg
 
 __getattr__ = door(__name__)

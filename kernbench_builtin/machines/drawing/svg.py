@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-from kernbench_builtin.pages.drawing.views import Box, Line, View, absolute
+from kernbench_builtin.machines.drawing.views import Box, Line, View, absolute
 
 #: The colours of a drawing that stands alone; a page has its own of the same names.
 STYLE: Final = """

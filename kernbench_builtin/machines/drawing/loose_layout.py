@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from kernbench_builtin.pages.drawing.routes import Router, lines_of, reached
-from kernbench_builtin.pages.drawing.scene import PartScene, Thing
-from kernbench_builtin.pages.drawing.views import Box, View
+from kernbench_builtin.machines.drawing.routes import Router, lines_of, reached
+from kernbench_builtin.machines.drawing.scene import PartScene, Thing
+from kernbench_builtin.machines.drawing.views import Box, View
 
 _BOX: Final = (112.0, 40.0)
 _MARGIN: Final = 16.0

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from kernbench_builtin.pages.drawing.svg import view_svg
-from kernbench_builtin.pages.drawing.views import Box, Line, Spot, View, Zone
+from kernbench_builtin.machines.drawing.svg import view_svg
+from kernbench_builtin.machines.drawing.views import Box, Line, Spot, View, Zone
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 

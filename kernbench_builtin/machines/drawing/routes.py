@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kernbench_builtin.pages.drawing.scene import PartScene
-from kernbench_builtin.pages.drawing.views import Box, Line, Spot
+from kernbench_builtin.machines.drawing.scene import PartScene
+from kernbench_builtin.machines.drawing.views import Box, Line, Spot
 
 #: Distance of the two directions of a link from its middle, in px.
 OFFSET: Final = 3.0
