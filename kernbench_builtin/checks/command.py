@@ -30,8 +30,7 @@ _FEW = 3
 @click.pass_obj
 def show(shell: Shell, name: str, as_json: bool) -> None:
     """Describe the plug-in called NAME: what it registers, and the parameters, ports and statistics of its models."""
-    from kernbench_builtin.checks.description import describe, print_description
-    from kernbench_core.cli.plugin_list import found_plugin
+    from kernbench_builtin.checks.description import describe, found_plugin, print_description
     from kernbench_core.runs.result import json_text
 
     described = describe(shell.plugins, found_plugin(shell.plugins, name), shell.warn)

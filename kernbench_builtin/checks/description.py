@@ -12,11 +12,27 @@ from attrs import asdict
 from kernbench_builtin.checks.ports import Ports, Wiring
 from kernbench_builtin.machines.cli.catalogue import PARAMETER_TITLES, component_json, parameter_rows
 from kernbench_core.cli.columns import paragraph, table, width
-from kernbench_core.cli.plugin_list import FoundPlugin, plural
+from kernbench_core.cli.plugin_list import FoundPlugin, inventory, plural
+from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins, Registry
+from kernbench_core.plugins.chosen import several_plugins
 
 _WIDE = 100
+
+
+def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
+    """Return the plug-in of this name, or of a distribution of this name; UsageError for none, and for several."""
+    found = inventory(plugins)
+    named = [each for each in found if name in (each.name, each.distribution)]
+    if not named:
+        names = matching(name, [each.name for each in found])
+        named = [each for each in found if names == (each.name,)]
+    if not named:
+        raise nothing_found("plug-in", name, [each.name for each in found])
+    if len(named) > 1:
+        raise several_plugins(name, [(each.name, each.distribution) for each in named])
+    return named[0]
 
 
 def describe(plugins: Plugins, found: FoundPlugin, warn: Callable[[str], None]) -> dict[str, Any]:

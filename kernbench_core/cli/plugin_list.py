@@ -11,10 +11,8 @@ from attrs import asdict, frozen
 
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.group import CommandGroup
-from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.cli.shell import Shell
 from kernbench_core.plugins import PluginFailure, Plugins, Provider
-from kernbench_core.plugins.chosen import several_plugins
 
 
 @click.group("plugins", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -81,20 +79,6 @@ def inventory(plugins: Plugins) -> tuple[FoundPlugin, ...]:
     failed = [_absent(each, "left out") for each in plugins.failures if not each.entry]
     blocked = [_absent(each, "not wanted") for each in plugins.blocked]
     return tuple(sorted((*loaded, *failed, *blocked), key=lambda found: (found.name, found.distribution)))
-
-
-def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
-    """Return the plug-in of this name, or of a distribution of this name; UsageError for none, and for several."""
-    found = inventory(plugins)
-    named = [each for each in found if name in (each.name, each.distribution)]
-    if not named:
-        names = matching(name, [each.name for each in found])
-        named = [each for each in found if names == (each.name,)]
-    if not named:
-        raise nothing_found("plug-in", name, [each.name for each in found])
-    if len(named) > 1:
-        raise several_plugins(name, [(each.name, each.distribution) for each in named])
-    return named[0]
 
 
 def plural(noun: str) -> str:
