@@ -27,6 +27,8 @@ _CCL = " It may belong to a plug-in that was left out: 'ccl' (kernbench 0.1.0).\
         ("builtin", "components pe_gemm", "error: component must be a registered name or a part of one, not 'pe_gemm'. "
          "No plug-in registers any.", _BUILTIN),
         ("builtin", "probe", "error: kernbench must be followed by a command, not 'probe'. Known: ", _BUILTIN),
+        ("builtin", "plugins check acme", "error: kernbench plugins must be followed by a command, not 'check'. Known: "
+         "list. ", _BUILTIN),
         ("ccl", "ccl list", "error: kernbench must be followed by a command, not 'ccl'. Known: ", _CCL),
         ("ccl", "run tp-mlp", "error: bench must be a registered name or the path of a .py file, not 'tp-mlp'. Known: ",
          _CCL),
