@@ -70,7 +70,7 @@ COMPILED = (
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.pe_state",
     "kernbench_core.kernel.commands",
-    "kernbench_core.kernel.descriptors",
+    "kernbench_core.kernel.transfers",
     "kernbench_core.kernel.pointers",
     "kernbench_core.kernel.compute_commands",
     "kernbench_core.kernel.dma_commands",

@@ -20,8 +20,8 @@ from kernbench_core.host.host_program import LaunchHandle, latest
 from kernbench_core.host.host_tensors import HostTensors
 from kernbench_core.host.launch_arguments import bind_arguments, choose_pes, deal_programs, pick_pes
 from kernbench_core.host.rows import make_row
-from kernbench_core.kernel.arguments import replace_nested
-from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.arguments import PerPe, replace_nested
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.messages import KernelLaunchMsg, Launch
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.kernel.arguments import PerPe as PerPe
     from kernbench_core.kernel.bridge import Bridge as Bridge
     from kernbench_core.kernel.bridge import escaped as escaped
     from kernbench_core.kernel.bridge import in_kernel as in_kernel
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.dma_commands import DmaWriteCmd as DmaWriteCmd
     from kernbench_core.kernel.pe_state import Kernels as Kernels
     from kernbench_core.kernel.pe_state import PeState as PeState
-    from kernbench_core.kernel.pointers import PerPe as PerPe
     from kernbench_core.kernel.pointers import Pointer as Pointer
     from kernbench_core.kernel.queue_commands import QueueCommand as QueueCommand
     from kernbench_core.kernel.queue_commands import RecvCmd as RecvCmd

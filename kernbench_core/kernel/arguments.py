@@ -63,3 +63,16 @@ def _updated(value: dict[Any, Any], found: dict[Any, Any]) -> dict[Any, Any]:
     copied = copy.copy(value)
     copied.update(found)
     return copied
+
+
+class PerPe:
+    """Stand for an argument of a launch that differs from PE to PE; a program gets the value of its PE (its index)."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[int, object]) -> None:
+        self.values = values
+
+    def of(self, pe: int) -> object:
+        """Give the value for a program of this PE."""
+        return self.values[pe]

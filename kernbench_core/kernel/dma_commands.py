@@ -11,7 +11,7 @@ from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse
 from kernbench_core.kernel.compute_commands import NO_ADDRESS, Operand, math_inputs
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.pointers import Transfer
+from kernbench_core.kernel.transfers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock

@@ -1,29 +1,25 @@
-"""Pointers into tensors, pointer tensors, and what an access through them transfers.
+"""Pointers into tensors, tensors of pointers, and references to tiles that stay where they are.
 
-Pointer arithmetic counts elements, as in Triton. An access knows the tensor that its pointer came from
-and must stay inside it; elements that a mask turns off are neither checked nor transferred.
+Pointer arithmetic counts elements, as in Triton. What an access through them moves is in `transfers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from attrs import define
 from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
-from kernbench_core.kernel.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
+from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, inserts_only
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.memory.device_memory import TensorAllocation
-from kernbench_core.memory.elements import index_at
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
-from kernbench_core.values.region import Region
 from kernbench_core.wording import brief
 
 
@@ -172,19 +168,6 @@ class Pointer:
         return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
 
 
-class PerPe:
-    """Stand for an argument of a launch that differs from PE to PE; a program gets the value of its PE (its index)."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Mapping[int, object]) -> None:
-        self.values = values
-
-    def of(self, pe: int) -> object:
-        """Give the value for a program of this PE."""
-        return self.values[pe]
-
-
 def _as_offset(other: Any) -> int | IndexTensor:
     """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read; others a ShapeError."""
     if isinstance(other, IndexTensor):
@@ -212,7 +195,17 @@ def _integers(offset: IndexTensor) -> IndexTensor:
     return found
 
 
-_ITEMSIZE = {name: itemsize(name) for name in NAMES}
+ITEM_BYTES: Final = {name: itemsize(name) for name in NAMES}
+"""Bytes of an element, by dtype: every access looks, and a table is faster than a call."""
+
+
+def contiguous_strides(shape: Sequence[int], unit: int = 1) -> tuple[int, ...]:
+    """Give the row-major strides of `shape`, where neighbours lie `unit` apart."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(unit)
+        unit *= extent
+    return tuple(reversed(strides))
 
 
 @define(eq=False)  # not frozen, though nobody changes it: a call makes one, three times as fast
@@ -242,29 +235,13 @@ class Ref(Placeholder):
     def rows(self, first: int, count: int) -> Ref:
         """Give `count` rows from number `first` on, as a tile of its own with the same strides."""
         tensor = self.pointer.tensor
-        start = (self.base - tensor.va) // _ITEMSIZE[self.dtype] + first * self.strides[0]
+        start = (self.base - tensor.va) // ITEM_BYTES[self.dtype] + first * self.strides[0]
         return Ref(Pointer(tensor, start, self.dtype), (count, *self.shape[1:]), self.strides, self.dtype)
-
-
-@define  # as Ref
-class Transfer:
-    """What an access moves: virtual `regions` in order, as a tensor of `shape` and `dtype`, `nbytes` in all.
-
-    `inside` is None when every element is moved, else where the moved bytes lie in the row-major tensor. `outside` are
-    the bytes there of elements that were asked for and are outside of the tensor in memory, where that is no error.
-    """
-
-    regions: tuple[Region, ...]
-    shape: tuple[int, ...]
-    dtype: str
-    nbytes: int
-    inside: tuple[Region, ...] | None = None
-    outside: tuple[Region, ...] = ()
 
 
 def _base(pointer: Pointer) -> int:
     assert isinstance(pointer.offset, int)
-    return pointer.tensor.va + pointer.offset * _ITEMSIZE[pointer.element]
+    return pointer.tensor.va + pointer.offset * ITEM_BYTES[pointer.element]
 
 
 def make_ref(
@@ -287,8 +264,8 @@ def make_ref(
                 f"{extents} with strides {steps}; correct them."
             )
     found = Ref(pointer, extents, steps, dtype or pointer.element)
-    if dtype is not None and found.base % _ITEMSIZE[dtype]:
-        item = _ITEMSIZE[dtype]
+    if dtype is not None and found.base % ITEM_BYTES[dtype]:
+        item = ITEM_BYTES[dtype]
         raise ShapeError(
             f"{op} at {describe_site(call_site())} must start at a multiple of {item} B in tensor "
             f"{pointer.tensor.name!r} to read {dtype}, not {found.base % item} B after one; align the pointer."
@@ -301,99 +278,3 @@ def _sound(extents: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Tell whether a tile's extents are positive ints, with an int stride for each."""
     whole = all(type(number) is int for number in extents + strides)
     return whole and len(extents) == len(strides) and all(extent > 0 for extent in extents)
-
-
-@lru_cache(maxsize=4096)
-def _tile(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int, tuple[Region, ...]]:
-    """Give what tiles of one shape share: lowest and highest element offset (bytes), size, regions from 0 on."""
-    low = high = 0
-    nbytes = item
-    for extent, stride in zip(shape, strides, strict=True):
-        nbytes *= extent
-        reach = (extent - 1) * stride * item
-        if reach < 0:
-            low += reach
-        else:
-            high += reach
-    return low, high, nbytes, affine_regions(0, shape, [stride * item for stride in strides], item)
-
-
-def _affine_transfer(
-    tensor: TensorAllocation, base: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, op: str
-) -> Transfer:
-    """Give what an access to a tile at virtual address `base` moves; OutOfBoundsError outside its tensor."""
-    item = _ITEMSIZE[dtype]
-    low, high, nbytes, regions = _tile(shape, strides, item)
-    if base + low < tensor.va or base + high + item > tensor.va + tensor.nbytes:
-        raise _out_of_bounds(tensor, base + (low if base + low < tensor.va else high), op)
-    if len(regions) == 1:
-        only = regions[0]
-        return Transfer((Region(base + only.base, only.row_bytes, only.rows, only.pitch),), shape, dtype, nbytes)
-    return Transfer(tuple(region.shifted(base) for region in regions), shape, dtype, nbytes)
-
-
-def direct_transfer(ref: Ref, op: str) -> Transfer:
-    """Give what an access to the whole of `ref` moves; OutOfBoundsError outside its tensor."""
-    return _affine_transfer(ref.pointer.tensor, ref.base, ref.shape, ref.strides, ref.dtype, op)
-
-
-def pointer_transfer(pointer: Pointer, mask: NDArray[np.bool_] | None, op: str) -> Transfer:
-    """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true.
-
-    ShapeError for a single pointer and a mask of many, as in Triton.
-    """
-    offset = IndexTensor((), pointer.offset, ()) if isinstance(pointer.offset, int) else pointer.offset
-    if mask is not None:
-        if mask.ndim and not offset.shape:
-            raise ShapeError(
-                f"the mask of {op} at {describe_site(call_site())} must be a single bool for a single pointer, not of "
-                f"shape {mask.shape}; add a block of offsets to the pointer."
-            )
-        shape = broadcast_shapes(offset.shape, mask.shape, f"the pointers and mask of {op}")
-        offset = offset if offset.shape == shape else offset.broadcast_to(shape)
-        mask = np.broadcast_to(mask, shape)
-        if not mask.all():
-            return _masked(pointer, offset, mask, op)
-    return _whole(pointer, offset, op)
-
-
-def _whole(pointer: Pointer, offset: IndexTensor, op: str) -> Transfer:
-    """Give what an access to all of some offsets moves."""
-    item, tensor = itemsize(pointer.element), pointer.tensor
-    if offset.affine is not None:
-        base, strides = offset.affine
-        return _affine_transfer(tensor, tensor.va + base * item, offset.shape, strides, pointer.element, op)
-    low, high = offset.bounds()
-    if low < 0 or (high + 1) * item > tensor.nbytes:
-        raise _out_of_bounds(tensor, tensor.va + (low if low < 0 else high) * item, op)
-    regions = gather_regions(offset.numpy() * item + tensor.va, item)
-    return Transfer(regions, offset.shape, pointer.element, offset.numpy().size * item)
-
-
-def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: str) -> Transfer:
-    item = itemsize(pointer.element)
-    strides = contiguous_strides(offset.shape, item)
-    box = mask_box(mask) if offset.affine else None
-    if box is None:
-        chosen = IndexTensor.of(np.broadcast_to(offset.numpy(), offset.shape)[mask])
-        inside = gather_regions(np.flatnonzero(mask) * item, item)
-    else:
-        assert offset.affine is not None
-        base, steps = offset.affine
-        extents = tuple(high - low for low, high in box)
-        skipped = [low for low, _ in box]
-        chosen = IndexTensor(extents, base + sum(a * b for a, b in zip(skipped, steps, strict=True)), steps)
-        start = sum(a * b for a, b in zip(skipped, strides, strict=True))
-        inside = affine_regions(start, extents, strides, item) if 0 not in extents else ()
-    if 0 in chosen.shape:
-        return Transfer((), offset.shape, pointer.element, 0, ())
-    moved = _whole(pointer, chosen, op)
-    return Transfer(moved.regions, offset.shape, pointer.element, moved.nbytes, inside)
-
-
-def _out_of_bounds(tensor: TensorAllocation, address: int, op: str) -> OutOfBoundsError:
-    """Spell the error with the element's index in the tensor, its first coordinate unbounded."""
-    return OutOfBoundsError(
-        f"{op} at {describe_site(call_site())} must stay inside tensor {tensor.name!r} of shape {tensor.shape}, and "
-        f"reaches element {list(index_at(tensor, address))}; correct the index arithmetic, or mask it off."
-    )

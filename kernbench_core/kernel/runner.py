@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
-from kernbench_core.kernel.arguments import call_form, replace_nested
+from kernbench_core.kernel.arguments import PerPe, call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
-from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.python_reads import reading_of

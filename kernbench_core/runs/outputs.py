@@ -11,7 +11,8 @@ import attrs
 
 from kernbench_core.errors import NoDataError, UninitializedReadError
 from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.arguments import PerPe
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.wording import brief
 

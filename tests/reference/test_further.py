@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.kernel.pointers import PerPe
+from kernbench_core.kernel.arguments import PerPe
 from kernbench_core.kernel.tl.language import TLContext
 from tests.reference.generator import FURTHER, Maker
 from tests.reference.harness import compare

@@ -13,10 +13,9 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.kernel.compute_commands import Operand, math_inputs
-from kernbench_core.kernel.descriptors import gather_regions
 from kernbench_core.kernel.dma_commands import DmaCommand, ReadModifyWriteCmd
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.pointers import Transfer
+from kernbench_core.kernel.transfers import Transfer, gather_regions
 from kernbench_core.memory.atomic_access import AtomicTransaction, Int64s
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import missing_element

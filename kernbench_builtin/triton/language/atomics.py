@@ -27,9 +27,9 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
-from kernbench_core.kernel.outside import noted_mask
-from kernbench_core.kernel.pointers import Pointer, Transfer, pointer_transfer
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.kernel.transfers import Transfer, noted_mask, pointer_transfer
 from kernbench_core.memory.atomic_access import Int64s
 from kernbench_core.values.dtypes import is_float, itemsize
 from kernbench_core.values.element_types import ElementType, as_dtype

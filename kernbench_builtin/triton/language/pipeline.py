@@ -15,8 +15,8 @@ from kernbench_core.callsite import CallSite
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
-from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.kernel.transfers import Transfer
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.values.region import Region
 from kernbench_core.values.views import FillValue

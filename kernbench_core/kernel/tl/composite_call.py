@@ -15,9 +15,10 @@ from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.composite import CompositeCmd, CompositeWork, EpilogueSpec, MatrixLayout
 from kernbench_core.kernel.compute_commands import Operand
-from kernbench_core.kernel.pointers import Pointer, Ref, direct_transfer, make_ref
+from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
+from kernbench_core.kernel.transfers import direct_transfer
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.values.dtypes import dtype_of, is_float
 from kernbench_core.wording import brief

@@ -11,11 +11,11 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
-from kernbench_core.kernel.outside import noted_transfer
-from kernbench_core.kernel.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
+from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor, Tile
+from kernbench_core.kernel.transfers import Transfer, direct_transfer, noted_transfer, pointer_transfer
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.values.dtypes import dtype_of, itemsize
 from kernbench_core.values.views import FillValue, poison

@@ -15,7 +15,8 @@ from kernbench_ccl.contract import Collective, KernelContext, kernel_args
 from kernbench_ccl.plan import Group, machine_network, make_group, plan_collective
 from kernbench_ccl.plan.backend import ARGUMENTS, TensorSlice, elapsed_ns, pes_of
 from kernbench_core.errors import UsageError
-from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel.arguments import PerPe
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.peers import Channel
 from tests.ccl import naive
 

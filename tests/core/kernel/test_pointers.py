@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kernbench_core.callsite import line_number
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor
-from kernbench_core.kernel.pointers import Pointer, direct_transfer, make_ref, pointer_transfer
+from kernbench_core.kernel.pointers import Pointer, make_ref
+from kernbench_core.kernel.transfers import direct_transfer, pointer_transfer
 from kernbench_core.memory.device_memory import TensorAllocation, TensorSegment
 from kernbench_core.values.region import Region
 

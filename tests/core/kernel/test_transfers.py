@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.kernel.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
+from kernbench_core.kernel.pointers import contiguous_strides
+from kernbench_core.kernel.transfers import affine_regions, gather_regions, mask_box
 from kernbench_core.values.region import Region
 
 
