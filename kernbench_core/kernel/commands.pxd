@@ -7,7 +7,7 @@ cdef class KernelCommand(Command):
     cdef public object after, error
     cdef public PeState state
     cdef public bint blocking
-    cdef public tuple blocks, uses
+    cdef public tuple blocks, memory_uses, scratch_uses, uses
     cdef _begin(self, op_id, str call, site, tuple blocks, Py_ssize_t nbytes)
     @cython.locals(block=TcmBlock)
     cpdef at_issue(self, PeState state, double now)

@@ -7,7 +7,7 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import CallSite, describe_site
@@ -35,10 +35,12 @@ class KernelCommand(Command):
     """A command of the kernel language. `blocks` are the scratchpad blocks that it keeps alive while in flight.
 
     `call` names the call in messages (`tl.load`), `site` is the kernel line. `error` is what went wrong when it
-    landed; the runner raises it at the line that waits for the command.
+    landed; the runner raises it at the line that waits for the command. `memory_uses` are the tensors in device memory
+    that it reads and writes, `scratch_uses` the ranges of the scratchpad: what a subclass knows when it is made, and
+    hazards are found by.
     """
 
-    __slots__ = ("after", "blocking", "blocks", "error", "state", "uses")
+    __slots__ = ("after", "blocking", "blocks", "error", "memory_uses", "scratch_uses", "state", "uses")
 
     site: CallSite
 
@@ -66,6 +68,8 @@ class KernelCommand(Command):
         self.after: OpId | None = None
         #: What the hazard watch keeps of it, if there is one.
         self.uses: tuple[HeldUse, ...] = ()
+        self.memory_uses: tuple[MemoryUse, ...] = ()
+        self.scratch_uses: tuple[Region, ...] = ()
 
     @property
     def in_words(self) -> str:
@@ -92,14 +96,6 @@ class KernelCommand(Command):
             block.users += 1
         if state.hazards is not None:
             state.hazards.issued(self, now)
-
-    def memory_uses(self) -> Iterable[MemoryUse]:
-        """Say which tensors in device memory the command reads and writes; asked at its issue, to find hazards."""
-        return ()
-
-    def scratch_uses(self) -> Iterable[Region]:
-        """Say which ranges of the scratchpad the command reads and writes; asked at its issue, to find hazards."""
-        return ()
 
     def land(self, now: float) -> None:
         """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import field, frozen
@@ -172,11 +172,12 @@ class CompositeCmd(KernelCommand):
     def at_issue(self, state: PeState, now: float) -> None:
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
         self._inputs = {name: self._input(name, state.store) for name in self.layouts if name != "out"}
+        self.memory_uses = tuple(self._uses())
         super().at_issue(state, now)
         self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
-    def memory_uses(self) -> Iterable[MemoryUse]:
-        """Its operands in HBM, and its output."""
+    def _uses(self) -> Iterator[MemoryUse]:
+        """Yield its operands in HBM, and its output, where they lie at its issue."""
         for name, layout in self.layouts.items():
             if layout.tensor is not None:
                 yield layout.tensor, layout.virtual(), self._whole(name), name == "out"

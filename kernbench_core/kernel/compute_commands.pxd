@@ -11,6 +11,7 @@ cdef class ComputeCommand(KernelCommand):
     cdef public Region out
     cdef public tuple reads
     cdef public object value
+    @cython.locals(read=Operand)
     cdef _compute(self, op_id, str call, site, tuple blocks, tuple reads, value)
 
 cdef class GemmCmd(ComputeCommand):

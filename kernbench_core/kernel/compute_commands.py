@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -104,10 +104,7 @@ class ComputeCommand(KernelCommand):
         self.reads = reads
         self.out = blocks[-1].region
         self.value = value
-
-    def scratch_uses(self) -> Iterable[Region]:
-        """Its operands, and where its result goes."""
-        return (*[read.region for read in self.reads if read.region is not None], self.out)
+        self.scratch_uses = (*[read.region for read in reads if read.region is not None], self.out)
 
     @property
     def _writes(self) -> Access:

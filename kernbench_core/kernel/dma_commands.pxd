@@ -9,7 +9,7 @@ from kernbench_core.values.store_index cimport WriteTicket
 from kernbench_core.values.value cimport AssemblyValue, LoadedValue, Part, ResultValue, Value
 
 cdef class DmaCommand(KernelCommand):
-    cdef public tuple _virtual, regions
+    cdef public tuple regions
     cdef public Region local
     cdef public object tensor
     cdef public Value value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from typing import ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
-from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand, MemoryUse
+from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand
 from kernbench_core.kernel.compute_commands import NO_ADDRESS, Operand, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.transfers import Transfer
@@ -47,7 +46,7 @@ class DmaCommand(KernelCommand):
     `dma_op` is "read" or "write", seen from HBM.
     """
 
-    __slots__ = ("_virtual", "local", "regions", "tensor", "total", "value")
+    __slots__ = ("local", "regions", "tensor", "total", "value")
 
     serves: ClassVar[str] = "pe_dma"
     dma_op: ClassVar[str] = ""
@@ -68,19 +67,18 @@ class DmaCommand(KernelCommand):
             check_whole_elements(f"{call} at {describe_site(site)}", tensor, regions, transfer.dtype)
         self._begin(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.tensor = tensor
-        self._virtual = transfer.regions
         self.regions = regions
         self.total = transfer.nbytes
         self.local = block.region
         self.value = value
+        if self.total:
+            self.memory_uses = ((tensor, transfer.regions, regions, self.dma_op != "read"),)
+        self.scratch_uses = (self.local,)
 
-    def memory_uses(self) -> Iterable[MemoryUse]:
-        """The side in HBM."""
-        return ((self.tensor, self._virtual, self.regions, self.dma_op != "read"),) if self.total else ()
-
-    def scratch_uses(self) -> Iterable[Region]:
-        """The side in the scratchpad."""
-        return (self.local,)
+    def _missing(self, error: UninitializedReadError) -> str:
+        """Name the element that was to be read and had not been written."""
+        tensor, virtual, regions, _ = self.memory_uses[0]
+        return missing_element(tensor, virtual, regions, error.missing)
 
     def _hbm_address(self) -> int:
         return self.regions[0].base if self.regions else NO_ADDRESS
@@ -156,9 +154,9 @@ class DmaReadCmd(DmaCommand):
                 value, writers = store.end_load(beside, "hbm", regions, shape, dtype)
             source.bind(value, writers)
         except UninitializedReadError as error:
-            which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             raise UninitializedReadError(
-                f"{self.call} at {describe_site(self.site)} must read memory that was written, and {which} was not; "
+                f"{self.call} at {describe_site(self.site)} must read memory that was written, and "
+                f"{self._missing(error)} was not; "
                 "store to it first, or make the tensor with rt.zeros."
             ) from None
         if source is self.value:

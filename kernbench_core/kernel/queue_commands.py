@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
@@ -40,15 +40,13 @@ class QueueCommand(KernelCommand):
         self.value = value
         self.local: Region | None = None if block is None else block.region
         self.total = value.nbytes
+        if self.local is not None:
+            self.scratch_uses = (self.local,)
 
     @property
     def pe(self) -> int:
         """The machine's index of the PE that issued it."""
         return self.op_id[0]
-
-    def scratch_uses(self) -> Iterable[Region]:
-        """The side in this PE's scratchpad."""
-        return () if self.local is None else (self.local,)
 
     def _describe(self, name: str, source: Access, to: Access | None, peer: int, copied: bool) -> OpDescription:
         src = source.regions[0].base if source.regions else NO_ADDRESS

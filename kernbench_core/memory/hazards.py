@@ -56,7 +56,11 @@ HeldUse: TypeAlias = LastUse | _Use
 
 
 class MemoryUser(Protocol):
-    """What is watched: a command that says which memory it uses, and keeps what it is told of that."""
+    """What is watched: a command that knows which memory it uses, and keeps what it is told of that.
+
+    `memory_uses` are tensors that it reads or writes: where in virtual and in physical memory, and whether it writes
+    them. `scratch_uses` are ranges of the scratchpad.
+    """
 
     op_id: OpId
     call: str
@@ -65,12 +69,8 @@ class MemoryUser(Protocol):
     blocks: tuple[TcmBlock, ...]
     after: OpId | None
     uses: tuple[HeldUse, ...]
-
-    def memory_uses(self) -> Iterable[tuple[TensorAllocation, tuple[Region, ...], tuple[Region, ...], bool]]:
-        """Say which tensors it reads or writes: where in virtual and in physical memory, and whether it writes."""
-
-    def scratch_uses(self) -> Iterable[Region]:
-        """Say which ranges of the scratchpad it reads and writes."""
+    memory_uses: tuple[tuple[TensorAllocation, tuple[Region, ...], tuple[Region, ...], bool], ...]
+    scratch_uses: tuple[Region, ...]
 
 
 @define(eq=False)
@@ -164,7 +164,7 @@ class Hazards(Clocks):
         thread = self._threads.get(op_id[0]) or self.thread(op_id[0])
         code, at = command.site
         uses: list[HeldUse] = []
-        for tensor, virtual, physical, writes in command.memory_uses():
+        for tensor, virtual, physical, writes in command.memory_uses:
             known = self._tensors.get(tensor.whole)
             if known is None:
                 known = self._tensors[tensor.whole] = TensorUses()
@@ -189,7 +189,7 @@ class Hazards(Clocks):
         if uses and not command.blocking:
             self._unwaited.setdefault(thread.index, {})[op_id] = tuple(uses)  # type: ignore[arg-type]
         held = [block.region for block in command.blocks]
-        for region in command.scratch_uses():
+        for region in command.scratch_uses:
             # as a rule it is the block's own region, or one like it
             if region not in held and first_common((region,), held) != (0, region.nbytes):
                 loose = _Use(op_id, command.call, command.site, None, (region,), (region,), None, now)

@@ -18,7 +18,6 @@ from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.transfers import Transfer, gather_regions
 from kernbench_core.memory.atomic_access import AtomicTransaction, Int64s
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
-from kernbench_core.memory.elements import missing_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.description import Access, OpDescription
@@ -135,9 +134,9 @@ class AtomicCmd(ReadModifyWriteCmd):
         try:
             self._take(state.store)
         except UninitializedReadError as error:
-            which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             self.error = UninitializedReadError(
-                f"{self.call} at {describe_site(self.site)} must change memory that was written, and {which} was not; "
+                f"{self.call} at {describe_site(self.site)} must change memory that was written, and "
+                f"{self._missing(error)} was not; "
                 "store to it first, or make the tensor with rt.zeros."
             )
             self.old = AbstractValue(self.stored.shape, self.stored.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -41,12 +40,7 @@ class Command(KernelCommand):
     def __init__(self, pe: int, regions: tuple[Region, ...], writes: bool, line: int, waits: bool = True) -> None:
         super().__init__((pe, next(NUMBERS)), "tl.use", SITES[line], (), 0)
         self.blocking = waits
-        self._used = regions
-        self._writes = writes
-
-    def memory_uses(self) -> Iterable[Any]:
-        """The bytes, virtual and physical alike."""
-        return ((X, self._used, self._used, self._writes),)
+        self.memory_uses = ((X, regions, regions, writes),)  # virtual and physical alike
 
 
 def hazards(pes: int = 4, race_by: str = "pe") -> Hazards:
