@@ -81,6 +81,7 @@ COMPILED = (
     "kernbench_core.kernel.tl.flags",
     "kernbench_core.kernel.tl.memory_calls",
     "kernbench_core.kernel.tl.math",
+    "kernbench_core.kernel.tl.issuer",
     "kernbench_core.kernel.tl.dispatch",
     "kernbench_core.kernel.tl.queue_calls",
     "kernbench_core.kernel.tl.shapes",

@@ -16,7 +16,7 @@ from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.composite import CompositeCmd, CompositeWork, EpilogueSpec, MatrixLayout
 from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
-from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.kernel.transfers import direct_transfer
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -53,7 +53,7 @@ class Step:
     per_tile: bool = False
 
 
-class CompositeLanguage(Family):
+class CompositeLanguage(Dispatcher):
     """The part of `tl` that makes composite commands."""
 
     def ref(

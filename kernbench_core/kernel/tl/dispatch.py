@@ -2,107 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
-from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
+from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd, Operand, PluginMathCmd, called
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.tl.flags import refuse_flag
-from kernbench_core.kernel.tl.python_reads import in_debugger
+from kernbench_core.kernel.tl.issuer import Issuer
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command
 from kernbench_core.oplog.parameters import OF_READS
-from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, is_float, itemsize
 from kernbench_core.values.value import ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.on_demand import OnDemand
     from kernbench_core.compute.ops import MathOp
-    from kernbench_core.kernel.bridge import Bridge
-    from kernbench_core.kernel.pe_state import PeState
-
 
 _LOGGED: Final = (Handle, IndexTensor)
 _OPERANDS: Final = (Tensor, IndexTensor, int, float, np.number, np.bool_)
-_PRUNE_AT = 64
-"""How many commands may be in flight before complete ones are looked for."""
 
 
-class Dispatcher:
-    """Issue commands for one program and keep those that nobody has waited for: the part of `tl` under its families."""
+class Dispatcher(Issuer):
+    """Make commands of the PE's units, and handles of their results; the families of the language build on it."""
 
-    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_prune_at", "_state")
-
-    def __init__(self, state: PeState, bridge: Bridge) -> None:
-        self._state = state
-        self._bridge = bridge
-        self._in_flight: dict[KernelCommand, None] = {}
-        self._prune_at = _PRUNE_AT
-        #: Who is told of each command before it is issued, if anybody is.
-        self._first_told: Callable[[KernelCommand], None] | None = None
-        self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
-
-    # Issue and wait ---------------------------------------------------------------------------------
-
-    def op_id(self) -> tuple[int, int]:
-        """Give the identity of the next command: (PE index, issue number)."""
-        return self._next_id()
-
-    def _next_id(self) -> tuple[int, int]:
-        state = self._state
-        number = state.issued
-        state.issued = number + 1
-        return state.pe, number
-
-    def issue(self, command: Command, wait: bool = True) -> None:
-        """Send a command to the unit that serves it; with `wait`, come back when it is complete.
-
-        Plug-ins call this with commands of their own, which are given their number and the kernel's line here. What
-        went wrong when the command landed is raised here, or where an un-waited command is waited on.
-        """
-        if wait is not True and wait is not False:
-            refuse_flag("issue", "wait", wait)
-        if not isinstance(command, KernelCommand):
-            site = call_site()
-            refuse_other_commands(command, site)
-            command = PlainCommand(command, self.op_id(), site)
-        self._issue(command, wait)
-
-    def _issue(self, command: KernelCommand, wait: bool) -> None:
-        """Do what `issue` does with a command of the language's own."""
-        if self._first_told is not None:
-            self._first_told(command)
-        command.blocking = wait
-        if not wait:
-            if len(self._in_flight) >= self._prune_at:
-                self._prune()
-            self._in_flight[command] = None
-        self._bridge.suspend(command)
-
-    def wait_for(self, commands: Sequence[KernelCommand]) -> None:
-        """Come back, in simulated time, when all of `commands` are complete."""
-        for command in commands:
-            self._in_flight.pop(command, None)
-        self._bridge.suspend(tuple(commands))
-
-    def wait_for_any(self, commands: Sequence[KernelCommand]) -> None:
-        """Come back, in simulated time, when one of `commands` is complete; at once where one is.
-
-        A kernel then waits for those that are `complete`, which takes no more time, and deals with them.
-        """
-        if not any(command.complete for command in commands):
-            self._bridge.suspend((AnyOf(commands),))
+    __slots__ = ()
 
     def wait(self, *handles: Handle | Command) -> None:
         """Wait, in simulated time, for the given handles, or without any for everything in flight.
@@ -127,69 +58,6 @@ class Dispatcher:
                     f"{type(handle).__name__}; pass what tl.load(…, wait=False) or tl.composite returned."
                 )
             handle.settle()
-
-    def _prune(self) -> None:
-        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order."""
-        self._in_flight = {
-            c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
-        }
-        self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
-
-    # Data -------------------------------------------------------------------------------------------
-
-    def known(self, value: Value) -> bool:
-        """Tell whether the data of a value that has landed may be read: where it is determined, or all may be."""
-        return self._state.kernels.materializes or self.determined(value)
-
-    def determined(self, value: Value) -> bool:
-        """Tell whether the data of a value that has landed is determined: loaded, or made by an op that is over.
-
-        Over are the ops of launches that the host had waited for when it submitted this one, and those of earlier
-        launches on this PE. Whether somebody has computed a result yet does not matter.
-        """
-        return all(result.on_demand or self._is_over(*result.op_id) for result in value.results())
-
-    def made_before(self, value: Value) -> bool:
-        """Tell whether all of a value was made by launches before this one, known to be over or not."""
-        states, launch = self._state.kernels.states, self._state.launch
-        made = [(states.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
-        return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
-
-    def _determines(self, value: Value) -> bool:
-        """Tell whether integers that are computed from a value are known at once."""
-        return not is_float(value.dtype) and self.determined(value)
-
-    def _is_over(self, pe: int, issue: int) -> bool:
-        state = self._state
-        if pe == state.pe:
-            return issue < state.began
-        return state.launch is not None and issue < state.launch.known.get(pe, 0)
-
-    def data_of(self, value: Value, why: str) -> Array:
-        """Give the data of a known value, computing what it needs; `why` names the call that reads."""
-        on_demand = self._state.on_demand
-        if on_demand is None or not value.results():
-            return value.array()
-        self._await_results(value, on_demand)
-        try:
-            return on_demand.array(value, why, branch=not self.determined(value))
-        except ExecutionError as error:
-            here = f"{why} at {describe_site(call_site())}"
-            raise KernelError(f"{here} must have data that can be computed: {error}") from error
-
-    def note_read(self, elements: int) -> None:
-        """Take note that the kernel's Python read elements of a tile; what a debugger shows is free."""
-        if elements and not in_debugger():
-            self._state.note_read(elements, call_site())
-
-    def _await_results(self, value: Value, on_demand: OnDemand) -> None:
-        """Come back, in simulated time, when all the ops are over that make a value."""
-        flying = self._state.kernels.flying
-        while flying and value.pending:
-            needed = Results(flying[op] for op in on_demand.makers(value) if op in flying)
-            if not needed:
-                return
-            self._bridge.suspend(needed)
 
     # Operands ---------------------------------------------------------------------------------------
 
@@ -232,11 +100,6 @@ class Dispatcher:
         else:
             hint = f"{describe_given(thing)}; load it, or make it with tl.arange or tl.full"
         raise ShapeError(f"tl.{op} at {describe_site(call_site())} must be given tensors and numbers, not {hint}.")
-
-    @property
-    def in_flight(self) -> tuple[KernelCommand, ...]:
-        """The commands that were issued without waiting and have not been waited for since, nor dropped as complete."""
-        return tuple(self._in_flight)
 
     # Unit commands ----------------------------------------------------------------------------------
 
@@ -285,8 +148,7 @@ class Dispatcher:
             self._issue(MathCmd(op_id, op, site, blocks, reads, value, params, reduce), True)
         else:
             self._issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce), True)
-        own: Any = self  # what a tensor asks of it is in the families
-        return Tensor(own, value, block, call, site)
+        return Tensor(self, value, block, call, site)
 
     def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str, wait: bool = True) -> Tensor:
         """Run one GEMM command on (a, b[, accumulator]); its result is pending, and on its way unless waited for.
@@ -304,8 +166,7 @@ class Dispatcher:
         value = ResultValue(op_id, shape, dtype)
         command = GemmCmd(op_id, site, _blocks(things, block), reads, value)
         self.issue(command, wait)
-        own: Any = self
-        return Tensor(own, value, block, "tl.dot", site, None if wait else command)
+        return Tensor(self, value, block, "tl.dot", site, None if wait else command)
 
     def _accumulator(self, thing: Tensor) -> Operand:
         """Make the third operand of a product, which may be on its way where another product makes it."""

@@ -1,70 +1,193 @@
-"""What a handle asks of the program that it is of: the least that tensors and the families of the language need."""
+"""The program that calls of the kernel language are of: it issues commands, waits for them and reads their data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.errors import ExecutionError, KernelError
+from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
+from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.python_reads import in_debugger
+from kernbench_core.messages import Command
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.dtypes import is_float
+from kernbench_core.values.value import ArrayValue, Value
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.ops import MathOp
-    from kernbench_core.kernel.commands import KernelCommand
-    from kernbench_core.kernel.compute_commands import Operand
-    from kernbench_core.messages import Command
-    from kernbench_core.values.arrays import Array
-    from kernbench_core.values.value import Value
+    from kernbench_core.compute.on_demand import OnDemand
+    from kernbench_core.kernel.bridge import Bridge
+    from kernbench_core.kernel.pe_state import PeState
+    from kernbench_core.messages import Launch
+
+_PRUNE_AT: Final = 64
+"""How many commands may be in flight before complete ones are looked for."""
 
 
-class Issuer(Protocol):
-    """Issues commands for one program; `Dispatcher` and the families of the language say what each method does."""
+class Issuer:
+    """Issue commands for one program and keep those that nobody has waited for: what a handle of the kernel asks.
 
-    # Commands and data, in `Dispatcher`
+    The language stands on it, a family of calls a class; what a tensor asks of the families is declared at the end.
+    """
+
+    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_state")
+
+    def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
+        self._state = state
+        self._bridge = bridge
+        self._launch = launch
+        self._in_flight: dict[KernelCommand, None] = {}
+        self._prune_at = _PRUNE_AT
+        #: Who is told of each command before it is issued, if anybody is.
+        self._first_told: Callable[[KernelCommand], None] | None = None
+        self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
+
+    # Issue and wait ---------------------------------------------------------------------------------
 
     def op_id(self) -> tuple[int, int]:
-        """Give the identity of the next command."""
+        """Give the identity of the next command: (PE index, issue number)."""
+        return self._next_id()
+
+    def _next_id(self) -> tuple[int, int]:
+        state = self._state
+        number = state.issued
+        state.issued = number + 1
+        return state.pe, number
 
     def issue(self, command: Command, wait: bool = True) -> None:
-        """Send a command to the unit that serves it."""
+        """Send a command to the unit that serves it; with `wait`, come back when it is complete.
+
+        Plug-ins call this with commands of their own, which are given their number and the kernel's line here. What
+        went wrong when the command landed is raised here, or where an un-waited command is waited on.
+        """
+        if wait is not True and wait is not False:
+            refuse_flag("issue", "wait", wait)
+        if not isinstance(command, KernelCommand):
+            site = call_site()
+            refuse_other_commands(command, site)
+            command = PlainCommand(command, self.op_id(), site)
+        self._issue(command, wait)
+
+    def _issue(self, command: KernelCommand, wait: bool) -> None:
+        """Do what `issue` does with a command of the language's own."""
+        if self._first_told is not None:
+            self._first_told(command)
+        command.blocking = wait
+        if not wait:
+            if len(self._in_flight) >= self._prune_at:
+                self._prune()
+            self._in_flight[command] = None
+        self._bridge.suspend(command)
 
     def wait_for(self, commands: Sequence[KernelCommand]) -> None:
-        """Come back when all of `commands` are complete."""
+        """Come back, in simulated time, when all of `commands` are complete."""
+        for command in commands:
+            self._in_flight.pop(command, None)
+        self._bridge.suspend(tuple(commands))
+
+    def wait_for_any(self, commands: Sequence[KernelCommand]) -> None:
+        """Come back, in simulated time, when one of `commands` is complete; at once where one is.
+
+        A kernel then waits for those that are `complete`, which takes no more time, and deals with them.
+        """
+        if not any(command.complete for command in commands):
+            self._bridge.suspend((AnyOf(commands),))
+
+    def _prune(self) -> None:
+        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order."""
+        self._in_flight = {
+            c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
+        }
+        self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
+
+    @property
+    def in_flight(self) -> tuple[KernelCommand, ...]:
+        """The commands that were issued without waiting and have not been waited for since, nor dropped as complete."""
+        return tuple(self._in_flight)
+
+    # Data -------------------------------------------------------------------------------------------
 
     def known(self, value: Value) -> bool:
-        """Tell whether the data of a value is determined."""
+        """Tell whether the data of a value that has landed may be read: where it is determined, or all may be."""
+        return self._state.kernels.materializes or self.determined(value)
+
+    def determined(self, value: Value) -> bool:
+        """Tell whether the data of a value that has landed is determined: loaded, or made by an op that is over.
+
+        Over are the ops of launches that the host had waited for when it submitted this one, and those of earlier
+        launches on this PE. Whether somebody has computed a result yet does not matter.
+        """
+        return all(result.on_demand or self._is_over(*result.op_id) for result in value.results())
 
     def made_before(self, value: Value) -> bool:
-        """Tell whether all of a value was made by launches before this one."""
+        """Tell whether all of a value was made by launches before this one, known to be over or not."""
+        states, launch = self._state.kernels.states, self._state.launch
+        made = [(states.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
+        return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
+
+    def _determines(self, value: Value) -> bool:
+        """Tell whether integers that are computed from a value are known at once."""
+        return not is_float(value.dtype) and self.determined(value)
+
+    def _is_over(self, pe: int, issue: int) -> bool:
+        state = self._state
+        if pe == state.pe:
+            return issue < state.began
+        return state.launch is not None and issue < state.launch.known.get(pe, 0)
 
     def data_of(self, value: Value, why: str) -> Array:
-        """Give the data of a known value."""
+        """Give the data of a known value, computing what it needs; `why` names the call that reads."""
+        on_demand = self._state.on_demand
+        if on_demand is None or not value.results():
+            return value.array()
+        self._await_results(value, on_demand)
+        try:
+            return on_demand.array(value, why, branch=not self.determined(value))
+        except ExecutionError as error:
+            here = f"{why} at {describe_site(call_site())}"
+            raise KernelError(f"{here} must have data that can be computed: {error}") from error
 
     def note_read(self, elements: int) -> None:
-        """Take note that the kernel's Python read elements of a tile."""
+        """Take note that the kernel's Python read elements of a tile; what a debugger shows is free."""
+        if elements and not in_debugger():
+            self._state.note_read(elements, call_site())
 
-    def operand(self, thing: object, dtype: str, op: str | MathOp) -> Operand:
-        """Make an operand of a tensor, an index tensor or a number."""
+    def _await_results(self, value: Value, on_demand: OnDemand) -> None:
+        """Come back, in simulated time, when all the ops are over that make a value."""
+        flying = self._state.kernels.flying
+        while flying and value.pending:
+            needed = Results(flying[op] for op in on_demand.makers(value) if op in flying)
+            if not needed:
+                return
+            self._bridge.suspend(needed)
 
-    def check_operand(self, thing: object, op: str | MathOp) -> None:
-        """Raise a sentence when `thing` cannot be an operand."""
-
-    # What a tensor has as operators and methods, in the families
+    # What a tensor has as operators and methods, in the families --------------------------------------
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand."""
+        raise NotImplementedError
 
     def operator(self, op: str, left: Any, right: Any) -> Any:
         """Run a Python operator on a tensor."""
+        raise NotImplementedError
 
     def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Convert to a dtype."""
+        raise NotImplementedError
 
     def reshape(self, x: Any, *shape: Any) -> Any:
         """Give the elements under another shape."""
+        raise NotImplementedError
 
     def expand_dims(self, x: Any, axis: int | Sequence[int]) -> Any:
         """Insert dimensions of extent 1."""
+        raise NotImplementedError
 
     def broadcast_to(self, x: Any, *shape: Any) -> Any:
         """Repeat along dimensions."""
+        raise NotImplementedError
 
     def trans(self, x: Any, *order: Any) -> Any:
         """Reorder dimensions."""
+        raise NotImplementedError

@@ -22,12 +22,10 @@ from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.composite_call import CompositeLanguage
-from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.flags import check_flags
-from kernbench_core.kernel.tl.math import MathLanguage, method_of
+from kernbench_core.kernel.tl.math import method_of
 from kernbench_core.kernel.tl.memory_calls import MemoryLanguage
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
-from kernbench_core.kernel.tl.shapes import ShapeLanguage
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
 from kernbench_core.messages import Launch
@@ -141,17 +139,14 @@ class constexpr:  # noqa: N801 - Triton's spelling
         return value
 
 
-class TLContext(
-    Dispatcher, MemoryLanguage, MathLanguage, ShapeLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage
-):
+class TLContext(MemoryLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr
     static_range: Any = staticmethod(builtins.range)
 
     def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
-        Dispatcher.__init__(self, state, bridge)
-        self._launch = launch
+        super().__init__(state, bridge, launch)
         self._program = program
         self._grid = launch.grid
 

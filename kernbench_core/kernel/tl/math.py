@@ -17,8 +17,8 @@ from kernbench_core.compute.ops import OPS, Form, MathOp, type_rules
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.shapes import (
+    ShapeLanguage,
     compute_now,
     free_of_memory,
     kind_of,
@@ -54,7 +54,7 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": _greater, "minimum": _less,
 }  # fmt: skip
 
-class MathLanguage(Family):
+class MathLanguage(ShapeLanguage):
     """Elementwise ops, reductions, scans and products."""
 
     PropagateNan = NanRule

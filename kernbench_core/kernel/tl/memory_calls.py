@@ -12,16 +12,19 @@ from kernbench_core.errors import KernelError, PendingDataError, ShapeError
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
-from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.queue_commands import SlotBlock
+from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.kernel.tl.math import MathLanguage
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor, Tile
 from kernbench_core.kernel.transfers import Transfer, direct_transfer, noted_transfer, pointer_transfer
 from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.values.dtypes import dtype_of, itemsize
 from kernbench_core.values.views import FillValue, poison
 
 
-class MemoryLanguage(Family):
+class MemoryLanguage(MathLanguage):
     """Loads, stores, and giving space back."""
 
     # Load ---------------------------------------------------------------------------------------------
@@ -252,12 +255,19 @@ class MemoryLanguage(Family):
         self._give_back(tensor.block, site)
         tensor.block.free(site)
 
+    def _give_back(self, block: TcmBlock, site: CallSite) -> None:
+        """Note the commands that still use a slot which `tl.free` at the line `site` gives back to its sender."""
+        if isinstance(block, SlotBlock) and block.users:
+            for command in self.in_flight:
+                if not command.complete and any(used is block for used in command.blocks):
+                    block.in_flight(command, site)
+
 
 # Functions, and not methods, which have no types of C: each tile is brought and stored by one of them.
 
 
 def _brought(
-    tl: Family, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
+    tl: Dispatcher, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
 ) -> Tensor:
     state = tl._state
     shape, dtype = transfer.shape, transfer.dtype
@@ -272,7 +282,7 @@ def _brought(
     return loaded
 
 
-def _stored(tl: Family, transfer: Transfer, tile: Tile, tensor: TensorAllocation, site: CallSite) -> None:
+def _stored(tl: Dispatcher, transfer: Transfer, tile: Tile, tensor: TensorAllocation, site: CallSite) -> None:
     memory = tl._state.memory
     command = DmaWriteCmd(tl._next_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value)
     tl._issue(command, True)

@@ -11,8 +11,8 @@ from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd, SlotBlock
-from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
+from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -38,7 +38,7 @@ class SendHandle(Placeholder, Handle):
         return "use the tile that was sent"
 
 
-class QueueLanguage(Family):
+class QueueLanguage(Dispatcher):
     """Add sending and receiving to the language."""
 
     @property
@@ -113,13 +113,6 @@ class QueueLanguage(Family):
         tensor, sender = _received(self, self._launch, "tl.recv_any", site, shape, dtype, tuple(named), copy, True)
         return tensor, named[sender]
 
-    def _give_back(self, block: TcmBlock, site: CallSite) -> None:
-        """Note the commands that still use a slot which `tl.free` at the line `site` gives back to its sender."""
-        if isinstance(block, SlotBlock) and block.users:
-            for command in self.in_flight:
-                if not command.complete and any(used is block for used in command.blocks):
-                    block.in_flight(command, site)
-
     def _everybody(self) -> Sequence[Peer]:
         """Name the other PEs of the launch, those of the same place where ranks have several."""
         peers = self._launch.peers
@@ -130,7 +123,7 @@ class QueueLanguage(Family):
 # Functions, and not methods, which have no types of C: each message is sent and received by one of them.
 
 
-def _peer(tl: Family, launch: Launch, to: Peer, call: str, site: CallSite) -> int:
+def _peer(tl: Dispatcher, launch: Launch, to: Peer, call: str, site: CallSite) -> int:
     """Give the machine's index of the PE that a program calls `to`."""
     state = tl._state
     own = state.pe
@@ -143,7 +136,7 @@ def _peer(tl: Family, launch: Launch, to: Peer, call: str, site: CallSite) -> in
     return peer
 
 
-def _sent(tl: Family, tile: Tile, launch: Launch, to: Peer, site: CallSite, wait: bool) -> SendHandle:
+def _sent(tl: Dispatcher, tile: Tile, launch: Launch, to: Peer, site: CallSite, wait: bool) -> SendHandle:
     """Send a tile, once it is there."""
     tl._have(tile, "send")
     peer = _peer(tl, launch, to, "tl.send", site)
@@ -154,7 +147,7 @@ def _sent(tl: Family, tile: Tile, launch: Launch, to: Peer, site: CallSite, wait
 
 
 def _received(
-    tl: Family, launch: Launch, call: str, site: CallSite, shape: Sequence[int] | int, dtype: Any,
+    tl: Dispatcher, launch: Launch, call: str, site: CallSite, shape: Sequence[int] | int, dtype: Any,
     sources: tuple[int, ...], copy: bool, wait: bool,
 ) -> tuple[Tensor, int]:  # fmt: skip
     """Receive the next tile of one of `sources`, and give it with its source."""

@@ -17,7 +17,7 @@ from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, extents, kind_of_number
-from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
 from kernbench_core.wording import brief
@@ -72,7 +72,7 @@ def shape_of(thing: Any) -> tuple[int, ...]:
     return thing.shape if isinstance(thing, Tensor | IndexTensor) else ()
 
 
-class ShapeLanguage(Family):
+class ShapeLanguage(Dispatcher):
     """Casts, shapes, and moves of elements."""
 
     def _axis(self, axis: int, shape: tuple[int, ...], op: str) -> int:

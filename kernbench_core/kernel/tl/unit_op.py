@@ -17,8 +17,7 @@ from kernbench_core.kernel.compute_commands import MathCmd
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.shapes import compute_now, free_of_memory, kind_of, shape_of
+from kernbench_core.kernel.tl.shapes import ShapeLanguage, compute_now, free_of_memory, kind_of, shape_of
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.params import did_you_mean
 from kernbench_core.values.dtypes import dtype_of, is_known
@@ -44,7 +43,7 @@ class UnitCmd(MathCmd):
         self._unit = unit
 
 
-class UnitOpLanguage(Family):
+class UnitOpLanguage(ShapeLanguage):
     """Ops of plug-ins on the vector unit, and on any other."""
 
     def _math_op(self, op: MathOp, *operands: Any, **params: object) -> Any:
