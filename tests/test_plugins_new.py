@@ -95,12 +95,12 @@ def test_all_of_it_is_loaded_by_its_entry_point(acme: Plugins, written: Path) ->
     of_acme = [
         (sort, name)
         for sort in ("components", "algorithms")
-        for name in getattr(acme, sort)
-        if getattr(acme, sort).provider(name).plugin == "acme"
+        for name in acme.registries[sort]
+        if acme.registries[sort].provider(name).plugin == "acme"
     ]
     assert of_acme == [("components", "acme.matrix_unit"), ("algorithms", "acme.parts_all_reduce")]
     for sort, name in of_acme:
-        assert getattr(acme, sort).load(name).__doc__ or sort == "algorithms"
+        assert acme.registries[sort].load(name).__doc__ or sort == "algorithms"
     readme = (written / "README.md").read_text()
     assert [name for name in FILES if name not in readme and "__init__" not in name and name != "README.md"] == []
 
