@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 _LETTERS, _NAMED = 12, 4
 
 
+@attrs.frozen
+class Cached:
+    """What the cache has to say of a run: whether it was taken from there, its key, and a sentence."""
+
+    hit: bool
+    key: str | None
+    note: str
+
+
 def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Callable[[], RunResult]) -> RunResult:
     """Return what the cache has for a request that begins in the folder `here`, else carry it out and keep the result.
 
@@ -53,9 +62,8 @@ def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Call
     if found is not None:
         about, (result, shown) = found
         show(shown)
-        more = {"cache_note": _sentence(key, about), "all_links": request.options.links == "all"}
-        answer: RunResult = attrs.evolve(result, from_cache=True, cache_key=key, **more)
-        return attrs.evolve(answer, wall_s=time.perf_counter() - began)
+        answer: RunResult = attrs.evolve(result, all_links=request.options.links == "all")
+        return attrs.evolve(_with(answer, Cached(True, key, _sentence(key, about))), wall_s=time.perf_counter() - began)
     with recorded() as shown:
         made = carry_out()
     about = {"kind": "run", "name": f"{made.bench} on {made.topology}", "params": dict(manifest.params)}
@@ -66,7 +74,7 @@ def cached_run(request: Request, here: Path, manifest: Manifest, carry_out: Call
         kept = _keep(cache, key, _read_by(request), request.plugins, (result, shown), {**about, "parts": parts})
     except NotCacheable as why:
         return _not_kept(made, why)
-    return attrs.evolve(made, cache_key=key, cache_note=f"kept in the cache as {key[:_LETTERS]}." if kept else "")
+    return _with(made, Cached(False, key, f"kept in the cache as {key[:_LETTERS]}." if kept else ""))
 
 
 def replayed(
@@ -139,7 +147,11 @@ def _keep(
 
 def _not_kept(result: RunResult, why: NotCacheable) -> RunResult:
     warnings.warn(str(why), KernbenchWarning, stacklevel=5)
-    return attrs.evolve(result, cache_note=str(why))
+    return _with(result, Cached(False, None, str(why)))
+
+
+def _with(result: RunResult, cached: Cached) -> RunResult:
+    return attrs.evolve(result, parts={**result.parts, "cached": cached})
 
 
 def _sentence(key: str, about: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ class CacheOptions(OptionRecord):
 class CachePart(RunPart):
     """Takes results from the user's cache, and keeps those that were made."""
 
-    NAME, OPTIONS, KEPT, ORDER = "cached", CacheOptions, False, 100
+    NAME, OPTIONS, ORDER = "cached", CacheOptions, 100
 
     def around(self, make: "Callable[[], RunResult]") -> "RunResult":
         """Return what is kept, else make the run and keep it."""

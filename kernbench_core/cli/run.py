@@ -152,8 +152,6 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
 
 def _tell_rerun(again: Rerun) -> None:
     """Say whether the op log is the same, and what is wrong with the data."""
-    from kernbench_core.runs.result import verdict
-
     result = again.result
     if again.same:
         click.echo(f"same op log: {result.op_log_sha256} ({result.timing.ops:,} ops)")
@@ -164,7 +162,7 @@ def _tell_rerun(again: Rerun) -> None:
         for difference in again.differences:
             click.echo(shown(f"  {difference}"))
     if not result.right:
-        click.echo(shown("".join(text for text, _ in verdict(result))))
+        click.echo(shown("".join(text for text, _ in result.words())))
         for verification in (result.verification, result.op_verification):
             for line in "\n".join(() if verification is None else verification.failures).splitlines():
                 click.echo(shown(f"  {line}"))

@@ -23,6 +23,22 @@ from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 
 
+@frozen(kw_only=True)
+class DeviceOptions:
+    """How a device is simulated.
+
+    `data=False` keeps shapes only. `tcm_map` has `Device.recorder` note what the scratchpads hold. The others are as
+    `kb.run` says.
+    """
+
+    data: bool = True
+    race_by: str = "pe"
+    materialize: str = "determined"
+    oob: str = "error"
+    pipeline_loops: bool = False
+    tcm_map: bool = False
+
+
 @frozen(repr=False)
 class Device:
     """The part of a session that needs a whole machine; components are given what they need of it (`parts`).
@@ -55,27 +71,23 @@ class Device:
         log: OpLog,
         functions: Mapping[str, str],
         ops: OpsOfPlugins | None = None,
+        options: DeviceOptions | None = None,
         *,
-        data: bool = True,
-        race_by: str = "pe",
-        materialize: str = "determined",
-        oob: str = "error",
-        pipeline_loops: bool = False,
-        tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
         cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
     ) -> Device:
-        """Make an empty device of a machine. `now` tells the simulated time in ns, for the rest see `GraphEngine`.
+        """Make an empty device of a machine. `now` tells the simulated time in ns.
 
         `launch_on(pe)` says, for errors, which launch runs on a PE; `meter` measures launches, `cut` gives the chunks
         of a transfer.
         """
+        options = options or DeviceOptions()
         sites, nodes = machine.design.pes, machine.nodes
-        memory, store = DeviceMemory(machine.design), MemoryStore(data=data)
-        hazards = Hazards([site.prefix for site in sites], now, race_by)
+        memory, store = DeviceMemory(machine.design), MemoryStore(data=options.data)
+        hazards = Hazards([site.prefix for site in sites], now, options.race_by)
         on_demand = OnDemand(log, store, functions)
-        recorder = TcmRecorder(now) if tcm_map else None
+        recorder = TcmRecorder(now) if options.tcm_map else None
         kernels = Kernels(
             memory,
             store,
@@ -85,9 +97,9 @@ class Device:
             recorder=recorder,
             ops=ops,
             meter=meter,
-            materializes=materialize == "on_demand",
-            outside=OutsideAccesses() if oob == "poison" else None,
-            pipelines=pipeline_loops,
+            materializes=options.materialize == "on_demand",
+            outside=OutsideAccesses() if options.oob == "poison" else None,
+            pipelines=options.pipeline_loops,
             cut=cut,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)

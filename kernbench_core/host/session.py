@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.engine.engine import Engine
@@ -21,7 +21,7 @@ from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
-from kernbench_core.host.device import Device
+from kernbench_core.host.device import Device, DeviceOptions
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.components import components
 from kernbench_core.host.figures.kernels import KernelFigures, kernel_figures
@@ -57,16 +57,35 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 
+@frozen(kw_only=True)
+class EngineOptions(DeviceOptions):
+    """How a `GraphEngine` simulates its run.
+
+    `device` is "all" or "sip:N"; `log=False` attaches no op logger. `observers` look on, which may cost time, and
+    change no result; one of them at most may bring a clock (`RunObserver`). `plugins` are what `rt.plugins` gives
+    (default: the installed). Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time
+    that is left of more than the run (default: that of `limits`, for the run alone). `inputs` keep the files that the
+    bench reads.
+    """
+
+    seed: int = 0
+    device: str = "all"
+    limits: Limits | None = None
+    on_progress: Callable[[Progress], None] | None = None
+    log: bool = True
+    functions: Mapping[str, str] | None = None
+    observers: Sequence[RunObserver] = ()
+    spill_rows: int = SPILL_ROWS
+    plugins: Plugins | None = None
+    wall: WallTime | None = None
+    inputs: Inputs | None = None
+
+
 class GraphEngine:
     """Simulate one run on a compiled graph.
 
-    `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
-    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `observers` look
-    on, which may cost time, and change no result; one of them at most may bring a clock (`RunObserver`). `tcm_map` has
-    `device.recorder` note what the scratchpads hold.
-    `plugins` are what `rt.plugins` gives (default: the installed). Each `spill_rows` records of the op log go to
-    temporary files. `wall` is the wall time that is left of more than the run (default: that of `limits`, for the run
-    alone). `inputs` keep the files that the bench reads.
+    `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins); more may be given
+    by name, as `EngineOptions` has it.
 
     Raise ConfigError when the graph cannot be built, UsageError for a device that is not there.
 
@@ -78,54 +97,29 @@ class GraphEngine:
     (16, 16)
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        components: ComponentClasses | None = None,
-        *,
-        data: bool = True,
-        seed: int = 0,
-        device: str = "all",
-        limits: Limits | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
-        log: bool = True,
-        functions: Mapping[str, str] | None = None,
-        observers: Sequence[RunObserver] = (),
-        tcm_map: bool = False,
-        race_by: str = "pe",
-        materialize: str = "determined",
-        oob: str = "error",
-        pipeline_loops: bool = False,
-        spill_rows: int = SPILL_ROWS,
-        plugins: Plugins | None = None,
-        wall: WallTime | None = None,
-        inputs: Inputs | None = None,
-    ) -> None:
-        env = self.env = _clock_of(observers)
+    def __init__(self, graph: Graph, components: ComponentClasses | None = None, **given: Any) -> None:
+        options = EngineOptions(**given)
+        env = self.env = _clock_of(options.observers)
         self.graph = graph
-        self.seed = seed
-        self.op_log = OpLog(spill_rows, spill_values=not data)
-        self.functions = dict(functions or {})
+        self.seed = options.seed
+        self.op_log = OpLog(options.spill_rows, spill_values=not options.data)
+        self.functions = dict(options.functions or {})
         self._finished = False
         self._horizon_ns = 0.0
         #: What the host programs of the run share, and the first of them, the bench.
-        self.shared = Shared(plugins=plugins, inputs=inputs)
+        self.shared = Shared(plugins=options.plugins, inputs=options.inputs)
         self.runtime: Runtime | None = None
         self.meter = LaunchMeter()
         machine = self.machine = machine_of(graph)
-        self.pes = select_pes(machine.design.pes, device)
+        plugins = options.plugins
+        self.pes = select_pes(machine.design.pes, options.device)
         self.device = Device.of(
             machine,
             lambda: env.now,
             self.op_log,
             self.functions,
             OpsOfPlugins(self.functions, *(() if plugins is None else (plugins.ops.load, plugins.ops.fault))),
-            data=data,
-            race_by=race_by,
-            materialize=materialize,
-            oob=oob,
-            pipeline_loops=pipeline_loops,
-            tcm_map=tcm_map,
+            options,
             launch_on=partial(running_in_words, self.shared),
             meter=self.meter,
             cut=lambda regions: self.hardware.cut(regions),
@@ -136,20 +130,20 @@ class GraphEngine:
             routes=PathRouter.of(machine),
             addresses=AddressResolver(machine),
             layout=machine.design,
-            op_logger=OpLogger(self.op_log) if log else None,
+            op_logger=OpLogger(self.op_log) if options.log else None,
             parts=self.device.parts,
         )
         self.engine = Engine(
             self.hardware,
             components if components is not None else _installed(),
-            limits=limits,
-            on_progress=on_progress,
-            wall=wall,
-            observers=observers,
+            limits=options.limits,
+            on_progress=options.on_progress,
+            wall=options.wall,
+            observers=options.observers,
         )
         self.op_log.store = self.device.store
         self.meter.attach(self.hardware)
-        self._wall = wall
+        self._wall = options.wall
 
     @property
     def store(self) -> MemoryStore:

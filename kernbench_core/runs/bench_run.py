@@ -16,6 +16,7 @@ from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
+from kernbench_core.runs.answers import Tables, Verdict, count_hazards
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -27,7 +28,7 @@ from kernbench_core.runs.manifest import (
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
 from kernbench_core.runs.parts import Request, RunPart, kept_by, parts_of, told_apart
 from kernbench_core.runs.request import request_of
-from kernbench_core.runs.result import RunResult, count_hazards
+from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
@@ -232,7 +233,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made, answers = _result(request, engine, verification, began)
-        result = attrs.evolve(made, op_verification=ops, outputs=outputs, computed_by=executor.computed_by)
+        verdict = attrs.evolve(made.verdict, op_verification=ops, computed_by=executor.computed_by)
+        result = attrs.evolve(made, verdict=verdict, outputs=outputs)
     wall.end()
     _refuse(result, request.options)
     if request.files:
@@ -332,6 +334,19 @@ def _result(
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
     answers = {part.NAME: part.answer(engine) for part in request.parts}
+    kernels, on_demand = engine.device.kernels, engine.device.on_demand
+    verdict = Verdict(
+        verification=verification,
+        hazards=engine.device.hazards.found(),
+        outside=() if kernels.outside is None else kernels.outside.found(),
+        branch_values=on_demand.branch_values,
+        host_reads=on_demand.host_reads,
+        python_reads=python_reads(kernels),
+    )
+    tables = Tables(
+        engine.figures(), engine.kernels(), engine.links(), engine.components(), engine.kernel_lines(),
+        engine.kernel_functions(), engine.op_kinds(), engine.models(),
+    )  # fmt: skip
     result = RunResult(
         bench=request.bench.name,
         params=manifest.params,
@@ -339,30 +354,17 @@ def _result(
         device=request.options.device,
         timing=engine.get_timing_result(),
         wall_s=time.perf_counter() - began,
-        verification=verification,
         op_log_sha256=op_log_sha256,
         manifest=manifest.to_json(),
-        op_log=engine.op_log,
-        store=engine.store,
-        interrupted=interrupted,
+        recorded=Recorded(engine.op_log, engine.store),
+        verdict=verdict,
+        tables=tables,
+        rows=engine.rows,
         parts=dict.fromkeys(kept_by(request.plugins))
         | {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT},
         asked=tuple(part.NAME for part in request.parts if part.asked),
-        hazards=engine.device.hazards.found(),
-        outside=() if engine.device.kernels.outside is None else engine.device.kernels.outside.found(),
-        branch_values=engine.device.on_demand.branch_values,
-        host_reads=engine.device.on_demand.host_reads,
-        python_reads=python_reads(engine.device.kernels),
-        launches=engine.figures(),
-        kernels=engine.kernels(),
-        links=engine.links(),
-        components=engine.components(),
-        lines=engine.kernel_lines(),
-        functions=engine.kernel_functions(),
-        op_kinds=engine.op_kinds(),
-        models=engine.models(),
+        interrupted=interrupted,
         all_links=request.options.links == "all",
-        rows=engine.rows,
     )
     return result, answers
 

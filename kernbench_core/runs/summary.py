@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import IO
 
 from kernbench_core.process.terminal import plain_width
-from kernbench_core.runs.result import RunResult, verdict
+from kernbench_core.runs.result import RunResult
 from kernbench_core.units import format_time
 
 
@@ -17,7 +17,7 @@ def print_summary(result: RunResult, stream: IO[str]) -> None:
     """Print one line: bench, total time and verdict."""
     pieces = [
         (result.bench, "bold"), (f" on {result.topology}: ", ""), (format_time(result.total_ns), "bold"), (", ", ""),
-        *verdict(result),
+        *result.words(),
     ]  # fmt: skip
     line = "".join(text for text, _ in pieces)
     if not stream.isatty() and line.isascii() and line.isprintable() and len(line) <= plain_width():

@@ -15,7 +15,8 @@ from rich.text import Text
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
 from kernbench_core.process.terminal import plain_width, shown
-from kernbench_core.runs.result import PHASES, RunResult, Styled, verdict
+from kernbench_core.runs.answers import Styled
+from kernbench_core.runs.result import PHASES, RunResult
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _counted(found: Statistic) -> str:
 
 
 def _facts(result: RunResult, width: int, verbose: bool) -> Group:
-    lines: list[RenderableType] = [Text.assemble(*verdict(result))]
+    lines: list[RenderableType] = [Text.assemble(*result.words())]
     for verification in (result.verification, result.op_verification):
         lines.extend(
             Padding(Text(shown(line.lstrip()), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
+
 from kernbench_core.compute.verification import Verification
 from kernbench_core.host.timing import LateStart, NotModelled, ResourceUse, TimingResult
-from kernbench_core.runs.result import RunResult
+from kernbench_core.runs.answers import Tables, Verdict
+from kernbench_core.runs.result import Recorded, RunResult
 
 TIMING = TimingResult(
     total_ns=412_300.0,
@@ -43,10 +46,12 @@ def make_result(verification: Verification | None = RIGHT, **changed: Any) -> Ru
         "device": "all",
         "timing": TIMING,
         "wall_s": 3.25,
-        "verification": verification,
         "op_log_sha256": "ab" * 32,
         "manifest": {"schema": "kernbench.manifest/1"},
-        "op_log": SimpleNamespace(),
-        "store": SimpleNamespace(),
+        "recorded": Recorded(SimpleNamespace(), SimpleNamespace()),  # type: ignore[arg-type]
     }
+    changed = {"verification": verification, **changed}
+    records = {"verdict": Verdict, "tables": Tables}
+    for name, record in records.items():
+        fields[name] = record(**{own: changed.pop(own) for own in attrs.fields_dict(record) if own in changed})
     return RunResult(**{**fields, **changed})

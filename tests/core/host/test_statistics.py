@@ -19,7 +19,7 @@ from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import TimingResult
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Stat
-from kernbench_core.runs.result import RunResult, json_text
+from kernbench_core.runs.result import Recorded, RunResult, json_text
 from kernbench_core.runs.text_report import print_result
 from tests.core.toy_machine import Classes, ToyForward, toy_engine
 
@@ -219,8 +219,8 @@ def test_statistics_are_in_the_table_and_in_the_object() -> None:
     def page(timing: TimingResult) -> tuple[str, dict[str, Any]]:
         out = io.StringIO()
         result = RunResult(
-            bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0, verification=None,
-            op_log_sha256=None, manifest={}, op_log=engine.op_log, store=engine.store,
+            bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0,
+            op_log_sha256=None, manifest={}, recorded=Recorded(engine.op_log, engine.store),
         )  # fmt: skip
         print_result(result, Console(file=out, width=80))
         return out.getvalue(), json.loads(json_text(result.to_json()))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kernbench_core.compute.on_demand import HostReads
-from kernbench_core.runs.result import verdict
+
 from kernbench_core.runs.summary import print_summary
 from kernbench_core.runs.text_report import make_console, show
 
@@ -41,7 +41,7 @@ def test_a_pipe_gets_what_a_console_would_write(samples: ModuleType, changed: di
     """Letter for letter."""
     result = samples.make_result(**changed)
     out = io.StringIO()
-    show(Text.assemble(*verdict(result)), make_console(out))
+    show(Text.assemble(*result.words()), make_console(out))
     assert printed(result).endswith(out.getvalue())
 
 
