@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from kernbench_core.compute.on_demand import HostReads
-
 from kernbench_core.runs.summary import print_summary
 from kernbench_core.runs.text_report import make_console, show
 
