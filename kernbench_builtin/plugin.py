@@ -185,7 +185,7 @@ def kernbench_run_parts() -> list[RunPartEntry]:
 
 def kernbench_folders() -> list[FolderEntry]:
     """Return what pages show besides runs."""
-    return [FolderEntry("sweep", f"{HERE}.sweeps.pages.folder:SWEEP", "Folders of sweeps.")]
+    return [FolderEntry("sweep", f"{HERE}.sweeps.pages.folder:SAVED", "Folders of sweeps.")]
 
 
 def kernbench_pictures() -> list[PictureEntry]:

@@ -13,6 +13,11 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.runs.bench_run import configure as configure
     from kernbench_core.runs.bench_run import tell_warnings as tell_warnings
+    from kernbench_core.runs.options import Option as Option
+    from kernbench_core.runs.options import OptionRecord as OptionRecord
+    from kernbench_core.runs.options import RunCall as RunCall
+    from kernbench_core.runs.parts import RunPart as RunPart
+    from kernbench_core.runs.parts import SoFar as SoFar
     from kernbench_core.runs.progress import ProgressDisplay as ProgressDisplay
     from kernbench_core.runs.result import json_text as json_text
     from kernbench_core.runs.text_report import bare_table as bare_table

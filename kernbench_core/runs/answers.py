@@ -33,7 +33,7 @@ def _listed(found: Iterable[Any]) -> Listing[Any]:
 
 
 @attrs.frozen
-class Verdict:
+class RunVerdict:
     """What is known of whether a run is right.
 
     `verification` is None when the data was not verified, `op_verification` unless ops were to be. `hazards` are uses
@@ -156,7 +156,7 @@ def count_hazards(hazards: Sequence[Hazard]) -> str:
     return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
 
 
-def words_of(verdict: Verdict, interrupted: bool = False, unwritten: Sequence[str] = ()) -> Iterator[Styled]:
+def words_of(verdict: RunVerdict, interrupted: bool = False, unwritten: Sequence[str] = ()) -> Iterator[Styled]:
     """Say in words whether the data is right, and how many hazards there are, each piece with its style."""
     if interrupted:
         yield f"interrupted: everything here covers only what ran{_unwritten(unwritten)}", "bold yellow"
@@ -178,7 +178,7 @@ def words_of(verdict: Verdict, interrupted: bool = False, unwritten: Sequence[st
         yield verdict.python_reads.words, _BAD
 
 
-def _of_data(verdict: Verdict) -> Iterator[Styled]:
+def _of_data(verdict: RunVerdict) -> Iterator[Styled]:
     found, host = verdict.verification, verdict.host_reads
     if found is None:
         yield "data not verified (--verify-data does)", _OPEN

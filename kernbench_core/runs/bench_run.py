@@ -16,7 +16,7 @@ from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.answers import Tables, Verdict, count_hazards
+from kernbench_core.runs.answers import RunVerdict, Tables, count_hazards
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -335,7 +335,7 @@ def _result(
     manifest = manifest_of(request, op_log_sha256)
     answers = {part.NAME: part.answer(engine) for part in request.parts}
     kernels, on_demand = engine.device.kernels, engine.device.on_demand
-    verdict = Verdict(
+    verdict = RunVerdict(
         verification=verification,
         hazards=engine.device.hazards.found(),
         outside=() if kernels.outside is None else kernels.outside.found(),

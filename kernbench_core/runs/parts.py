@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
@@ -72,13 +72,6 @@ class Request:
 
 
 SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"
-
-
-class Answer(Protocol):
-    """What a part answers with."""
-
-    def to_json(self) -> object:
-        """Return plain JSON types."""
 
 
 class RunPart:

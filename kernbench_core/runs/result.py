@@ -14,7 +14,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.listing import Document, Listing
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.runs.answers import Styled, Tables, Verdict, count_hazards, words_of
+from kernbench_core.runs.answers import RunVerdict, Styled, Tables, count_hazards, words_of
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
-Found = TypeVar("Found")
+_Answer = TypeVar("_Answer")
 
 
 def _listed(found: Iterable[Any]) -> Listing[Any]:
@@ -90,7 +90,7 @@ class RunResult(Pictured):
     op_log_sha256: str | None
     manifest: Mapping[str, Any] = attrs.field(converter=Document)
     _recorded: Recorded
-    verdict: Verdict = attrs.field(factory=Verdict)
+    verdict: RunVerdict = attrs.field(factory=RunVerdict)
     tables: Tables = attrs.field(factory=Tables)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
@@ -315,7 +315,7 @@ class RunResult(Pictured):
             return self.parts[name]
         raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
 
-    def part(self, kind: type[Found]) -> Found | None:
+    def part(self, kind: type[_Answer]) -> _Answer | None:
         """Return the answer of a class, as `Explanation`; None where no part gave one."""
         return next((each for each in self.parts.values() if isinstance(each, kind)), None)
 
@@ -369,7 +369,7 @@ def _settled(value: Any) -> Any:
         return tuple(map(_settled, value))
     from kernbench_core.compute.verification import Verification  # a run without data does not load it
 
-    if isinstance(value, Verification | Verdict | Tables):
+    if isinstance(value, Verification | RunVerdict | Tables):
         return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(type(value)) if each.eq)
     return value
 

@@ -48,7 +48,6 @@ PUBLIC = [
     "__version__",
     "compile_topology",
     "depends",
-    "draw_machine",
     "launch",
     "load_plugins",
     "rerun",

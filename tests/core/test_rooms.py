@@ -64,15 +64,15 @@ def imported(source: str, name: str) -> Iterator[str]:
             yield node.module
 
 
-#: What was in rooms of core until lately, and still enters these by files.
-FORMER = ("sweeps", "pages", "checks", "compare", "triton", "cache", "explain")
+#: Features of ours, which enter rooms by files; whoever ships models has the doors.
+FEATURES = ("sweeps", "pages", "checks", "compare", "triton", "cache", "explain", "machines", "torch", "door")
 
 
 def sources() -> Iterator[tuple[str, str]]:
     """Yield the sources of the other packages and of the example, and the blocks of the pages, each with its name."""
     for package in ("kernbench_builtin", "kernbench_ccl", "plugins_example"):
         for file in (REPO / package).rglob("*.py"):
-            if file.relative_to(REPO / package).parts[0] not in FORMER:
+            if file.relative_to(REPO / package).parts[0] not in FEATURES:
                 yield str(file.relative_to(REPO)), file.read_text()
     for page in (REPO / "docs").glob("*.md"):
         for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FRONT: Final = "front"
 
 
-class SweepFolder:
+class SavedSweep:
     """What `report` and `web` ask of sweeps; it imports what is heavy when it is needed."""
 
     NOUN = "a sweep"
@@ -73,4 +73,4 @@ def _points(shell: Shell, folder: str, named: str) -> None:
         click.echo(shown(f"{run_folder(Path(folder), record) / PAGE}: point {record['index']}"))
 
 
-SWEEP = SweepFolder()
+SAVED = SavedSweep()
