@@ -15,7 +15,7 @@ from kernbench_core.cli.run import Look, with_progress
 from kernbench_core.host.bench import parse_assignments
 from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
-from kernbench_core.process.interrupt import doing, result_is_told
+from kernbench_core.process.interrupt import doing
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.bench_run import run as run_bench
 from kernbench_core.topology.compilation import compile_topology
@@ -88,7 +88,6 @@ def _made(
         )
 
     result: RunResult = with_progress(carry_out, name, look)
-    result_is_told()  # or Ctrl-C would wait for the next run
     return ComparedSide(figures_of(result, name, _file_of(bench)), result.right, out)
 
 

@@ -11,9 +11,8 @@ import rich_click as click
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import with_parts
 from kernbench_core.cli.shell import Shell
-from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
-from kernbench_core.process.interrupt import await_result, doing
+from kernbench_core.process.interrupt import doing
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
@@ -95,11 +94,10 @@ def triton(
     cached, depends = asked.pop("cached", False), asked.pop("depends")
     session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
     program = Script(given[0], given[1:], is_module=module is not None)
-    await_result()
 
     def run_script() -> int:
         try:
-            with own_streams(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+            with redirect_stdout(sys.stderr) if as_json else nullcontext():
                 code = program.run(session)
         except RunInterrupted as interruption:
             session.result = interruption.result

@@ -1,6 +1,6 @@
 """The `kernbench` command: its words come in, results and sentences go out, and an exit code; what heads it is light.
 
-Everything else of it, in `command`, is imported when it is carried out, so that Ctrl-C finds somebody even then.
+Everything else of it, in `command`, is imported when it is carried out, so that Ctrl-C is told in a sentence even then.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import gc
 import os
 from typing import TYPE_CHECKING
-
-from kernbench_core.process.quiet_exit import QuietExit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,16 +24,20 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     """Run the command line and return its exit code; `plugins` default to the installed ones.
 
     `args` are those of a command that is a part of another program; None for those of this process, which then is ended
-    when a limit is over that nothing else keeps, and quietly by Ctrl-C before the command has begun and after its end.
+    when a limit is over that nothing else keeps.
     """
-    if args is None:
-        QuietExit.install()
-        gc.set_threshold(_ALLOCATIONS)
-        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _SPIN)
-    from kernbench_core.cli import command
-
     if args is not None:
+        from kernbench_core.cli import command
+
         return command.run_here(list(args), plugins)
-    code = command.run_process(plugins)
+    gc.set_threshold(_ALLOCATIONS)
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _SPIN)
+    try:
+        from kernbench_core.cli import command
+
+        code = command.run_process(plugins)
+    except KeyboardInterrupt:
+        os.write(2, b"error: interrupted while loading kernbench.\n")
+        code = 130
     gc.freeze()  # what is left goes with the process: Python would look through all of it, in vain
     return code

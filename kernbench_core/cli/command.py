@@ -4,7 +4,7 @@
 a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
 everything else to stderr. Command modules import what is heavy inside their functions.
 
-With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervisor`.
+With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervision`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kernbench_core.cli.group import CommandGroup, shell_of
 from kernbench_core.cli.plugin_options import OPTIONS, wanted, without_plugin_options
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.shell import Shell
-from kernbench_core.cli.streams import closed_streams, lasting_streams
+from kernbench_core.cli.streams import lasting_streams
 from kernbench_core.compiled import in_words
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
@@ -36,7 +36,7 @@ from kernbench_core.errors import (
 from kernbench_core.package import __version__
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination
-from kernbench_core.process.supervision import command_is_done
+from kernbench_core.process.supervision import end_if_cut_short
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -92,25 +92,14 @@ def run_process(plugins: Plugins | None) -> int:
 
 def run_here(given: list[str], plugins: Plugins | None) -> int:
     """Run a command line; return its exit code, that of a stream that failed included."""
-    as_json = "--json" in given
-    closed = closed_streams()
-    with lasting_streams() as streams:
-        shell = Shell(plugins, as_json=as_json, timeout_s=limit_s(given))
-        if closed:
-            if not as_json:
-                sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))
-            return shell.fail(2, *closed)
+    with lasting_streams() as out:
+        shell = Shell(plugins, as_json="--json" in given, timeout_s=limit_s(given))
         with terminable() as termination:
             code = _run(shell, given, termination)
-        if shell.forked:
-            os._exit(code)  # what is still to be written, and to be done at the end, is for the other one
-        if termination.held_back and code not in (_INTERRUPTED, _TERMINATED):
-            code, word = (_TERMINATED, "terminated") if termination.came else (_INTERRUPTED, "interrupted")
-            shell.error(f"{word} after the run had ended; its result and its files are whole.")
         if code == _INTERRUPTED and termination.came:
             code = _TERMINATED
-        if streams.fault is not None:
-            shell.error(streams.fault)
+        if (fault := out.told()) is not None:
+            shell.error(fault)
             return code or 2
         return code
 
@@ -136,7 +125,7 @@ def _run(shell: Shell, given: list[str], termination: Termination) -> int:
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
         code = _told(shell, Terminated() if interrupted and termination.came else error)
-        command_is_done(code)  # what the program left in the frames of the error is taken apart behind this line
+        end_if_cut_short(code)  # what the program left in the frames of the error is taken apart behind this line
         return code
 
 

@@ -10,25 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 
-from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process.interrupt import Termination
-from kernbench_core.process.quiet_exit import QuietExit
 
 
 def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[BaseException], int]) -> int:
     """Carry out a command that is all that this process does; return its exit code.
 
     With --timeout among what is `given`, `body` is called in a child of this process, which `tell`s of it where it had
-    to be ended, or where the program in it ended it. Without, it is called here.
+    to be ended, or where a signal ended it. Without, it is called here.
     """
     most_s = limit_s(given)
     if most_s is None or not hasattr(os, "fork"):
         return body()
-    from kernbench_core.process.supervisor import supervised
+    from kernbench_core.process.supervision import supervised
 
     try:
-        return supervised(body, most_s, Shell().warn)
+        return supervised(body, most_s)
     except (LimitError, KernelError) as error:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K\x1b[?25h")  # a progress line may stand there, and the cursor be hidden
@@ -50,21 +48,14 @@ def limit_s(given: Sequence[str]) -> float | None:
 
 @contextmanager
 def terminable() -> Iterator[Termination]:
-    """Have SIGTERM and Ctrl-C end the command in order, and do as before afterwards, unless somebody handles them."""
+    """Have SIGTERM end the command in order, and do as before afterwards, unless somebody handles it."""
     termination = Termination()
-    if threading.current_thread() is not threading.main_thread():
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield termination
         return
-    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    quiet = usual[signal.SIGINT]
-    if isinstance(quiet, QuietExit):
-        quiet.began = True
-    for number, handler in usual.items():
-        if handler in (signal.SIG_DFL, signal.default_int_handler) or isinstance(handler, QuietExit):
-            signal.signal(number, termination)
+    signal.signal(signal.SIGTERM, termination)
     try:
         yield termination
     finally:
-        for number, handler in usual.items():
-            if handler is not None:
-                signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

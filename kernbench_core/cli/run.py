@@ -14,9 +14,8 @@ import rich_click as click
 from kernbench_core.cli.option_types import Time, as_option, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
-from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
-from kernbench_core.process.interrupt import await_result, doing, result_is_told
+from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import RunCall, command_options
 
@@ -80,7 +79,7 @@ def run(
         title = f"{Path(bench).name} on {asked['topology']}"
         around = [stack.enter_context(part.at_terminal(shell, asked, title)) for part in parts_of(shell.plugins)]
         code = _run(shell, bench, params, Look(as_json, quiet, verbose), asked)
-        if code in (0, 1) and result_is_told():
+        if code in (0, 1):
             for show in (each for each in around if each is not None):
                 show()
     return code
@@ -180,9 +179,8 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
     """Call `carry_out` under a progress display, if that shows anything; with --json, kernels print to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
 
-    await_result()
     prints = redirect_stdout(sys.stderr) if look.as_json else nullcontext()
-    with ProgressDisplay(title, enabled=not look.quiet) as display, own_streams(), prints:
+    with ProgressDisplay(title, enabled=not look.quiet) as display, prints:
         return carry_out(display.update if display.active else None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -31,14 +30,8 @@ class Shell:
         self._warned = False
         #: The warnings that were written.
         self.heard: list[str] = []
-        self._pid = os.getpid()
         #: What Ctrl-C or SIGTERM ended, as " while building the machine"; "" where nobody said.
         self.interrupted = ""
-
-    @property
-    def forked(self) -> bool:
-        """Whether this process was forked, by a bench or a kernel, from the one that was called."""
-        return os.getpid() != self._pid
 
     @property
     def plugins(self) -> Plugins:
@@ -75,7 +68,7 @@ class Shell:
         Those that begin with their place in a file are not `labelled`, so that editors find the place.
         """
         problems = tuple(map(shortened, problems))
-        if self._as_json and not self.forked:
+        if self._as_json:
             found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
             sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         if labelled:
@@ -98,8 +91,7 @@ class Shell:
         return make()
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
-        if not self.forked:
-            sys.stdout.flush()
+        sys.stdout.flush()
         if sys.stderr.isatty():
             label = f"\x1b[{colour}m{label}\x1b[0m"
         sys.stderr.write(f"{label}: {shown(sentence)}\n")

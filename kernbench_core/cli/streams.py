@@ -1,4 +1,4 @@
-"""Standard output and error as a command can rely on them: open, and never a reason to end with another verdict.
+"""Standard output and error as a command can rely on them: never a reason to end with another verdict.
 
 A reader that goes away (`kernbench run … | head -1`) changes nothing: the rest is dropped. Standard output that
 cannot be written, as on a full disk, is kept in mind, and told of when the command has ended.
@@ -10,13 +10,10 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-import attrs
-
-_STDIN, _STDOUT, _STDERR = range(3)
-_NAMES = {_STDOUT: ("standard output", ">/dev/null"), _STDERR: ("standard error", "2>/dev/null")}
+_STDOUT, _STDERR = 1, 2
 
 
 class _Sink(io.FileIO):
@@ -35,93 +32,59 @@ class _Sink(io.FileIO):
         return memoryview(data).nbytes
 
 
-class _Lasting(io.TextIOWrapper):
-    """A stream that a program which closes it does not take away from the command."""
+class Lasting:
+    """A stream that writes where another does, and outlives its reader; one that is not Python's own stays as it is."""
 
-    def close(self) -> None:
-        """Write what is left to write."""
-        self.flush()
+    def __init__(self, stream: TextIO | None) -> None:
+        self._sink: _Sink | None = None
+        if stream is None:  # closed when Python began, as by `>&-`
+            self.stream: TextIO = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+            return
+        self.stream = stream
+        buffer = getattr(stream, "buffer", None)
+        raw = getattr(buffer, "raw", buffer)  # without a buffer where PYTHONUNBUFFERED is set
+        if not isinstance(stream, io.TextIOWrapper) or not isinstance(raw, io.FileIO) or raw.closed:
+            return
+        stream.flush()
+        self._sink = _Sink(raw.fileno())
+        self.stream = io.TextIOWrapper(
+            self._sink if raw is buffer else io.BufferedWriter(self._sink),  # type: ignore[type-var]  # raw will do
+            encoding=stream.encoding,
+            errors=stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
 
-
-@attrs.define
-class Streams:
-    """What became of the streams of a command."""
-
-    out: _Sink | None = None
-
-    def flush(self) -> None:
-        """Write what is left to write."""
-        for stream in (sys.stdout, sys.stderr):
-            if not stream.closed:
-                stream.flush()
-
-    @property
-    def fault(self) -> str | None:
-        """Say why standard output is not whole; None where it is, or where its reader has gone."""
-        self.flush()
-        if self.out is None or self.out.fault is None or isinstance(self.out.fault, BrokenPipeError):
+    def told(self) -> str | None:
+        """Say why what was written is not whole; None where it is, or where its reader has gone."""
+        self.stream.flush()
+        fault = None if self._sink is None else self._sink.fault
+        if fault is None or isinstance(fault, BrokenPipeError):
             return None
         return (
-            f"standard output must take everything that is written, but failed with {self.out.fault.strerror!r}; make "
-            "room or write elsewhere."
+            f"standard output must take everything that is written, but failed with {fault.strerror!r}; make room or "
+            "write elsewhere."
         )
 
 
-def closed_streams() -> list[str]:
-    """Open what is closed of the three standard streams on nothing; return a sentence for each that is needed.
-
-    A file that is opened later would otherwise get the number of such a stream, and be written into.
-    """
-    problems = []
-    python_has = {_STDOUT: sys.stdout, _STDERR: sys.stderr}
-    for descriptor in (_STDIN, _STDOUT, _STDERR):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDONLY if descriptor == _STDIN else os.O_WRONLY)
-        if python_has.get(descriptor, sys) is None:
-            name, nothing = _NAMES[descriptor]
-            problems.append(f"{name} must be open; write {nothing} to have nothing of it.")
-    if sys.stdout is None:
-        sys.stdout = _nothing()
-    if sys.stderr is None:
-        sys.stderr = _nothing()
-    return problems
-
-
-def _nothing() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays for as long as Python runs
-
-
 @contextmanager
-def lasting_streams() -> Iterator[Streams]:
-    """Have standard output and error outlive their readers while the block runs."""
-    streams = Streams()
-    out, err = sys.stdout, sys.stderr
-    sys.stdout, streams.out = _lasting(out)
-    sys.stderr, _ = _lasting(err)
+def lasting_streams() -> Iterator[Lasting]:
+    """Have standard output and error outlive their readers while the block runs; give standard output."""
+    before = sys.stdout, sys.stderr
+    out, err = Lasting(sys.stdout), Lasting(sys.stderr)
+    sys.stdout, sys.stderr = out.stream, err.stream
     try:
-        yield streams
+        yield out
     finally:
-        streams.flush()
-        sys.stdout, sys.stderr = out, err
-
-
-@contextmanager
-def own_streams() -> Iterator[None]:
-    """Have standard output and error after the block as before it, whatever a program in it puts in their place."""
-    out, err = sys.stdout, sys.stderr
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = out, err
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = before
 
 
 @contextmanager
 def prints_to_stderr() -> Iterator[None]:
     """Have what is printed in the block go to standard error: by Python, a library in C, a program that is started."""
-    with suppress(AttributeError, ValueError):  # there may be none, or it is closed
-        sys.stdout.flush()
+    sys.stdout.flush()
     kept = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
     try:
@@ -130,21 +93,3 @@ def prints_to_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, _STDOUT)
         os.close(kept)
-
-
-def _lasting(stream: TextIO) -> tuple[TextIO, _Sink | None]:
-    """Return a stream that writes where `stream` does; one that somebody put there in place of Python's own stays."""
-    buffer = getattr(stream, "buffer", None)
-    raw = getattr(buffer, "raw", buffer)  # without a buffer where PYTHONUNBUFFERED is set
-    if not isinstance(stream, io.TextIOWrapper) or not isinstance(raw, io.FileIO) or raw.closed:
-        return stream, None
-    stream.flush()
-    sink = _Sink(raw.fileno())
-    made = _Lasting(
-        sink if raw is buffer else io.BufferedWriter(sink),  # type: ignore[type-var]  # a raw stream will do
-        encoding=stream.encoding,
-        errors=stream.errors,
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
-    return made, sink

@@ -15,7 +15,6 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded
-from kernbench_core.process.whole_files import same_recursion_limit
 from kernbench_core.units import EXACT_NS, format_time
 from kernbench_core.wording import brief
 
@@ -130,16 +129,13 @@ class Watchdog:
         self.wall_s = 0.0
 
     def run(self, finished: Callable[[], bool]) -> None:
-        """Process events; raise LimitError when a limit is reached, naming where a stuck program is.
-
-        KernelError in a process that the program forked.
-        """
+        """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
         self._still = Standstill(self._env)
         # Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
         # moment of automatic collection, which depends on everything else in the process, would show in the op log.
         try:
-            with no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
+            with no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             if self._wall.timeout_s is None:  # the limit is of something that this is a part of
@@ -148,7 +144,6 @@ class Watchdog:
         finally:
             self.wall_s = time.perf_counter() - self._began
             self._wall.spent_s += self.wall_s
-            self._wall.require_own()
             self._report()
 
     def _loop(self, finished: Callable[[], bool], alarm: Alarm) -> None:
@@ -160,7 +155,7 @@ class Watchdog:
             left = env.advance(self._next_slice(most), until)
             if (stop := alarm.interrupted) is not None:
                 raise stop
-            if not left or not self._wall.own:
+            if not left:
                 return
             if env.peek() > until:
                 if until == EXACT_NS:

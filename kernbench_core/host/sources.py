@@ -27,7 +27,7 @@ import attrs
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.process.whole_files import is_file, same_recursion_limit
+from kernbench_core.process.whole_files import is_file
 from kernbench_core.wording import with_full_stop
 
 BENCH_FUNCTION: Final = "bench"
@@ -108,7 +108,7 @@ class Sources:
         # Dataclasses and pickles in the file look their own module up by name.
         sys.modules[name] = module
         assert spec.loader is not None
-        with self.importable(), same_recursion_limit():
+        with self.importable():
             spec.loader.exec_module(module)
         return module
 

@@ -5,8 +5,7 @@ In: limits, paths and text. Out: interrupts that arrive, files that are whole or
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kernbench_core.package import door
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from kernbench_core.process.interrupt import Alarm as Alarm
     from kernbench_core.process.interrupt import WallTime as WallTime
     from kernbench_core.process.interrupt import WallTimeExceeded as WallTimeExceeded
-    from kernbench_core.process.lifeline import end_with as end_with
     from kernbench_core.process.supervision import GRACE_S as GRACE_S
+    from kernbench_core.process.supervision import end_with as end_with
     from kernbench_core.process.supervision import ended_by_limit as ended_by_limit
     from kernbench_core.process.supervision import idle_place as idle_place
     from kernbench_core.process.supervision import limit_error as limit_error
@@ -29,8 +28,5 @@ if TYPE_CHECKING:
     from kernbench_core.process.whole_files import is_file as is_file
     from kernbench_core.process.whole_files import whole_file as whole_file
     from kernbench_core.process.whole_files import write_text as write_text
-
-#: When this process, or the one that it was forked from, began to load kernbench, in ns since 1970.
-BEGAN_NS: Final = time.time_ns()
 
 __getattr__ = door(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import math
 import signal
 import sys
 import threading
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final
 
-from kernbench_core.errors import KernelError, LimitError
+from kernbench_core.errors import LimitError
 from kernbench_core.package import is_ours
 from kernbench_core.process import supervision
 
@@ -20,8 +20,8 @@ from kernbench_core.process import supervision
 _GRACE_S = 0.3
 #: Packages besides ours that stand between the line that never ended and whoever wants to know it.
 _BETWEEN = ("simpy", "threading", "contextlib")
-#: What is spared once: `__del__`, and what that of a scratchpad's block calls, as it is compiled and has no frame.
-_FINALISERS = ("__del__", "_gone")
+#: How much longer than its limit a run may take between its parts, as for loading the next one, in s.
+_BETWEEN_S = 5.0
 
 
 class WallTimeExceeded(BaseException):
@@ -49,18 +49,14 @@ INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
 
 
 class Termination:
-    """A handler of SIGTERM and Ctrl-C for the command line; `came` says that SIGTERM did.
+    """A handler of SIGTERM for the command line, which raises it; a second one soon after another is the same one.
 
-    Where the result of a run is to be printed before anything ends it, `awaits_result` is set: once a run is complete
-    (`run_is_complete`) the first signal is `held_back`. A second SIGTERM soon after another one is the same one.
+    `timeout 60 kernbench …` sends one to the process and one to its group.
     """
 
     _SAME_S = 1.0
 
     def __init__(self) -> None:
-        self.awaits_result = False
-        self.held_back = False
-        self.holds = False
         self._last: float | None = None
 
     @property
@@ -70,42 +66,13 @@ class Termination:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise what the signal is; called by Python when it comes."""
-        if self.heeds(number):
-            held, self.held_back = self.held_back, self.holds
-            if held or not self.holds:
-                raise _RAISES[number]
+        if self.is_another():
+            raise Terminated
 
-    def heeds(self, number: int) -> bool:
-        """Note that a signal came; return whether it is another one than the last."""
-        if number != signal.SIGTERM:
-            return True
+    def is_another(self) -> bool:
+        """Note that the signal came; return whether it is another one than the last."""
         before, self._last = self._last, time.monotonic()
         return before is None or self._last - before > self._SAME_S
-
-
-def _termination() -> Termination | None:
-    handler = signal.getsignal(signal.SIGTERM)
-    return handler if isinstance(handler, Termination) else None
-
-
-def await_result() -> None:
-    """Have the command line, if one calls this, print the result of the next run that is complete before it ends."""
-    if (handler := _termination()) is not None:
-        handler.awaits_result = True
-
-
-def run_is_complete() -> None:
-    """Say that all of a run is there but what is printed of it."""
-    if (handler := _termination()) is not None:
-        handler.holds = handler.awaits_result
-
-
-def result_is_told() -> bool:
-    """Say that all of a result is printed; return whether nothing came meanwhile that is to end the command."""
-    if (handler := _termination()) is None:
-        return True
-    handler.holds = False
-    return not handler.held_back
 
 
 class Alarm:
@@ -113,8 +80,8 @@ class Alarm:
 
     A signal does it, which also ends a sleep; in other threads, where the program uses SIGALRM itself, and in what no
     signal interrupts nothing does, but `supervision` where somebody supervises. Ctrl-C is made as insistent: pressed
-    again, it also stops a program that catches everything. A `__del__`, which would be cut in two and swallow it, is
-    spared once. Whatever becomes of what was raised, the block does not end well: its end raises it again.
+    again, it also stops a program that catches everything. Whatever becomes of what was raised, the block does not end
+    well: its end raises it again.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -123,7 +90,8 @@ class Alarm:
         self._came: set[int] = set()
         self._line: str | None = None
         self._around: set[FrameType] = set()
-        self._hooks = sys.gettrace(), sys.unraisablehook
+        self._trace = sys.gettrace()
+        self._watched_until = math.inf
 
     @property
     def interrupted(self) -> BaseException | None:
@@ -138,25 +106,24 @@ class Alarm:
         if threading.current_thread() is threading.main_thread():
             self._take(signal.SIGINT, signal.default_int_handler)
             self._take(signal.SIGTERM)
-            if self._timeout_s is not None and hasattr(signal, "setitimer"):
+            if self._timeout_s is not None:
                 self._take(signal.SIGALRM, signal.SIG_DFL)
         if self._timeout_s is not None:
-            supervision.arm(self._timeout_s)
-            if _ALARM in self._replaced:
+            self._watched_until = supervision.watch_for(self._timeout_s)
+            if signal.SIGALRM in self._replaced:
                 _ring_in(self._timeout_s + _GRACE_S)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if _ALARM in self._replaced:
+        if signal.SIGALRM in self._replaced:
             _ring_in(0.0)
         if self._timeout_s is not None:
-            supervision.disarm(failed=error is not None or bool(self._came))
+            supervision.watch_until(self._watched_until)
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
         self._around.clear()
         if self._came:
-            sys.settrace(self._hooks[0])
-            sys.unraisablehook = self._hooks[1]
+            sys.settrace(self._trace)
         if not isinstance(error, (*INTERRUPTS, LimitError)) and (swallowed := self.interrupted) is not None:
             raise swallowed from None
 
@@ -168,18 +135,13 @@ class Alarm:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         handler = self._replaced.get(number)
-        if isinstance(handler, Termination) and not handler.heeds(number):
+        if isinstance(handler, Termination) and not handler.is_another():
             return
         again = number in self._came
         self._came.add(number)
         if self._line is None:
             self._line = self._line_of(frame)
-        spared = any(each.f_code.co_name in _FINALISERS for each in _outwards(frame))
-        if any(each.f_code in _OWN for each in _outwards(frame)) or (spared and not again):
-            return
-        usual = self._hooks[1]  # Python would tell what swallows the interrupt: whoever interrupted does
-        sys.unraisablehook = lambda told: None if isinstance(told.exc_value, INTERRUPTS) else usual(told)
-        if again and not spared:
+        if again:
             _raise_at_next_line(frame, _RAISES[number])
         raise _RAISES[number]
 
@@ -194,14 +156,11 @@ def _ring_in(wait_s: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, wait_s, _GRACE_S)
 
 
-#: The number of SIGALRM, which not every system has.
-_ALARM: Final[int] = getattr(signal, "SIGALRM", 0)
 _RAISES: Final[dict[int, type[BaseException]]] = {
     signal.SIGINT: KeyboardInterrupt,
     signal.SIGTERM: Terminated,
-    _ALARM: WallTimeExceeded,
+    signal.SIGALRM: WallTimeExceeded,
 }
-_OWN: Final = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
 
 
 @contextlib.contextmanager
@@ -218,23 +177,24 @@ def doing(what: str) -> Iterator[None]:
 class WallTime:
     """The wall time that a run may take in all, in s, None for no limit, and what it has `spent_s` of it.
 
-    What lies between the blocks that spend it, as loading the simulator does, is not counted. It belongs to the process
-    that made it, and so does the run.
+    What lies between the blocks that spend it, as loading the simulator does, is not counted.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
         self.timeout_s = timeout_s
         self.spent_s = 0.0
-        self._pid = os.getpid()
 
-    def begin(self) -> None:
-        """Begin the run that a command is: in a child of its own, the limit lasts between the parts of it, too."""
-        if (handler := _termination()) is not None and handler.awaits_result:
-            supervision.begin_run()
-
-    def end(self) -> None:
-        """End the run: what follows, as writing its files, has no limit."""
-        supervision.end_run()
+    @contextlib.contextmanager
+    def whole_run(self) -> Iterator[None]:
+        """Have what lies between the parts of a run, and what takes a failed one apart, come to an end, too."""
+        if self.timeout_s is None:
+            yield
+            return
+        before = supervision.watch_for(self.timeout_s + _BETWEEN_S)
+        try:
+            yield
+        finally:
+            supervision.watch_until(before)
 
     @property
     def left_s(self) -> float | None:
@@ -256,20 +216,6 @@ class WallTime:
             ) from None
         finally:
             self.spent_s += time.perf_counter() - began
-            self.require_own()
-
-    @property
-    def own(self) -> bool:
-        """Whether this is still the process in which the run began."""
-        return os.getpid() == self._pid
-
-    def require_own(self) -> None:
-        """Raise KernelError in a process that the program forked, and that would carry the run out a second time."""
-        if not self.own:
-            raise KernelError(
-                f"process {os.getpid()}, which the program forked, came back to the run, which process {self._pid} "
-                "carries out; end such a process by os._exit in the program."
-            )
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:

@@ -1,8 +1,8 @@
 """What ends a process that no interrupt ends: code in C that never returns, an endless `__del__`.
 
 A thread of the interpreter that runs no Python (`faulthandler`) writes where the process is, and ends it; the process
-that started it says so. Only processes that have such a parent are ended so: those of a pool, and the child that the
-command line has where --timeout is given.
+that started it says so. Only processes that have such a parent are ended so: those of a pool, and the child in which a
+command runs where --timeout is given.
 """
 
 from __future__ import annotations
@@ -11,111 +11,181 @@ import math
 import os
 import re
 import signal
+import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-from kernbench_core.errors import LimitError
+from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.package import OURS
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
 GRACE_S = 2.0
-#: How long a process may take from the end of its command to its own, where no limit was reached.
-_END_S = 5.0
-_DONE = b"\nended with %d\n"
 _HEAD = "Timeout ("
-_ENDLESS, STOPPED = "in code that no interrupt ends", "while its process was stopped, as SIGSTOP does"
+_ENDLESS = "in code that no interrupt ends"
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 #: Exit codes of a command that a limit, Ctrl-C or SIGTERM ended.
-CUT_SHORT = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
+_CUT_SHORT: Final = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ROOT = Path(__file__).parents[2]
 #: How the files begin whose lines are nobody else's: our own, and Python's.
 _OURS = (*(f"{_ROOT / begin.replace('.', os.sep)}{os.sep}" for begin in OURS), f"{Path(os.__file__).parent}{os.sep}")
+_PR_SET_PDEATHSIG: Final = 1
 
-#: How much more a run may take between its parts, as for loading the next one.
-_BETWEEN_S = 10.0
-
-# Of the process, as the watch of faulthandler is: where it writes, and when this process is to be ended by then.
+# Of the process, as the watch of faulthandler is: where it writes, and when this process is ended.
 _report: int | None = None
-_is_supervised = _is_in_run = False
-_deadlines: list[float] = []
+_deadline = math.inf
+_is_command = False
 
 
-def report_to(file: int, *, supervised: bool = False) -> None:
-    """Have this process ended when a limit on wall time does not end it, and where it was written to `file`.
+def end_with(parent: int) -> None:
+    """End this process when its parent, the process `parent`, has ended, however that came about.
 
-    `supervised` is the child of a command, in which a run has a limit between its parts, too.
+    The kernel of Linux sees to it, also while this process never returns from C code; elsewhere nobody does. Nothing is
+    flushed or cleaned up: whoever could have used it is gone.
     """
-    global _report, _is_supervised
-    _report, _is_supervised = file, supervised
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before it was asked for
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _forget() -> None:
-    """Leave the watch to the process that it watches: a fork has no thread of it, and would wait for that for ever."""
-    global _report, _is_supervised, _is_in_run
-    _report, _is_supervised, _is_in_run = None, False, False
-    _deadlines.clear()
+def report_to(file: int) -> None:
+    """Have this process ended when a limit on wall time does not end it, and where it was written to `file`."""
+    global _report, _deadline
+    _report, _deadline = file, math.inf
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+def watch_until(deadline: float) -> float:
+    """End this process at a time of `time.monotonic`, inf for never; return when it would have been until now.
+
+    Nothing ends a process of which nobody would tell why.
+    """
+    global _deadline
+    before, _deadline = _deadline, deadline
+    if _report is not None:
+        import faulthandler
+
+        if deadline == math.inf:
+            faulthandler.cancel_dump_traceback_later()
+        else:
+            faulthandler.dump_traceback_later(max(deadline - time.monotonic(), 0.001), exit=True, file=_report)
+    return before
 
 
-def begin_run() -> None:
-    """Have limits last where a supervised command is between the parts of its run, or takes a failed one apart."""
-    global _is_in_run
-    _is_in_run = _is_in_run or (_is_supervised and not _deadlines)
+def watch_for(limit_s: float) -> float:
+    """End this process `GRACE_S` behind a limit that begins now, or when it is ended anyway; return that time."""
+    return watch_until(min(_deadline, time.monotonic() + limit_s + GRACE_S))
 
 
-def end_run() -> None:
-    """Have no limit on what follows a run that has ended, as writing its files; one inside another ends nothing."""
-    global _is_in_run
-    if not _deadlines:
-        _is_in_run = False
-        _watch_until(math.inf)
+def end_if_cut_short(code: int) -> None:
+    """End the child in which a command runs, where a limit or a signal ended that and the user was told.
+
+    What the program left, as in the frames of the error, could take for ever to be taken apart.
+    """
+    if _is_command and code in _CUT_SHORT:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def arm(timeout_s: float) -> None:
-    """Begin a limit: `GRACE_S` after it this process ends, unless `disarm` comes first or nobody would tell why."""
-    _deadlines.append(time.monotonic() + timeout_s + GRACE_S)
-    _watch_until(min(_deadlines))
+def supervised(body: Callable[[], int], limit_s: float) -> int:
+    """Call `body` in a child of this process, with a process group of its own; return its result there and here.
+
+    `limit_s` is the limit on wall time that the body keeps to. Signals sent to this process reach the child, which has
+    the terminal when it reads from it. Where a limit or a signal ends the child or what it does, the group is ended.
+
+    Raises:
+        LimitError: the limit was reached where nothing could be raised in the child.
+        KernelError: a signal ended the child; its exit code is that of a shell.
+    """
+    import tempfile
+
+    global _is_command
+    with tempfile.TemporaryFile() as report:
+        parent, child = os.getpid(), os.fork()
+        with suppress(OSError):
+            os.setpgid(child, child)  # by both: neither can wait for the other
+        if child == 0:
+            _is_command = True
+            end_with(parent)
+            report_to(os.dup(report.fileno()))
+            return body()
+        _hand_signals_on(child)
+        code = os.waitstatus_to_exitcode(_wait(child))
+        report.seek(0)
+        late = ended_by_limit(report.read().decode(errors="replace"), limit_s)
+    if late is not None or code < 0 or code in _CUT_SHORT:
+        with suppress(OSError):  # nobody is left
+            os.killpg(child, signal.SIGKILL)
+    if late is not None:
+        raise late
+    if code < 0:
+        raise _killed(-code)
+    return code
 
 
-def disarm(*, failed: bool = False) -> None:
-    """End the limit that was begun last: that around it holds, or that of the run."""
-    own = _deadlines.pop() if _deadlines else math.inf
-    if _deadlines:
-        _watch_until(min(_deadlines))
-    elif not _is_in_run:
-        _watch_until(math.inf)
-    elif not failed:
-        _watch_until(own + _BETWEEN_S)
+def _hand_signals_on(child: int) -> None:
+    """Have what is sent to this process reach the child: Ctrl-C and Ctrl-Z its group, as those of a terminal would."""
+
+    def hand_on(number: int, frame: object) -> None:
+        with suppress(OSError):  # it has just ended
+            (os.kill if number == signal.SIGTERM else os.killpg)(child, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, hand_on)
 
 
-def _watch_until(deadline: float) -> None:
-    if _report is None:
-        return
-    import faulthandler
+def _wait(child: int) -> int:
+    """Wait for the child, and return its exit status.
 
-    if deadline == math.inf:
-        faulthandler.cancel_dump_traceback_later()
-    else:
-        left_s = max(deadline - time.monotonic(), 0.001)
-        faulthandler.dump_traceback_later(left_s, exit=True, file=_report)
+    It has the terminal once it reads from it. Where Ctrl-Z stops it, this process stops for the shell, too.
+    """
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # whoever takes the terminal back does not have it
+    while True:
+        _, status = os.waitpid(child, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            _hand_terminal(child, os.getpgrp())
+            return status
+        asks = os.WSTOPSIG(status) in (signal.SIGTTIN, signal.SIGTTOU)
+        if not (asks and _hand_terminal(os.getpgrp(), child)):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        os.killpg(child, signal.SIGCONT)
 
 
-def command_is_done(code: int) -> None:
-    """Note that a supervised command has told its result, with this exit code: what is left may not take for ever."""
-    if _is_supervised and _report is not None:
-        os.write(_report, _DONE % code)
-        _watch_until(time.monotonic() + (GRACE_S if code in CUT_SHORT else _END_S))
+def _hand_terminal(owner: int, group: int) -> bool:
+    """Have a process group be in the foreground of the terminal if its owner is; return whether that is so."""
+    with suppress(OSError):
+        terminal = os.open("/dev/tty", os.O_RDWR)
+        try:
+            if os.tcgetpgrp(terminal) == owner:
+                os.tcsetpgrp(terminal, group)
+                return True
+        finally:
+            os.close(terminal)
+    return False
+
+
+def _killed(number: int) -> KernelError:
+    """Return the error of a child that a signal ended, with the exit code that a shell has for it."""
+    who = "by the system where memory is exhausted" if number == signal.SIGKILL else "by a fault in its C code"
+    killed = KernelError(
+        f"the process of the run was killed by signal {number} ({signal.strsignal(number)}): by the program in it, by "
+        f"somebody else, or {who}."
+    )
+    killed.exit_code = 128 + number
+    return killed
 
 
 def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     """Return the error that a report tells of, of a process with this limit; None where it ended otherwise."""
     if _HEAD not in report:
         return None
-    line = line_in(report)
+    line = _line_in(report)
     return limit_error(limit_s, f" in {line}" if line else "")
 
 
@@ -126,7 +196,7 @@ def limit_error(limit_s: float, line: str, how: str = _ENDLESS) -> LimitError:
     )
 
 
-def line_in(report: str) -> str | None:
+def _line_in(report: str) -> str | None:
     """Return the innermost line of somebody else's code that the main thread was in."""
     frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
     return next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
@@ -139,7 +209,7 @@ def idle_place(pid: int) -> str | None:
     """
     with suppress(OSError):
         if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
-            return STOPPED
+            return "while its process was stopped, as SIGSTOP does"
         program = Path(f"/proc/{pid}/exe").readlink()
         if program != Path("/proc/self/exe").readlink():
             return f"in {program.name!r}, which the program put in its own place"

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import stat
-import sys
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -159,17 +158,6 @@ def same_folder() -> Iterator[Path]:
     finally:
         with suppress(OSError):
             os.chdir(here)
-
-
-@contextmanager
-def same_recursion_limit() -> Iterator[None]:
-    """Give Python the limit on recursion back that it had before the block: a bench may set one too low for us."""
-    before = sys.getrecursionlimit()
-    try:
-        yield
-    finally:
-        if sys.getrecursionlimit() != before:
-            sys.setrecursionlimit(before)
 
 
 def _named(error: OSError, path: Path) -> OSError:

@@ -14,7 +14,7 @@ import attrs
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.interrupt import WallTime, run_is_complete
+from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import RunVerdict, Tables, count_hazards
 from kernbench_core.runs.manifest import (
@@ -83,11 +83,9 @@ def _refuse(result: RunResult, options: RunOptions) -> None:
     """Raise the StrictError of what a run must not have and has."""
     reads = result.python_reads
     if options.strict_races and result.hazards:
-        run_is_complete()
         must = f"have no hazards with --strict-races, and has {count_hazards(result.hazards)}; the first is"
         raise RaceError(result, must, result.hazards[0].lines())
     if options.strict_python and reads is not None and reads.many:
-        run_is_complete()
         must = f"leave arithmetic to units with --strict-python, and has {reads.sentence}:"
         raise PythonReadsError(result, must, reads.list_lines())
 
@@ -123,8 +121,7 @@ def run(*args: Any, **given: Any) -> RunResult:
     `timeout_s` ends whatever the run does: opening the bench, building the machine, simulating, computing the data.
     It cannot end what no signal interrupts, as C code that never looks for one; in another thread than the main one, or
     where the bench uses SIGALRM, it ends the run between events only. The command line ends a process that is in such.
-    A bench that calls `os._exit` ends the caller, too, without a word. One that it forks, and that comes back, gets a
-    KernelError.
+    A bench that calls `os._exit` ends the caller, too, without a word; a process that it forks must end so.
 
     >>> result = kb.run("gemm", "tiny", {"M": 64, "N": 64, "K": 64}, set=["cube.pes=2"], verify_data=True)
     >>> result.verified
@@ -203,10 +200,20 @@ def tell_warnings(graph: Graph) -> None:
 
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
+    with wall.whole_run():
+        seen, result, answers, engine = _carried_out(request, on_progress, wall)
+    seen.so_far = None
+    _write_files(request, result, answers, engine)
+    return result
+
+
+def _carried_out(
+    request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime
+) -> tuple[_Watched, RunResult, Mapping[str, Any], GraphEngine]:
+    """Do all of a run but writing its files."""
     from kernbench_core.compute.backends import backend_of
     from kernbench_core.runs.outputs import LaterExecutor, outputs_of
 
-    wall.begin()
     began = time.perf_counter()
     backend = backend_of(request.options.backend)
     seen = _Watched([part for part in request.parts if part.watches], on_progress)
@@ -228,20 +235,16 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     except KeyboardInterrupt:
         partial, _ = _result(request, engine, None, began, interrupted=True)
         engine.close()
-        wall.end()
         raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made, answers = _result(request, engine, verification, began)
         verdict = attrs.evolve(made.verdict, op_verification=ops, computed_by=executor.computed_by)
         result = attrs.evolve(made, verdict=verdict, outputs=outputs)
-    wall.end()
     _refuse(result, request.options)
     if request.files:
         progress.begin("writing")
-    seen.so_far = None
-    _write_files(request, result, answers, engine)
-    return result
+    return seen, result, answers, engine
 
 
 @attrs.define
@@ -317,7 +320,6 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
                     part.save(folder, answers)
         for part in request.parts:
             part.end(result, answers)
-        run_is_complete()
     except OSError as error:
         raise UsageError(
             f"the files of {' and '.join(request.files)} must be writable, but {error.filename!r} "

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,21 +12,18 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process import supervision
+from kernbench_core.process import interrupt, supervision
+from tests.core.forked import soon_ended
 
 BENCH = """
-import itertools, os, resource, signal, subprocess, sys, time
+import itertools, resource, subprocess, sys
 def kernel(x, how, tl):
     if how in ("C", "Python"):
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         open("other", "w").write(str(other.pid))
         while how == "Python": pass
         sum(itertools.repeat(0))
-    if how == "stopped":
-        open("came", "w").write(str(tl.program_id(0)))
-        os.kill(os.getpid(), signal.SIGSTOP)
     while how == "loads":
         tl.load(x, shape=(4,))
 def forever():
@@ -147,22 +142,7 @@ def test_what_never_returns_is_ended_with_what_it_started(
     told = limited(where, carry_out)
     assert told.startswith(LIMIT) and told.endswith(f"{where}{END}")
     assert ends[-1] == (5, "")
-    other = int((folder.path / "other").read_text())
-    assert not Path(f"/proc/{other}").exists()
-
-
-def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
-    """Nothing in it runs any more; who started it ends it."""
-
-    def carry_out(limit_s: float) -> str:
-        process = folder.fork(*RUN, "-p", "how=stopped", "--timeout", f"{limit_s} s")
-        out, err = process.communicate(timeout=240)
-        assert (process.returncode, out) == (5, "")
-        return str(err)
-
-    told = limited("stopped", carry_out)
-    assert told == f"{LIMIT.strip()}, while its process was stopped, as SIGSTOP does{END}"
-    assert (folder.path / "came").read_text() == "0"
+    assert soon_ended(int((folder.path / "other").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -203,41 +183,6 @@ def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals,
     assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": code, "problems": [told]}
 
 
-LOST = [
-    "sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = io.StringIO()",
-]  # fmt: skip
-LOSES = "import io, sys\ndef bench(rt):\n    {}\n    rt.copy_to_host(rt.zeros((64,)))\n"
-
-
-@pytest.mark.parametrize(
-    ("lost", "json_option"),
-    [
-        *zip(LOST, [(), ("--json",), ("--json",)], strict=True),
-        *zip(LOST, [("--json",), (), ()], strict=True),
-    ],
-)
-def test_a_program_does_not_take_the_streams_away(
-    folder: Any, lost: str, json_option: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The result is printed, whatever it did to sys.stdout."""
-    folder.write("lost.py", LOSES.format(lost))
-    with (folder.path / "out").open("w") as out, (folder.path / "err").open("w") as err:
-        monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "stderr", err)
-        code = main(["run", "lost.py", "--topology", "tiny", "-q", *json_option], folder.plugins)
-    assert (code, (folder.path / "err").read_text()) == (0, "")
-    told = (folder.path / "out").read_text()
-    assert json.loads(told)["bench"] == "lost" if json_option else told.startswith("lost on tiny: ")
-
-
-def test_a_program_does_not_take_the_streams_of_its_process_away(folder: Any) -> None:
-    """Those that Python writes into once more at its end."""
-    folder.write("lost.py", LOSES.format(LOST[0]))
-    process = folder.start("run", "lost.py", "--topology", "tiny", "-q")
-    out, err = process.communicate(timeout=240)
-    assert (process.returncode, err, out.startswith("lost on tiny: ")) == (0, "", True)
-
-
 def test_want_of_memory_is_a_limit(folder: Any) -> None:
     """Exit code 5, with the line, and nothing left."""
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -259,29 +204,6 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     process.kill()
     process.communicate(timeout=240)  # else somebody has its end of the pipes
     assert process.returncode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize(
-    ("rest", "last"),
-    [
-        ("sleep(0.1)", "import atexit\natexit.register(forever)"),
-        ("sleep(0.1)", "class Last:\n    __del__ = forever\nlast = Last()"),
-        ("pass", "class Last:\n    __del__ = forever\nlast = Last()"),
-    ],
-)
-def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: Any, rest: str, last: str) -> None:
-    """The result stands; a warning says where it was, if Python got there at all."""
-    loop = f"def forever(*_, sleep=__import__('time').sleep):\n    while True:\n        {rest}\n"
-    folder.write("last.py", f"{loop}{last}\ndef bench(rt):\n    rt.copy_to_host(rt.zeros((64,)))\n")
-    process = folder.start("run", "last.py", "--topology", "tiny", "-q", "--timeout", "1000 s")
-    out, err = process.communicate(timeout=240)
-    where = f"{folder.path}/last.py"
-    assert not err or err in [
-        f"warning: the program was still in {where}:{line} after the end, and ended with the command; "
-        "let what it registers with atexit, and what its objects do in __del__, come to an end.\n"
-        for line in (2, 3)
-    ]
-    assert (process.returncode, out.startswith("last on tiny: ")) == (0, True)
 
 
 #: What never ends, in its third line, once a kernel that never ends is taken apart.
@@ -314,6 +236,7 @@ def test_what_never_ends_where_a_run_is_taken_apart_is_ended(
 ) -> None:
     """Behind its limit, where nothing is raised any more: the process is ended from outside, soon after."""
     monkeypatch.setattr(supervision, "GRACE_S", 1.0)
+    monkeypatch.setattr(interrupt, "_BETWEEN_S", 0.0)
     bench = "def bench(rt):\n    rt.launch(kernel, rt.zeros((64,)), grid=(1,))\n"
     folder.write("k.py", TAKEN_APART[how] + bench)
     ends = []
@@ -327,20 +250,6 @@ def test_what_never_ends_where_a_run_is_taken_apart_is_ended(
     where = f"in {folder.path}/k.py:3, in code that no interrupt ends"
     assert limited(where, carry_out) == f"{LIMIT}{where}{END}"
     assert ends[-1] == (5, "")
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int) -> None:
-    """With a limit, whose keeper sees it: 0 would say that the result is right."""
-    folder.write("end.py", f"import os\ndef bench(rt):\n    os._exit({code})\n")
-    process = folder.fork("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
-    out, err = process.communicate(timeout=240)
-    told = (
-        f"the program ended the process with exit code {code} before the command had come to its end; return or raise "
-        "instead of os._exit."
-    )
-    assert (process.returncode, err) == (6, f"error: {told}\n")
-    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": 6, "problems": [told]}
 
 
 def test_a_run_that_is_killed_says_so(folder: Any) -> None:
@@ -362,48 +271,3 @@ def _wait_for(path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     time.sleep(0.3)
-
-
-FORKS = """
-import os, sys
-PLACE = {place!r}
-def fork(rt, place):
-    if place == PLACE:
-        made = os.fork()
-        if made:
-            _, status = os.waitpid(made, 0)
-            with open("told", "w") as told:
-                told.write(f"{{made}} {{os.getpid()}} {{os.waitstatus_to_exitcode(status)}}")
-fork(None, "file")
-def raises():
-    if not os.path.exists("told"):
-        raise ValueError("in the other process")
-def kernel(x, tl):
-    fork(None, "kernel")
-def bench(rt):
-    x = rt.zeros((4,))
-    fork(rt, "bench")
-    if PLACE == "raises":
-        fork(rt, "raises")
-        raises()
-    rt.launch(kernel, x, grid=(1,))
-"""
-
-
-@pytest.mark.parametrize("place", ["file", "bench", "raises", "kernel"])
-def test_a_forked_process_does_not_carry_the_run_out_again(
-    folder: Any, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It ends where it comes back, with a sentence; the run has one result, in one set of files."""
-    folder.write("f.py", FORKS.format(place=place))
-    with (folder.path / "out").open("w") as out, (folder.path / "err").open("w") as err:
-        monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "stderr", err)
-        code = main(["run", "f.py", "--topology", "tiny", "--json", "--out", "o"], folder.plugins)
-    forked, own, ended_with = map(int, (folder.path / "told").read_text().split())
-    assert (code, own, ended_with) == (0, os.getpid(), 6)
-    assert json.loads((folder.path / "out").read_text())["bench"] == "f"
-    assert (folder.path / "err").read_text() == (
-        f"error: process {forked}, which the program forked, came back to the run, which process {own} carries out; "
-        "end such a process by os._exit in the program.\n"
-    )

@@ -206,7 +206,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str])
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     file = str(folder.path / option[1])
     assert outcome.err == (
-        f"error: the files of --trace, --bundle, --out and --report must be writable, but {file!r} failed "
+        f"error: the files of {option[0]} must be writable, but {file!r} failed "
         "with 'File too large' after the run had ended well; make room or name another place.\n"
     )
     assert (outcome.code, outcome.out, outcome.left) == (2, "", frozenset())

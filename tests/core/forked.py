@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import subprocess
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from kernbench_core.cli import main
@@ -82,3 +85,18 @@ def _take_streams(ends: Sequence[int]) -> None:
         os.close(taken)
     sys.stdin, sys.stdout = (open(number, mode, closefd=False) for number, mode in enumerate("rw"))  # noqa: SIM115
     sys.stderr = open(2, "w", 1, closefd=False, errors="backslashreplace")  # noqa: SIM115
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there, and has not ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def soon_ended(pid: int) -> bool:
+    """Tell whether a process has ended, or does so soon."""
+    deadline = time.monotonic() + 30
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not is_running(pid)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import pkgutil
-import signal
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import LimitError
-from kernbench_core.process.interrupt import Terminated, Termination, run_is_complete
+from kernbench_core.process.interrupt import Terminated
 from tests.core.cli.command_line import call
 
 
@@ -41,60 +38,6 @@ def test_what_was_interrupted_is_said(
     monkeypatch.setattr(f"kernbench_core.{where}", interrupt)
     assert call(toy, "run", "toy", "--topology", "one", "-q") == code
     assert capsys.readouterr().err.strip() == f"error: {word} while {doing}."
-
-
-def sending(monkeypatch: pytest.MonkeyPatch, where: str, *numbers: int) -> None:
-    """Have signals come just before something is called."""
-    module, _, name = where.rpartition(".")
-    owner = pkgutil.resolve_name(f"kernbench_core.{module}")
-    usual = getattr(owner, name)
-
-    def sent(*given: Any, **named: Any) -> Any:
-        for number in numbers:
-            signal.raise_signal(number)
-        return usual(*given, **named)
-
-    monkeypatch.setattr(owner, name, sent)
-
-
-@pytest.mark.parametrize("where", ["runs.summary.print_summary", "runs.progress.ProgressDisplay.__exit__"])
-@pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_what_comes_behind_a_run_waits_until_its_result_is_printed(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, number: int,
-    code: int, word: str,
-) -> None:  # fmt: skip
-    """The files are written, so nothing is missing; the exit code and a sentence say what came."""
-    sending(monkeypatch, where, number)
-    assert call(toy, "run", "toy", "--topology", "one", "-q") == code
-    out, err = capsys.readouterr()
-    assert "\ntoy on one: " in out and out.endswith("\n")
-    assert err == f"error: {word} after the run had ended; its result and its files are whole.\n"
-    usual = (signal.default_int_handler, signal.SIG_DFL)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == usual
-
-
-def test_a_second_ctrl_c_does_not_wait(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever reads the result may never come."""
-    sending(monkeypatch, "runs.summary.print_summary", signal.SIGINT, signal.SIGINT)
-    assert call(toy, "run", "toy", "--topology", "one", "-q") == 130
-    out, err = capsys.readouterr()
-    assert "toy on one" not in out
-    assert err.strip() == "error: interrupted while printing the result."
-
-
-def test_a_run_that_nobody_waits_for_holds_nothing_back() -> None:
-    """As one of many that a plug-in's command makes: Ctrl-C ends that."""
-    usual = signal.signal(signal.SIGTERM, Termination())
-    try:
-        run_is_complete()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGTERM, usual)
 
 
 def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,26 +49,6 @@ def sent_sigint(send: Callable[[], None]) -> Environment:
     return env
 
 
-def test_ctrl_c_does_not_cut_a_finaliser_in_two() -> None:
-    """SIGINT inside a `__del__` lets it finish, and comes out of the loop between two events."""
-    steps: list[str] = []
-
-    class Dying:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-            steps.append("finished")
-
-    env = sent_sigint(lambda: Dying() and None)
-    with pytest.raises(KeyboardInterrupt):
-        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
-    assert steps == ["finished"]
-    # the process is whole: it goes on where it was
-    before = env.now
-    env.advance(10)
-    assert env.now == before + 10.0
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_ctrl_c_that_is_swallowed_comes_out_between_events() -> None:
     """A program that catches everything is stopped when it next returns to the simulator."""
 

@@ -6,10 +6,8 @@ import contextlib
 import linecache
 import re
 import signal
-import sys
 import time
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -224,8 +222,9 @@ class Endless:
             pass
 
 
-def test_a_finaliser_that_never_ends_is_interrupted_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """It swallows what is raised in it; the run ends without a word of Python's own."""
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_finaliser_that_never_ends_is_interrupted_all_the_same() -> None:
+    """It swallows what is raised in it, of which Python tells; the run ends."""
     env = Environment()
 
     def stubborn(env: Environment) -> ProcessGenerator:
@@ -234,39 +233,16 @@ def test_a_finaliser_that_never_ends_is_interrupted_all_the_same(capsys: pytest.
         yield env.timeout(1.0)
 
     env.process(stubborn(env))
-    hook = sys.unraisablehook
     with pytest.raises(LimitError) as caught:
         Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
     assert f" in {__file__}:" in str(caught.value)
-    assert capsys.readouterr().err == ""
-    assert (signal.getsignal(signal.SIGALRM), sys.unraisablehook) == (signal.SIG_DFL, hook)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 def spin() -> None:
     """Never return."""
     while True:
         pass
-
-
-def endless() -> Iterator[int]:
-    """Never end, once it is closed."""
-    try:
-        yield 1
-    finally:
-        while True:
-            pass
-
-
-def left_open() -> None:
-    """Drop a generator that is not at its end."""
-    given = endless()
-    next(given)
-
-
-def watched() -> None:
-    """Drop an object whose weak reference calls what never returns."""
-    watch = weakref.ref(Clock(), lambda _: spin())
-    assert watch() is None
 
 
 def suppressed() -> None:
@@ -283,7 +259,7 @@ def converted() -> None:
         raise ValueError("mine") from None
 
 
-SWALLOWED = [suppressed, left_open, watched, converted]
+SWALLOWED = [suppressed, converted]
 
 
 @pytest.mark.parametrize("swallow", SWALLOWED)
@@ -329,19 +305,6 @@ def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
     with pytest.raises(LimitError, match=r"^the run reached its limit of 20 s of wall time at simulated time "):
         Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=20.0), None, wall).run(lambda: False)
     assert wall.left_s == 0.0
-
-
-def test_the_limit_on_recursion_is_given_back() -> None:
-    """A program may set one for itself, with which nothing of ours would work."""
-    env, before = Environment(), sys.getrecursionlimit()
-
-    def body() -> ProcessGenerator:
-        sys.setrecursionlimit(before + 50)
-        yield env.timeout(1.0)
-
-    env.process(body())
-    Watchdog(env, Limits(), None).run(lambda: False)
-    assert sys.getrecursionlimit() == before
 
 
 def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:

@@ -103,11 +103,3 @@ def test_a_name_that_means_something_else_is_no_module_of_the_folder(tmp_path: P
     found = read_sources(path)
     assert list(found.files) == ["mine.py"]
     assert found.modules == {}
-
-
-def test_a_bench_file_does_not_keep_its_limit_on_recursion(tmp_path: Path) -> None:
-    """It is that of the whole process."""
-    before = sys.getrecursionlimit()
-    (tmp_path / "mine.py").write_text("import sys\nsys.setrecursionlimit(sys.getrecursionlimit() + 50)\n")
-    read_sources(tmp_path / "mine.py").execute()
-    assert sys.getrecursionlimit() == before

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import signal
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.memory.scratchpad import TcmTable
-from kernbench_core.memory.scratchpad_map import TcmMap, TcmRecorder, TcmUse, _most, lines
-from kernbench_core.process.interrupt import Alarm
+from kernbench_core.memory.scratchpad_map import TcmMap, TcmUse, _most, lines
 from tests.core.kernel_rig import Rig
 
 X = np.arange(1024, dtype=np.float32).reshape(32, 32)
@@ -122,29 +118,3 @@ def test_scratchpads_that_held_nothing_are_one_line() -> None:
     assert lines(TcmMap((nothing, nothing), 100.0)) == [
         "TCM: no kernel held a tensor in a scratchpad (tiles of composites are staged in room of their own)"
     ]
-
-
-def test_an_interrupt_while_a_block_is_given_back_is_told_by_the_run_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    """The end of a block swallows whatever is raised in it, and prints it."""
-    rings = False
-
-    def now() -> float:
-        if rings:
-            signal.raise_signal(signal.SIGINT)
-        return 1.0
-
-    table = TcmTable("pe0", 0, 1 << 12)
-    recorder = TcmRecorder(now)
-    recorder.attach(table)
-    block = table.allocate("tl.load", (4,), "f32", 16, (now.__code__, 0))
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), Alarm(None):
-            rings = True
-            del block
-            rings = False
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    assert table.fit.used == 0
-    assert [use.steps for use in recorder.result(1.0).uses] == [((1.0, 64), (1.0, 0))]
-    assert capfd.readouterr().err == ""
