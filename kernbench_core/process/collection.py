@@ -11,8 +11,6 @@ from typing import Final
 _FEW: Final = 10_000
 #: So many objects may have been made without a look before all there are are gone through.
 _MOST_UNSEEN: Final = 1 << 20
-#: Where objects were frozen they are taken to stay so for so many times: counting them takes as long as there are many.
-_BELIEVED: Final = 100
 
 
 @contextmanager
@@ -36,7 +34,6 @@ class _Unseen:
 
     def __init__(self) -> None:
         self._objects = 0
-        self._believed = 0
 
     def pass_over(self) -> None:
         """Count all objects as old: else the next one that is made has all of these gone through, a tenth of a run.
@@ -44,7 +41,7 @@ class _Unseen:
         Go through them where they have become many since the last time. Frozen ones would thaw, so there they stay new.
         """
         made = gc.get_count()[0]
-        if made <= _FEW or self._some_are_frozen():
+        if made <= _FEW or gc.get_freeze_count():
             return
         self._objects += made
         if self._objects > _MOST_UNSEEN:
@@ -53,15 +50,6 @@ class _Unseen:
         else:
             gc.freeze()
             gc.unfreeze()  # into the oldest generation, without a look
-
-    def _some_are_frozen(self) -> bool:
-        if self._believed:
-            self._believed -= 1
-        elif gc.get_freeze_count():
-            self._believed = _BELIEVED
-        else:
-            return False
-        return True
 
 
 _UNSEEN: Final = _Unseen()

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from kernbench_core.process import collection
 from kernbench_core.process.collection import few_collections, no_automatic_collection
 
 
@@ -76,34 +75,3 @@ def test_fewer_collections_are_for_a_while_and_never_more() -> None:
             assert gc.get_threshold()[0] == before[0] + 5
         raise KeyError
     assert gc.get_threshold() == before
-
-
-def test_a_small_block_does_not_go_through_what_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting that takes as long as there is much of it: thousands of small blocks would pay for that."""
-    asked = []
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(1) or 1)
-    monkeypatch.setattr(collection, "_UNSEEN", collection._Unseen())
-    with no_automatic_collection():
-        kept: list[list[int]] = [[] for _ in range(1_000)]
-    assert kept and not asked
-    for _ in range(5):
-        with no_automatic_collection():
-            kept = [[] for _ in range(20_000)]
-    assert kept and len(asked) == 1
-
-
-def test_what_is_frozen_no_more_is_seen_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody says so: it is asked again after a while."""
-    frozen = [5]
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen[0])
-    monkeypatch.setattr(gc, "get_count", lambda: (50_000, 0, 0))
-    thawed: list[int] = []
-    monkeypatch.setattr(gc, "unfreeze", lambda: thawed.append(1))
-    unseen = collection._Unseen()
-    unseen.pass_over()
-    frozen[0] = 0
-    rounds = 0
-    while not thawed and rounds < 1000:
-        rounds += 1
-        unseen.pass_over()
-    assert thawed and rounds > 50
