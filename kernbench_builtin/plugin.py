@@ -10,6 +10,7 @@ from kernbench_builtin.compare import plugin as compare
 from kernbench_builtin.triton import plugin as triton
 from kernbench_core.plugin import RUN, SEE
 from kernbench_core.plugins import (
+    BackendEntry,
     BenchEntry,
     CalibratorEntry,
     CommandEntry,
@@ -133,6 +134,12 @@ def kernbench_exporters() -> list[ExporterEntry]:
             takes="timeline",
         ),
     ]
+
+
+def kernbench_backends() -> list[BackendEntry]:
+    """Return what computes the data, beside numpy."""
+    torch = "kernbench_core.compute.backends.torch_backend:TorchBackend"
+    return [BackendEntry("torch", torch, "PyTorch, on the CPU or a GPU.", ("cpu", "cuda"))]
 
 
 def kernbench_programs() -> list[ProgramEntry]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kernbench_core.package import __version__ as __version__
     from kernbench_core.params import Param as Param
     from kernbench_core.plugins import AlgorithmEntry as AlgorithmEntry
+    from kernbench_core.plugins import BackendEntry as BackendEntry
     from kernbench_core.plugins import BenchEntry as BenchEntry
     from kernbench_core.plugins import CalibratorEntry as CalibratorEntry
     from kernbench_core.plugins import CollectiveEntry as CollectiveEntry

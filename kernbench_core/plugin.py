@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, ProgramEntry, points
+from kernbench_core.plugins import BackendEntry, CommandEntry, MachineEntry, NetworkEntry, ProgramEntry, points
 
 CLI = "kernbench_core.cli"
 SHOWN = "kernbench_builtin.machines.cli"
@@ -23,7 +23,7 @@ def kernbench_points() -> list[points.Point[Any]]:
     """Return the sorts of entries that core asks for; those of features that are to leave core come last."""
     own: list[points.Point[Any]] = [
         points.COMPONENTS, points.BENCHES, points.PROGRAMS, points.TOPOLOGIES, points.NETWORKS, points.MACHINES,
-        points.OPS, points.COMMANDS, points.RUN_PARTS, points.PICTURES,
+        points.OPS, points.BACKENDS, points.COMMANDS, points.RUN_PARTS, points.PICTURES,
     ]  # fmt: skip
     return [*own, points.EXPORTERS, points.CALIBRATORS, points.REPORT_SECTIONS, points.FOLDERS, points.KITS]
 
@@ -44,6 +44,11 @@ def kernbench_commands() -> list[CommandEntry]:
 def kernbench_programs() -> list[ProgramEntry]:
     """Return the kinds of program, beside benches."""
     return [ProgramEntry("kernel", "kernbench_core.host.programs:KERNEL", "A kernel with a parameter tl, run alone.")]
+
+
+def kernbench_backends() -> list[BackendEntry]:
+    """Return what computes the data where nobody asks for something else."""
+    return [BackendEntry("numpy", "kernbench_core.compute.backends:Backend", "numpy, on the CPU.")]
 
 
 def kernbench_networks() -> list[NetworkEntry]:

@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_core.compute.backends import Backend, backend_of
+from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.result import RunResult
 
@@ -46,7 +47,7 @@ def found_here() -> list[Backend]:
     found = []
     for name in BACKENDS:
         try:
-            found.append(backend_of(name))
+            found.append(open_backend(PLUGINS, name))
         except UsageError as error:
             print(error, file=sys.stderr)
     return found

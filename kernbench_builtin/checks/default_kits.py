@@ -16,6 +16,7 @@ from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
 from kernbench_core.plugins import CALIBRATORS, EXPORTERS, FOLDERS, PICTURES, REPORT_SECTIONS, Plugins
 from kernbench_core.runs import configure
+from kernbench_core.runs.backends import backend_class
 from kernbench_core.runs.parts import open_part
 from kernbench_core.testing.kit import CheckFailed, Kit
 from kernbench_core.topology import compile_topology
@@ -119,6 +120,7 @@ def _must_take(function: Any, given: int, what: str) -> None:
 _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "benches": lambda plugins, name: open_bench(name, plugins.benches),
     "programs": lambda plugins, name: open_program_kind(plugins.programs, name),
+    "backends": backend_class,
     "topologies": _preset,
     "machines": _machine,
     "exporters": _exporter,

@@ -27,8 +27,8 @@ from kernbench_builtin.sweeps.planning.check import PlanCheck
 from kernbench_builtin.sweeps.points import SweepPoint, point_of, points_of
 from kernbench_builtin.sweeps.results import SweepResult
 from kernbench_builtin.sweeps.search.method import SearchMethod, parse_search
-from kernbench_core.compute.backends import backend_of
 from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.runs.backends import open_backend
 from kernbench_core.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def run_planned(
     the backend that they ask for.
     """
     if scheduler is None:
-        backend_of(sweep.plan.options.get("backend", "numpy"))  # which no point could have where this fails
+        open_backend(plugins, sweep.plan.options.get("backend", "numpy"))  # which no point could have where this fails
         count = min(processes or cores(), sweep.most)
         import_all()
         functions = {} if function is None else {sweep.plan.bench: function}

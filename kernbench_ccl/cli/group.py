@@ -206,7 +206,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         option("--pes", metavar="N", callback=_at_least(1), help="PEs of each rank that take part."),
         option("--check/--no-check", "check", default=True, help="Check the data, or keep shapes only."),
         option("--backend", metavar="NAME[:DEVICE]", default="numpy", show_default=True,
-               help="What computes the data that is checked: numpy, torch, torch:cpu or torch:cuda."),
+               help="What computes the data that is checked: numpy, or what plug-ins have, as torch:cuda."),
         option("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
         option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."),
         option("--cached", is_flag=True,
@@ -237,16 +237,15 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     from kernbench_ccl.measure import Chooser, Setup, Sweep, machine_of
     from kernbench_ccl.measure.choice import chosen_name
     from kernbench_ccl.plan import load_ccl
-    from kernbench_core.compute import backend_of
     from kernbench_core.engine import Limits
-    from kernbench_core.runs import configure, tell_warnings
+    from kernbench_core.runs import configure, open_backend, tell_warnings
 
     question = _question(kind, options)
     sizes = _sizes(options)
     plugins = shell.plugins
     check_network(options["network"], plugins)
     if options["backend"] != "numpy":
-        backend_of(options["backend"])
+        open_backend(plugins, options["backend"])
     setup = Setup(
         options["topology"], options["components"], machine_sets(options), options["idealised"], options["check"],
         options["backend"],

@@ -22,11 +22,10 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.compute import backend_of
 from kernbench_core.engine import Limits, Progress
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs import tell_warnings
+from kernbench_core.runs import open_backend, tell_warnings
 from kernbench_core.units import format_bytes
 from kernbench_core.values.dtypes import dtype_of, itemsize
 
@@ -286,7 +285,7 @@ def time_collective(
         raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
     dtype = dtype_of(dtype)
     sips = () if ranks is None else (f"system.sips={ranks}",)
-    backend_of(backend)
+    open_backend(found, backend)
     setup = Setup(topology, components, (*sips, *set), idealised, check, backend)
     machine = machine_of(setup, found)
     tell_warnings(machine.graph)

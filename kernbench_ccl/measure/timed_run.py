@@ -21,7 +21,7 @@ from kernbench_ccl.prove.postconditions import right_payload
 from kernbench_ccl.prove.symbols import Symbols
 from kernbench_ccl.prove.wrong_step import WrongStep, first_wrong_step
 from kernbench_core.callsite import describe_site
-from kernbench_core.compute import DataExecutor
+from kernbench_core.compute import Backend, DataExecutor
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.kernel import UNIT
 from kernbench_core.peers import Channel
@@ -218,7 +218,7 @@ class TimedRun:
             case.redop,
         )
 
-    def check(self, engine: GraphEngine, backend: str = "numpy") -> DataVerdict:
+    def check(self, engine: GraphEngine, backend: Backend | None = None) -> DataVerdict:
         """Check the data by phase 2, on integers and on reals; what was not written as a whole is wrong."""
         if self._unwritten:
             told = [f"rank {rank}: its output of {count} elements was not written as a whole."
@@ -226,7 +226,8 @@ class TimedRun:
             more = [f"and {len(told) - _SHOWN_RANKS} more ranks."] if len(told) > _SHOWN_RANKS else []
             advice = "kernbench ccl check says which elements nobody stores."
             return DataVerdict(sum(self._unwritten.values()), (*told[:_SHOWN_RANKS], *more, advice))
-        executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions, backend=backend)
+        on = backend or Backend()
+        executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions, backend=on)
         return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers,
                      self._changed)  # fmt: skip
 

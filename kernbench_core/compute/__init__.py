@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.backends import backend_of as backend_of
+    from kernbench_core.compute.backends import Backend as Backend
     from kernbench_core.compute.executor import DataExecutor as DataExecutor
     from kernbench_core.compute.functions import Scope as Scope
     from kernbench_core.compute.functions import evaluate as evaluate

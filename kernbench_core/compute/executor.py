@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from kernbench_core.compute.backends import Backend, ComputedBy, backend_of
+from kernbench_core.compute.backends import Backend, ComputedBy
 from kernbench_core.compute.calculation import Calculation
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
 from kernbench_core.compute.kinds import KindNumbers
@@ -28,11 +28,20 @@ from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
+from kernbench_core.wording import brief
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 
 #: The PE that is written for what moves data and makes none.
 _COPIED = -2
+
+
+def _check_backend(executor: object, attribute: object, given: object) -> None:
+    if not isinstance(given, Backend):
+        raise UsageError(
+            f"backend of DataExecutor must be a Backend, not {brief(given)}; open_backend(plugins, 'torch') of "
+            "kernbench_core.runs returns one by its name."
+        )
 
 
 @define(eq=False)
@@ -43,7 +52,7 @@ class DataExecutor:
     is left as it is (default: the log's own, for that of a run). `functions` maps the op names of plug-ins to the
     "module:attr" that computes them. With `keep_all` no result is dropped: that is the debug mode. With `inputs` the
     same ops are computed on other data than the host wrote (see `substitution`), in results of their own: what other
-    executors of this log computed stays. `backend` names what computes floats: "numpy", "torch", "torch:cuda".
+    executors of this log computed stays. `backend` computes floats, numpy where none is given.
     `on_computed(number)` is called when so many ops more are computed. ExecutionError where an op cannot be computed,
     NoDataError after a run that kept shapes only, UsageError without a memory.
 
@@ -59,7 +68,7 @@ class DataExecutor:
     functions: Mapping[str, str] | None = None
     keep_all: bool = False
     inputs: Mapping[ArrayValue, Array] | None = None
-    backend: Backend = field(factory=Backend, converter=backend_of)
+    backend: Backend = field(factory=Backend, validator=_check_backend)
     on_computed: Callable[[int], object] = field(default=lambda number: None, init=False)
     _other: Substitution | None = field(default=None, init=False)
     _lifetimes: Lifetimes = field(init=False)

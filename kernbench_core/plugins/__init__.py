@@ -13,6 +13,7 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.plugins.entries import CORE as CORE
     from kernbench_core.plugins.entries import AlgorithmEntry as AlgorithmEntry
+    from kernbench_core.plugins.entries import BackendEntry as BackendEntry
     from kernbench_core.plugins.entries import BenchEntry as BenchEntry
     from kernbench_core.plugins.entries import CalibratorEntry as CalibratorEntry
     from kernbench_core.plugins.entries import CollectiveEntry as CollectiveEntry

@@ -243,6 +243,19 @@ class OpEntry(Entry):
 
 
 @attrs.frozen
+class BackendEntry(_Described):
+    """What computes floats in phase 2: `target` is a `Backend` class of `kernbench_core.compute`.
+
+    `devices` are those that may stand behind its name, as in `torch:cuda`.
+
+    >>> kernbench_backends = lambda: [kb.BackendEntry("acme.jax", "acme_models.jax:Jax", "JAX.", ("cpu", "gpu"))]
+    """
+
+    KIND, NOUN, VENDOR = "backends", "backend", True
+    devices: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class AlgorithmEntry(_Described):
     """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
 

@@ -83,6 +83,9 @@ EXPORTERS: Final = Point(
 OPS: Final = Point(
     entries.OpEntry, "Return the functions by which phase 2 computes the plug-in's own messages, by their op_name."
 )
+BACKENDS: Final = Point(
+    entries.BackendEntry, "Return what computes the data that `--backend NAME[:DEVICE]` asks for, named `vendor.thing`."
+)
 COMMANDS: Final = Point(
     entries.CommandEntry, "Return click commands that become sub-commands of `kernbench`; names are bare."
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.runs.backends import open_backend as open_backend
     from kernbench_core.runs.bench_run import configure as configure
     from kernbench_core.runs.bench_run import tell_warnings as tell_warnings
     from kernbench_core.runs.options import Option as Option

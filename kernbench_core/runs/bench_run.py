@@ -17,6 +17,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import RunVerdict, Tables, count_hazards
+from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -211,11 +212,10 @@ def _carried_out(
     request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime
 ) -> tuple[_Watched, RunResult, Mapping[str, Any], GraphEngine]:
     """Do all of a run but writing its files."""
-    from kernbench_core.compute.backends import backend_of
     from kernbench_core.runs.outputs import LaterExecutor, outputs_of
 
     began = time.perf_counter()
-    backend = backend_of(request.options.backend)
+    backend = open_backend(request.plugins, request.options.backend)
     seen = _Watched([part for part in request.parts if part.watches], on_progress)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
     observers = [each for part in request.parts if (each := part.observer()) is not None]

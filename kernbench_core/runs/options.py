@@ -136,7 +136,7 @@ class RunOptions(OptionRecord):
     ] = False
     backend: Annotated[
         str,
-        Option("What computes the data: numpy, torch, torch:cpu or torch:cuda.", "NAME[:DEVICE]", kept=True),
+        Option("What computes the data: numpy, or what plug-ins have, as torch:cuda.", "NAME[:DEVICE]", kept=True),
     ] = "numpy"
     strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
     strict_python: Annotated[
@@ -201,10 +201,6 @@ class RunOptions(OptionRecord):
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {brief(self.seed)}; give another --seed.")
         _ = self.launch_grid
-        if not (isinstance(self.backend, str) and self.backend == "numpy"):
-            from kernbench_core.compute.backends import require_name
-
-            require_name(self.backend)
         for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
             if wanted and not self.data:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")

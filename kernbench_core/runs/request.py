@@ -16,6 +16,7 @@ from kernbench_core.host.programs import open_program
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
+from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bundle import Bundle, bundle_file
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
@@ -39,9 +40,7 @@ def request_of(
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
     if call.backend != "numpy":
-        from kernbench_core.compute.backends import backend_of
-
-        backend_of(call.backend)  # before anything else takes time
+        open_backend(plugins, call.backend)  # before anything else takes time
     parts = []
     for part, options, direct in wanted_parts(asked, call):
         with wall.spent_on(part.BEGINS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernbench_core import (
     AlgorithmEntry,
+    BackendEntry,
     BenchEntry,
     CalibratorEntry,
     CollectiveEntry,
@@ -80,6 +81,11 @@ def kernbench_ops() -> list[OpEntry]:
         OpEntry("example_silu", "kernbench_example.sfu:silu"),
         OpEntry("softplus", "kernbench_example.softplus:SOFTPLUS"),
     ]
+
+
+def kernbench_backends() -> list[BackendEntry]:
+    """Return what computes the data; `--backend example.wide` takes this one."""
+    return [BackendEntry("example.wide", "kernbench_example.wide_products:WideProducts", "Products in f64.")]
 
 
 def kernbench_collectives() -> list[CollectiveEntry]:

@@ -15,6 +15,7 @@ from tests.core.exported_examples import RUN_A_BENCH, example_of, try_example
 #: Notebooks, plug-ins and models of others rest on these: to drop or rename one belongs in the changelog.
 PUBLIC = [
     "AlgorithmEntry",
+    "BackendEntry",
     "BenchEntry",
     "CalibratorEntry",
     "CollectiveEntry",

@@ -45,7 +45,7 @@ def test_a_door_gives_what_it_tells_a_type_checker(room: str) -> None:
     """Each is the thing of that name in its file, with a docstring where it can have one; unknown names are told."""
     module = importlib.import_module(f"kernbench_core.{room}")
     names = files_of(room)
-    assert 1 <= len(names) <= 36
+    assert 1 <= len(names) <= 40  # of plug-ins a class for each sort of entries
     for name, file in names.items():
         found = getattr(module, name)
         assert found is getattr(importlib.import_module(file), name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from attrs import frozen
@@ -45,6 +45,11 @@ class Backend:
     #: product: of less, numpy has computed all before it is where the backend wants it.
     worth_elements = 0
     worth_multiplications = 0
+
+    @classmethod
+    def on(cls, device: str) -> Self:
+        """Return one for a device, "" where none is named; UsageError where that cannot be had on this machine."""
+        return cls()
 
     @property
     def library(self) -> str:

@@ -10,12 +10,12 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import ref
 
 import numpy as np
 
-from kernbench_core.compute.backends.backend import Backend, plainly
+from kernbench_core.compute.backends import Backend, plainly
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.ops.record import MathFunction, Params
 from kernbench_core.errors import UsageError
@@ -51,8 +51,9 @@ class TorchBackend(Backend):
         self._kept_bytes = 0
 
     @classmethod
-    def on(cls, device: str) -> TorchBackend:
+    def on(cls, device: str) -> Self:
         """Return the backend of a device; UsageError where PyTorch is not installed or has no such device."""
+        device = device or "cpu"
         try:
             torch: Any = import_module("torch")
         except ImportError:

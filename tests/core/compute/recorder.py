@@ -7,6 +7,7 @@ import numpy as np
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
+from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ResultValue
@@ -51,3 +52,21 @@ class Recorder:
 
 def host(array):
     return adopt(np.array(array))
+
+
+def graph(record: Recorder) -> list:
+    """Log products that share an operand, alike ones, one of integers, and float math on what they give."""
+    rng = np.random.default_rng(11)
+
+    def operand(dtype: str = "f16"):
+        return host(rng.integers(-4, 5, (8, 8)).astype(numpy_dtype(dtype)))
+
+    shared = operand()
+    made = [record.dot(operand(), shared, "f32") for _ in range(3)]
+    made += [record.dot(operand("f32"), operand("f32"), "f32", transpose_b=True) for _ in range(2)]
+    made.append(record.dot(operand("int8"), operand("int8"), "int32"))
+    made.append(record.op("exp", [record.op("sub", [made[0], made[1]], (8, 8), "f32")], (8, 8), "f32"))
+    made.append(record.op("sum", [made[-1]], (8, 1), "bf16", {"axis": 1, "keepdims": True}))
+    made.append(record.op("cast", [made[2]], (8, 8), "f16"))
+    made.append(record.op("add", [operand("int32"), made[5]], (8, 8), "int32"))
+    return made

@@ -165,9 +165,10 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
     assert [str(failure) for failure in load_plugins([f"typo = {module}"], installed=False).failures] == [
         "plug-in 'typo' (typo_plugin (source tree)) is left out: its hooks must be among kernbench_components, "
         "kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, kernbench_machines, "
-        "kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
-        "kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, "
-        "kernbench_kits, kernbench_points, not 'kernbench_componets'; did you mean 'kernbench_components'?"
+        "kernbench_exporters, kernbench_ops, kernbench_backends, kernbench_algorithms, kernbench_collectives, "
+        "kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, "
+        "kernbench_pictures, kernbench_kits, kernbench_points, not 'kernbench_componets'; did you mean "
+        "'kernbench_components'?"
     ]
 
 
