@@ -1,33 +1,14 @@
-"""What the built-in package offers: one line for each hardware model, preset, bench, exporter and command.
+"""What the built-in machine is made of: one line for each hardware model and preset. Its features are plug-ins each.
 
 This is the same door that any other plug-in uses; deleting a file and its line here deletes the thing.
 """
 
 from __future__ import annotations
 
-from kernbench_builtin.checks import plugin as checks
-from kernbench_builtin.compare import plugin as compare
-from kernbench_builtin.triton import plugin as triton
-from kernbench_core.plugin import RUN, SEE
-from kernbench_core.plugins import (
-    BackendEntry,
-    BenchEntry,
-    CalibratorEntry,
-    CommandEntry,
-    ComponentEntry,
-    ExporterEntry,
-    FolderEntry,
-    KitEntry,
-    PictureEntry,
-    ProgramEntry,
-    ReportSectionEntry,
-    RunPartEntry,
-    TopologyEntry,
-)
+from kernbench_core.plugins import BackendEntry, ComponentEntry, KitEntry, TopologyEntry
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
-PAGE = "kernbench_builtin.pages.report"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
@@ -98,115 +79,10 @@ def kernbench_topologies() -> list[TopologyEntry]:
     ]
 
 
-def kernbench_benches() -> list[BenchEntry]:
-    """Return the benches."""
-    return [
-        BenchEntry("vector-add", f"{HERE}.benches.vector_add:bench"),
-        BenchEntry("gemm", f"{HERE}.benches.gemm:bench"),
-        BenchEntry("gemm-composite", f"{HERE}.benches.gemm_composite:bench"),
-        BenchEntry("gemm-stream", f"{HERE}.benches.gemm_stream:bench"),
-        BenchEntry("gemm-sweep", f"{HERE}.benches.gemm_sweep:bench"),
-        BenchEntry("softmax", f"{HERE}.benches.softmax:bench"),
-        BenchEntry("sparse-gemm", f"{HERE}.benches.sparse_gemm:bench"),
-        BenchEntry("qkv-gemm", f"{HERE}.benches.qkv_gemm:bench"),
-        BenchEntry("mlp", f"{HERE}.benches.mlp:bench"),
-        BenchEntry("attention", f"{HERE}.benches.attention:bench"),
-        BenchEntry("rmsnorm", f"{HERE}.benches.rmsnorm:bench"),
-        BenchEntry("layernorm", f"{HERE}.benches.layernorm:bench"),
-    ]
-
-
-def kernbench_exporters() -> list[ExporterEntry]:
-    """Return the trace formats."""
-    return [
-        ExporterEntry(
-            "chrome-trace",
-            f"{HERE}.pages.exporters.chrome_trace:export",
-            (".json",),
-            "Chrome and Perfetto JSON.",
-            takes="timeline",
-        ),
-        ExporterEntry(
-            "perfetto",
-            f"{HERE}.pages.exporters.perfetto:export",
-            (".pftrace",),
-            "Perfetto's own protobuf, with nested tracks.",
-            takes="timeline",
-        ),
-    ]
-
-
 def kernbench_backends() -> list[BackendEntry]:
     """Return what computes the data, beside numpy."""
     torch = "kernbench_core.compute.backends.torch_backend:TorchBackend"
     return [BackendEntry("torch", torch, "PyTorch, on the CPU or a GPU.", ("cpu", "cuda"))]
-
-
-def kernbench_programs() -> list[ProgramEntry]:
-    """Return the kinds of program."""
-    return triton.kernbench_programs()
-
-
-def kernbench_commands() -> list[CommandEntry]:
-    """Return the commands."""
-    return [
-        *checks.kernbench_commands(),
-        *compare.kernbench_commands(),
-        *triton.kernbench_commands(),
-        CommandEntry(
-            "sweep", f"{HERE}.sweeps.cli.command:sweep", "Run a bench over many machines and parameters.", RUN
-        ),
-        CommandEntry("trace", f"{HERE}.pages.trace_command:trace", "Write or show the timeline of a saved run.", RUN),
-        CommandEntry(
-            "report", f"{HERE}.pages.report_command:report", "Write one offline HTML page of runs, or a sweep.", RUN
-        ),
-        CommandEntry("web", f"{HERE}.pages.web_command:web", "Show saved runs and sweeps in a browser.", RUN),
-        CommandEntry("cache", f"{HERE}.cache.command:cache_group", "Look at kept results, and make room.", SEE),
-        CommandEntry(
-            "probe",
-            f"{HERE}.probe.command:probe",
-            "Measure the machine itself: how far its memories are, what saturates first.",
-        ),
-        CommandEntry(
-            "calibrate",
-            f"{HERE}.calibrate.command:calibrate",
-            "Fit a machine to measurements, or compare one with what was published of it.",
-        ),
-    ]
-
-
-def kernbench_run_parts() -> list[RunPartEntry]:
-    """Return the parts of runs."""
-    pages = f"{HERE}.pages.parts"
-    return [
-        RunPartEntry("timeline", f"{pages}:TimelinePart", "What happened when."),
-        RunPartEntry("machine", f"{pages}:MachinePart", "The machine as it is drawn, with what everything did."),
-        RunPartEntry("trace", f"{pages}:TracePart", "The timeline in a file for a viewer."),
-        RunPartEntry("report", f"{pages}:ReportPart", "A page of the run."),
-        RunPartEntry("watch", f"{pages}:WatchPart", "Pages of a run while it goes on."),
-        RunPartEntry("explain", f"{HERE}.explain.part:ExplainPart", "Where the time went, and why."),
-        RunPartEntry("tcm_map", f"{HERE}.explain.part:TcmMapPart", "What the scratchpads held over time."),
-        RunPartEntry("cached", f"{HERE}.cache.part:CachePart", "Results that are kept for the next time."),
-    ]
-
-
-def kernbench_folders() -> list[FolderEntry]:
-    """Return what pages show besides runs."""
-    return [FolderEntry("sweep", f"{HERE}.sweeps.pages.folder:SAVED", "Folders of sweeps.")]
-
-
-def kernbench_pictures() -> list[PictureEntry]:
-    """Return what draws for notebooks."""
-    return [PictureEntry("pages", f"{PAGE}.cells:picture", "Runs, machines, launches, hazards and tensors.")]
-
-
-def kernbench_calibrators() -> list[CalibratorEntry]:
-    """Return the formats of measurements of one package."""
-    return [
-        CalibratorEntry("copies", f"{HERE}.calibrate.copies:CopyLog", "A CSV of copies."),
-        CalibratorEntry("gemm", f"{HERE}.calibrate.gemm:GemmLog", "A CSV of matrix products."),
-        CalibratorEntry("memory", f"{HERE}.calibrate.memory:MemoryLog", "A CSV of memory accesses."),
-    ]
 
 
 def kernbench_kits() -> list[KitEntry]:
@@ -216,19 +92,7 @@ def kernbench_kits() -> list[KitEntry]:
         "pe_gemm", "pe_ipcq", "pe_math", "pe_mmu", "pe_scheduler", "pe_tcm", "router", "ucie",
     )  # fmt: skip
     return [
-        *checks.kernbench_kits(),
         *(KitEntry(f"components.{kind}", f"{HERE}.driving:run_kernels", "Kernels on tiny.") for kind in kinds),
         KitEntry("components.link", f"{HERE}.driving:run_kernels_on_two", "Kernels on two packages."),
         KitEntry("components.sram", f"{HERE}.driving:run_kernels_with_sram", "Kernels whose queues are in the SRAM."),
-    ]
-
-
-def kernbench_report_sections() -> list[ReportSectionEntry]:
-    """Return the sections of the report; core draws what it knows of every run itself."""
-    return [
-        ReportSectionEntry("summary", f"{PAGE}.summary_section:SUMMARY", "How long, how fast, and whether right."),
-        ReportSectionEntry("machine", f"{PAGE}.machine_section:MACHINE", "The machine, coloured by use or queueing."),
-        ReportSectionEntry("timeline", f"{PAGE}.timeline_section:TIMELINE", "What happened when, down to single ops."),
-        ReportSectionEntry("ledger", f"{PAGE}.ledger_section:LEDGER", "Where the time went, and why."),
-        ReportSectionEntry("run", f"{PAGE}.run_section:RUN", "What it takes to run it again."),
     ]

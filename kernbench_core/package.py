@@ -22,7 +22,20 @@ GROUP = "kernbench"
 API, OLDEST_API = 1, 1
 
 #: Our own plug-ins, as the entry points of the distribution have them: see `pyproject.toml`.
-OWN_PLUGINS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+OWN_PLUGINS = (
+    "builtin = kernbench_builtin.plugin",
+    "builtin.benches = kernbench_builtin.benches.plugin",
+    "builtin.cache = kernbench_builtin.cache.plugin",
+    "builtin.calibrate = kernbench_builtin.calibrate.plugin",
+    "builtin.checks = kernbench_builtin.checks.plugin",
+    "builtin.compare = kernbench_builtin.compare.plugin",
+    "builtin.explain = kernbench_builtin.explain.plugin",
+    "builtin.pages = kernbench_builtin.pages.plugin",
+    "builtin.probe = kernbench_builtin.probe.plugin",
+    "builtin.sweeps = kernbench_builtin.sweeps.plugin",
+    "builtin.triton = kernbench_builtin.triton.plugin",
+    "ccl = kernbench_ccl.plugin",
+)
 _PACKAGES = ("kernbench_core", *(text.partition("= ")[2].partition(".")[0] for text in OWN_PLUGINS))
 #: What their distribution is called, installed, or as a source tree.
 OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for package in _PACKAGES)})

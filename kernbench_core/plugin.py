@@ -20,12 +20,11 @@ kernbench_api = 1
 
 
 def kernbench_points() -> list[points.Point[Any]]:
-    """Return the sorts of entries that core asks for; those of features that are to leave core come last."""
-    own: list[points.Point[Any]] = [
+    """Return the sorts of entries that core asks for."""
+    return [
         points.COMPONENTS, points.BENCHES, points.PROGRAMS, points.TOPOLOGIES, points.NETWORKS, points.MACHINES,
         points.OPS, points.BACKENDS, points.COMMANDS, points.RUN_PARTS, points.PICTURES,
     ]  # fmt: skip
-    return [*own, points.EXPORTERS, points.CALIBRATORS, points.REPORT_SECTIONS, points.FOLDERS, points.KITS]
 
 
 def kernbench_commands() -> list[CommandEntry]:

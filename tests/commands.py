@@ -10,8 +10,8 @@ from pathlib import Path
 
 REPO = Path(__file__).parents[1]
 COMMAND = (
-    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
+    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins, own_plugins; "
+    "sys.exit(main(sys.argv[1:], load_plugins(own_plugins(), "
     "installed=False)))"
 )
 

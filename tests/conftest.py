@@ -21,7 +21,7 @@ import pytest
 
 from kernbench_core import package
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from tests.commands import Run
 from tests.selection.session import Selection
 
@@ -46,7 +46,7 @@ def forget_executed() -> None:
             del sys.modules[name]
 
 
-SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+SOURCE_TREE = own_plugins()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,8 +19,8 @@ from kernbench_core.plugins import Plugins
 
 #: The command line, with the plug-ins of this tree.
 COMMAND = (
-    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
+    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins, own_plugins; "
+    "sys.exit(main(sys.argv[1:], load_plugins(own_plugins(), "
     "installed=False)))"
 )
 BENCH = """

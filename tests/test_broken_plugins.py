@@ -14,7 +14,7 @@ from markupsafe import escape
 from kernbench_core import ComponentEntry
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import Provider, load_plugins
+from kernbench_core.plugins import Provider, load_plugins, own_plugins
 from tests.core.plugin_site import Site
 
 API = "kernbench_api = 1\n"
@@ -76,7 +76,7 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     site.distribution("broken", "0.3", "broken", "")
     (site.folder / "broken_plugin.py").write_text(text)
     monkeypatch.syspath_prepend(site.folder)
-    own = [EntryPoint(name, f"kernbench_{name}.plugin", "kernbench") for name in ("builtin", "ccl")]
+    own = [EntryPoint(*text.split(" = "), "kernbench") for text in own_plugins()]
     theirs = [point for each in distributions(path=[str(site.folder)]) for point in each.entry_points]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [*own, *theirs])
     yield reason

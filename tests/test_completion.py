@@ -19,8 +19,8 @@ from tests.core.cli.command_line import HEAVY
 REPO = Path(__file__).parents[1]
 BREAKS = " \t\n\"'@><=;|&(:"
 COMMAND = (
-    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "code = main([], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
+    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins, own_plugins; "
+    "code = main([], load_plugins(own_plugins(), "
     f"installed=False)); print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
 )
 Ask = Callable[[str], list[str]]

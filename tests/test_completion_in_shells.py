@@ -19,9 +19,8 @@ COMMAND = f"""#!{sys.executable}
 import sys
 sys.path.insert(0, {str(REPO)!r})
 from kernbench_core.cli import main
-from kernbench_core.plugins import load_plugins
-entries = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
-sys.exit(main(sys.argv[1:], load_plugins(entries, installed=False)))
+from kernbench_core.plugins import load_plugins, own_plugins
+sys.exit(main(sys.argv[1:], load_plugins(own_plugins(), installed=False)))
 """
 #: Types a line, presses the key a few times, and then one that writes down what stands there.
 SETUP = """\

@@ -19,7 +19,7 @@ from kernbench_builtin.checks.op_checks import _record
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.saved_run import load_run
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 REPO = Path(__file__).parents[1]
 ACME = '''
@@ -146,7 +146,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     """Run kernbench in this process with a plug-in of several ops; give exit code, stdout and stderr."""
     (tmp_path / "acme.py").write_text(ACME + GOOD)
     monkeypatch.syspath_prepend(tmp_path)
-    plugins = load_plugins(["acme = acme", "builtin = kernbench_builtin.plugin"], installed=False)
+    plugins = load_plugins(["acme = acme", *own_plugins("builtin")], installed=False)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = kernbench(["run", *arguments, "--topology", "tiny"], plugins)
@@ -315,7 +315,7 @@ def test_a_record_that_will_not_do_is_the_fault_of_its_plugin(
     record = f'ODD = MathOp("odd", {given})\nENTRIES = [("odd", "ODD")]\n'
     (tmp_path / "acme_odd.py").write_text(ACME.replace("acme:", "acme_odd:") + record)
     monkeypatch.syspath_prepend(tmp_path)
-    plugins = load_plugins(["acme = acme_odd", "builtin = kernbench_builtin.plugin"], installed=False)
+    plugins = load_plugins(["acme = acme_odd", *own_plugins("builtin")], installed=False)
     file = tmp_path / "kernel.py"
     file.write_text(kernel_that("tl.store(x_ptr, tl.odd(x))"))
     assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 6
@@ -338,7 +338,7 @@ def test_extents_of_a_shape_rule_may_be_whole_numbers_of_numpy(
         + 'WHOLE = MathOp("whole", plain(np.abs), types=same, shapes=lambda op, shapes, params: [np.int64(4)])\n'
         'ENTRIES = [("whole", "WHOLE")]\n'
     )
-    plugins = load_plugins(["acme = acme_whole", "builtin = kernbench_builtin.plugin"], installed=False)
+    plugins = load_plugins(["acme = acme_whole", *own_plugins("builtin")], installed=False)
     file = tmp_path / "kernel.py"
     file.write_text(kernel_that("assert [*map(type, tl.whole(x).shape)] == [int]; tl.store(x_ptr, tl.whole(x))"))
     assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 0, capsys.readouterr()

@@ -21,6 +21,7 @@ from kernbench_core.plugins import (
     Registry,
     load_plugins,
     own_ops,
+    own_plugins,
 )
 
 SOURCE = """
@@ -102,7 +103,7 @@ def run(
         (tmp_path / f"{name}_names.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     given = [f"{name} = {name}_names" for name in ("one", "two")]
-    plugins = load_plugins([*given, "builtin = kernbench_builtin.plugin"], installed=False)
+    plugins = load_plugins([*given, *own_plugins("builtin")], installed=False)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         try:

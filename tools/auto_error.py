@@ -25,6 +25,8 @@ from random import Random
 
 from attrs import evolve, frozen
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "plugins_example"))
 
@@ -38,7 +40,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.units import format_bytes
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all")
-SOURCES = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", "example = kernbench_example.plugin")
+SOURCES = (*own_plugins(), "example = kernbench_example.plugin")
 SMALLEST, LARGEST = 8, 4 << 20
 TOLERANCE = 1.10
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,7 +30,7 @@ from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.result import RunResult
 
-PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+PLUGINS = load_plugins(own_plugins("builtin"), installed=False)
 BACKENDS = ("numpy", "torch:cpu", "torch:cuda")
 COARSE = ("system.chunk_bytes=64 KiB",)
 #: What is computed: the name, the bench, its parameters, and those of a quick run.

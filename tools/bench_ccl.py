@@ -104,7 +104,7 @@ from kernbench_core.values.dtypes import itemsize
 from kernbench_core.plugins import load_plugins
 job = json.loads(sys.argv[1])
 began = time.perf_counter()
-plugins = load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+plugins = load_plugins(own_plugins(), installed=False)
 sets = (*job["sets"], *([] if job["ranks"] is None else [f"system.sips={job['ranks']}"]))
 setup = Setup(job["topology"], None, sets, False, job["check"])
 machine = machine_of(setup, plugins)

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -32,7 +34,7 @@ from kernbench_core.runs.result import RunResult
 from kernbench_core.values.memory_store import MemoryStore
 
 Array = npt.NDArray[Any]
-PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+PLUGINS = load_plugins(own_plugins("builtin"), installed=False)
 #: Limits of phase 2 against plain numpy, in times.
 MOST_TIME, MOST_MEMORY = 1.5, 1.25
 

@@ -34,7 +34,7 @@ from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import load_plugins
 model, part = "builtin.hbm_ctrl_bank", float(sys.argv[1])
-plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+plugins = load_plugins(own_plugins("builtin"), installed=False)
 values, _ = resolve_params(plugins.components.declared(model), {}, str)
 probe = DramProbe(Node("hbm_ctrl0", "hbm_ctrl", model, values), plugins.components)
 for line in sys.stdin:

@@ -41,7 +41,7 @@ IN_A_PROCESS = """
 import json, resource, sys
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
-plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+plugins = load_plugins(own_plugins("builtin"), installed=False)
 bench, topology, params, options = json.loads(sys.argv[1])
 result = run(bench, topology, params, plugins=plugins, **options)
 used = resource.getrusage(resource.RUSAGE_SELF)

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -26,7 +28,7 @@ from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.result import RunResult
 
-PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+PLUGINS = load_plugins(own_plugins(), installed=False)
 LLAMA = {"model": "llama3-8b"}
 #: What is simulated: the name, the bench, settings, and the parameters of a short run, a long one, and a quick one.
 JOBS: tuple[tuple[str, str, str, list[str], dict[str, Any], dict[str, Any], dict[str, Any]], ...] = (

@@ -17,11 +17,12 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_builtin.machines.drawing import draw_machine
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Activity, Timeline, Track
 from kernbench_builtin.pages.timeline.activity import Intervals, stretches
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology.compilation import compile_topology
 

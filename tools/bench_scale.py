@@ -50,7 +50,7 @@ import json, sys, time
 from kernbench_core.engine.watchdog import Watchdog
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
-plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+plugins = load_plugins(own_plugins("builtin"), installed=False)
 took = []
 simulate = Watchdog.run
 def timed(self, finished):

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import attrs
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -31,7 +33,7 @@ from kernbench_builtin.sweeps.axes import read_axis
 from kernbench_builtin.sweeps.evaluate import evaluate, import_all, job_of
 from kernbench_core.plugins import load_plugins
 
-PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+PLUGINS = load_plugins(own_plugins("builtin"), installed=False)
 PROCESSES = 2
 #: Limits: seconds of 1,000 points, and ms of a point that the cache has.
 MOST_S, MOST_CACHED_MS = 60.0, 5.0

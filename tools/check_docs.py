@@ -35,6 +35,8 @@ from unittest import mock
 
 import attrs
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plugins_example"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -54,7 +56,7 @@ PAGES = (
     ),
 )
 #: The example comes last: a page that does not mention it is executed without.
-ENTRY_POINTS = tuple(f"{name} = kernbench_{name}.plugin" for name in ("builtin", "ccl", "example"))
+ENTRY_POINTS = (*own_plugins(), "example = kernbench_example.plugin")
 #: What begins a line of a verdict that makes a command fail.
 WRONG = ("DATA IS WRONG", "wrong")
 #: What the pages are wide; a run in a pipe is as wide as COLUMNS says.

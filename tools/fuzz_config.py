@@ -28,6 +28,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_core.cli import main as kernbench
@@ -35,7 +37,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import configure
 
 REPO = Path(__file__).resolve().parent.parent
-ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+ENTRY_POINTS = own_plugins()
 PRESETS = ("tiny", "tiny", "tiny", "default")
 SECONDS = 60
 MEMORY = 6 * 2**30

@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -31,7 +33,7 @@ import kernbench as kb
 from kernbench_core.plugins import Plugins, load_plugins
 
 REPO = Path(__file__).resolve().parent.parent
-ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+ENTRY_POINTS = own_plugins()
 #: Benches whose kernels or host programs branch on data: they take another time, or do not run, without.
 BRANCHING = ("sparse-gemm", "moe-all-to-all")
 

@@ -27,6 +27,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Catalogue
@@ -142,7 +144,7 @@ def _fits(golden: Golden, name: str) -> bool:
 
 @cache
 def _plugins() -> Plugins:
-    return load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+    return load_plugins(own_plugins(), installed=False)
 
 
 @cache

@@ -12,10 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernbench_core.plugins import own_plugins
+
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "topology.schema.json"
 PLANS = "kernbench_builtin/sweeps/planning/plan.schema.json"
-OURS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+OURS = own_plugins()
 FOLDERS = {
     "kernbench_builtin/topologies": OURS,
     "plugins_example/kernbench_example": (*OURS, "example = kernbench_example.plugin"),

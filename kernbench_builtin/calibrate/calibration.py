@@ -12,11 +12,12 @@ from attrs import evolve, field, frozen
 
 from kernbench_builtin.calibrate.fit import FittedValue, fit, middle_of, terms_of, values_of
 from kernbench_builtin.calibrate.plausibility import refusal_of, require_rising
+from kernbench_builtin.calibrate.plugin import CALIBRATORS
 from kernbench_builtin.calibrate.search import Vector
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins import CALIBRATORS, Plugins
+from kernbench_core.plugins import Plugins
 
 LARGEST_LOG = 4 << 20
 """Bytes of a log, at most."""

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from inspect import signature
 from typing import Any, Final
 
-from kernbench_builtin.checks.plugin import kernbench_kits
+from kernbench_builtin.checks.plugin import KITS, kernbench_kits
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import CORE, KITS, KitEntry, Plugins, Provider, Registry
+from kernbench_core.plugins import CORE, KitEntry, Plugins, Provider, Registry
 from kernbench_core.testing.kit import Kit
 from kernbench_core.wording import PLAIN, never_runs
 

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import click
 
+from kernbench_builtin.calibrate.plugin import CALIBRATORS
 from kernbench_builtin.checks.chosen_kits import open_kit
+from kernbench_builtin.pages.plugin import EXPORTERS, FOLDERS, REPORT_SECTIONS
 from kernbench_builtin.pages.report.page import open_section
 from kernbench_core.calibration import Calibrator
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
-from kernbench_core.plugins import CALIBRATORS, EXPORTERS, FOLDERS, PICTURES, REPORT_SECTIONS, Plugins
+from kernbench_core.plugins import PICTURES, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.runs.backends import backend_class
 from kernbench_core.runs.parts import open_part

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugins import CommandEntry, KitEntry
+from typing import Any, Final
+
+from kernbench_core.plugins import CommandEntry, KitEntry, Point
 
 HERE = "kernbench_builtin.checks"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
+
+KITS: Final = Point(
+    KitEntry,
+    "Return the kits of checks of `kernbench plugins check`, each named as the sort of entries that it checks.",
+)
+
+
+def kernbench_points() -> list[Point[Any]]:
+    """Return the sort of entries that kits are."""
+    return [KITS]
 
 
 def kernbench_commands() -> list[CommandEntry]:

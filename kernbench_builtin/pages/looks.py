@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.plugins import REPORT_SECTIONS
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_core.process.whole_files import write_text
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
+from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.errors import KernbenchWarning, UsageError
-from kernbench_core.plugins import EXPORTERS
 from kernbench_core.process.whole_files import check_file, write_text
 from kernbench_core.runs.options import Option, OptionRecord, RunCall
 from kernbench_core.runs.parts import RunPart, SoFar

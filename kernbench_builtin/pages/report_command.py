@@ -6,10 +6,10 @@ from pathlib import Path
 
 import rich_click as click
 
+from kernbench_builtin.pages.plugin import FOLDERS
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import FOLDERS
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 

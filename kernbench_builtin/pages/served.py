@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_core.cli.shell import Shell
-from kernbench_core.plugins import REPORT_SECTIONS
 from kernbench_core.process.interrupt import Terminated, doing
 from kernbench_core.process.terminal import shown
 

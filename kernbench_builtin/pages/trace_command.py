@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from kernbench_builtin.pages.parts import TimelineOptions
+from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.cli.option_types import PortNumber, as_option, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import EXPORTERS
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import command_options

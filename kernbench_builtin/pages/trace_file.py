@@ -95,7 +95,7 @@ def _of_vendor(path: str, exporters: Registry[ExporterEntry]) -> tuple[str, Coll
     """Return the vendor before a path with its colon, and its exporters; "" and none where no vendor stands there."""
     vendor, colon, _ = path.partition(":")
     givers = {name: exporters.provider(name) for name in exporters}
-    named = [name for name, giver in givers.items() if colon and vendor in (giver.plugin, giver.distribution)]
+    named = [name for name, giver in givers.items() if colon and vendor in giver.names]
     return (f"{vendor}:", named) if named else ("", ())
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import rich_click as click
 
+from kernbench_builtin.pages.plugin import FOLDERS, REPORT_SECTIONS
 from kernbench_builtin.pages.served import browse, say, wait
 from kernbench_core.cli.option_types import PortNumber, completed_by
 from kernbench_core.cli.shell import Shell
-from kernbench_core.plugins import FOLDERS, REPORT_SECTIONS
 from kernbench_core.process.interrupt import doing
 
 

@@ -32,15 +32,11 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.entries import ReportSectionEntry as ReportSectionEntry
     from kernbench_core.plugins.entries import RunPartEntry as RunPartEntry
     from kernbench_core.plugins.entries import TopologyEntry as TopologyEntry
+    from kernbench_core.plugins.installed import own_plugins as own_plugins
     from kernbench_core.plugins.loading import Plugins as Plugins
     from kernbench_core.plugins.loading import PluginSource as PluginSource
     from kernbench_core.plugins.loading import load_plugins as load_plugins
-    from kernbench_core.plugins.points import CALIBRATORS as CALIBRATORS
-    from kernbench_core.plugins.points import EXPORTERS as EXPORTERS
-    from kernbench_core.plugins.points import FOLDERS as FOLDERS
-    from kernbench_core.plugins.points import KITS as KITS
     from kernbench_core.plugins.points import PICTURES as PICTURES
-    from kernbench_core.plugins.points import REPORT_SECTIONS as REPORT_SECTIONS
     from kernbench_core.plugins.points import RUN_PARTS as RUN_PARTS
     from kernbench_core.plugins.points import Point as Point
     from kernbench_core.plugins.registry import ComponentRegistry as ComponentRegistry

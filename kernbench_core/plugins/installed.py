@@ -15,12 +15,22 @@ from types import ModuleType
 from typing import Any, Final
 
 from kernbench_core.errors import UsageError
-from kernbench_core.package import GROUP
+from kernbench_core.package import GROUP, OWN_PLUGINS
 
 #: How the folders of what is installed end, or are called in an egg.
 _INFOS: Final = ("dist-info", "egg-info")
 _STEM: Final = re.compile(r"[a-z][a-z0-9_]*")
 _TEXT: Final = "__kernbench_text__"
+
+
+def own_plugins(*names: str) -> tuple[str, ...]:
+    """Return kernbench's own plug-ins as `load_plugins` takes those of a source tree: all, or `names` with their parts.
+
+    >>> own_plugins("builtin.checks", "ccl")
+    ('builtin.checks = kernbench_builtin.checks.plugin', 'ccl = kernbench_ccl.plugin')
+    """
+    called = [(text.partition(" ")[0], text) for text in OWN_PLUGINS]
+    return tuple(text for name, text in called if not names or name in names or name.partition(".")[0] in names)
 
 
 def installed_plugins() -> tuple[tuple[str, str, str, str], ...]:

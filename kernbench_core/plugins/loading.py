@@ -23,6 +23,7 @@ from kernbench_core.plugins.hooks import collect, declared
 from kernbench_core.plugins.installed import import_file, import_named, installed_plugins, vendor_of
 from kernbench_core.plugins.points import Point
 from kernbench_core.plugins.registry import (
+    UNWANTED,
     ComponentRegistry,
     MachineRegistry,
     NetworkRegistry,
@@ -244,8 +245,7 @@ def _wanted(
 ) -> tuple[set[PluginSource], tuple[PluginFailure, ...]]:
     """Return the plug-ins that are wanted, and who the others are; raise UsageError for a name that none has."""
     blocked = sorted({source for name in without for source in _called(found, name)})
-    reason = f"--no-plugin or {WITHOUT} names it"
-    return found.difference(blocked), tuple(PluginFailure(source.provider, reason) for source in blocked)
+    return found.difference(blocked), tuple(PluginFailure(source.provider, UNWANTED) for source in blocked)
 
 
 def _called(found: set[PluginSource], name: str) -> Iterator[PluginSource]:

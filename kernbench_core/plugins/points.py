@@ -77,9 +77,6 @@ MACHINES: Final = Point(
     "Return the kinds of machine, each named as the section of a configuration that describes it.",
     MachineRegistry,
 )
-EXPORTERS: Final = Point(
-    entries.ExporterEntry, "Return the file formats of `--trace FILE`, each with the suffixes of FILE that choose it."
-)
 OPS: Final = Point(
     entries.OpEntry, "Return the functions by which phase 2 computes the plug-in's own messages, by their op_name."
 )
@@ -89,24 +86,11 @@ BACKENDS: Final = Point(
 COMMANDS: Final = Point(
     entries.CommandEntry, "Return click commands that become sub-commands of `kernbench`; names are bare."
 )
-CALIBRATORS: Final = Point(
-    entries.CalibratorEntry, "Return the formats of measurements that `kernbench calibrate` reads; names are bare."
-)
-REPORT_SECTIONS: Final = Point(
-    entries.ReportSectionEntry, "Return the sections of the HTML report; names are bare.", all_used=True
-)
 RUN_PARTS: Final = Point(
     entries.RunPartEntry,
     "Return what runs may be asked for besides their times; names are bare, and attributes of results.",
 )
-FOLDERS: Final = Point(
-    entries.FolderEntry, "Return what the pages of saved things show besides runs; names are bare."
-)
 PICTURES: Final = Point(entries.PictureEntry, "Return what draws things for notebooks; names are bare.")
-KITS: Final = Point(
-    entries.KitEntry,
-    "Return the kits of checks of `kernbench plugins check`, each named as the sort of entries that it checks.",
-)
 
 
 def known_hooks(points: Iterable[Point[Any]]) -> Mapping[str, str]:

@@ -10,13 +10,14 @@ import importlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import attrs
 
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
+from kernbench_core.plugins.chosen import WITHOUT
 from kernbench_core.plugins.entries import CORE, ComponentEntry, Entry, MachineEntry, NetworkEntry, Provider
 from kernbench_core.process.interrupt import INTERRUPTS
 
@@ -34,6 +35,8 @@ class PluginFailure:
         return f"{what} is left out: {self.reason}"
 
 
+#: Why a plug-in is left out that nobody wants.
+UNWANTED: Final = f"--no-plugin or {WITHOUT} names it"
 E = TypeVar("E", bound=Entry)
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
@@ -80,8 +83,10 @@ class Registry(Generic[E], Mapping[str, E]):
     @property
     def left_out(self) -> str:
         """What a sentence about a name that is not here ends with where plug-ins were left out, whose it may be."""
-        names = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in self.failures if not each.entry)
-        return f" It may belong to a plug-in that was left out: {names}." if names else ""
+        found = [each for each in self.failures if not each.entry]
+        names = ", ".join(f"{each.provider.plugin!r} ({each.provider})" for each in found)
+        why = f"; {UNWANTED}" if {each.reason for each in found} == {UNWANTED} else ""
+        return f" It may belong to a plug-in that was left out: {names}{why}." if names else ""
 
     def told_apart(self) -> list[PluginFailure]:
         """Return the failures of names that two plug-ins have, either of which may be called with its vendor."""

@@ -236,11 +236,13 @@ def _version(library: str) -> str:
 
 
 def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
-    """Return the loaded plug-ins: entry-point name, distribution, version."""
-    return tuple(
-        {"plugin": provider.plugin, "distribution": provider.distribution, "version": provider.version}
-        for provider in plugins.providers
-    )
+    """Return the loaded plug-ins: entry-point name, distribution, version.
+
+    Our own features, `builtin.…`, are not told one by one: they are of one distribution, and what one of them computes
+    of a run has its entry, as the bench or a model, in the manifest already.
+    """
+    told = (each for each in plugins.providers if not (each.is_ours and "." in each.plugin))
+    return tuple({"plugin": each.plugin, "distribution": each.distribution, "version": each.version} for each in told)
 
 
 def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | None = None) -> dict[str, object]:

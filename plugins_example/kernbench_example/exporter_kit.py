@@ -9,7 +9,8 @@ from typing import IO, Any
 import numpy as np
 
 import kernbench_core as kb
-from kernbench_core.plugins import EXPORTERS, Plugins
+from kernbench_builtin.pages.plugin import EXPORTERS
+from kernbench_core.plugins import Plugins
 from kernbench_core.testing import CheckFailed, NotApplicable, kit_of
 
 

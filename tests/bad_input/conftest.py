@@ -12,14 +12,14 @@ import attrs
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from tests.core.forked import Forked, command
 
 REPO = Path(__file__).parents[2]
-BUILTIN = "builtin = kernbench_builtin.plugin"
+BUILTIN = own_plugins("builtin")
 COMMAND = (
     "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    f"sys.exit(main(plugins=load_plugins([{BUILTIN!r}], installed=False)))"
+    f"sys.exit(main(plugins=load_plugins({BUILTIN!r}, installed=False)))"
 )
 
 
@@ -77,7 +77,7 @@ class Folder:
 @pytest.fixture(scope="session")
 def builtin() -> Plugins:
     """Load the plug-in of the builtin package, and nobody else's."""
-    return load_plugins([BUILTIN], installed=False)
+    return load_plugins(BUILTIN, installed=False)
 
 
 @pytest.fixture

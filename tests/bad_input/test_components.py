@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from tests.conftest import without_carets
 
 MODELS = Path(__file__).with_name("hostile_models.py")
@@ -60,7 +60,7 @@ CASES |= {name: f"{CASES[name]}\nThe model is of hostile_models (source tree)." 
 def hostile(monkeypatch: pytest.MonkeyPatch) -> Plugins:
     """Load the builtin plug-in, and the one with the hostile models."""
     monkeypatch.syspath_prepend(MODELS.parent)
-    return load_plugins(["builtin = kernbench_builtin.plugin", "hostile = hostile_models"], installed=False)
+    return load_plugins([*own_plugins("builtin"), "hostile = hostile_models"], installed=False)
 
 
 def run(folder: Any, plugins: Plugins, name: str, *args: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 
 #: The plug-in: `fail(place)` raises where a file says so; each entry is broken in its own way.
 PLUGIN = """
@@ -118,7 +118,7 @@ def acme(folder: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], P
         importlib.metadata.EntryPoint(name, module, "kernbench")._for(dist)  # type: ignore[attr-defined]
         for name, module, dist in (
             ("acme", "acme_plugin", Distribution()),
-            ("builtin", "kernbench_builtin.plugin", importlib.metadata.distribution("kernbench")),
+            *((*text.split(" = "), importlib.metadata.distribution("kernbench")) for text in own_plugins("builtin")),
         )
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)

@@ -9,8 +9,11 @@ import pytest
 
 from kernbench_core.cli import main
 
-_BUILTIN = " It may belong to a plug-in that was left out: 'builtin' (kernbench 0.1.0).\n"
-_CCL = " It may belong to a plug-in that was left out: 'ccl' (kernbench 0.1.0).\n"
+_LEFT_OUT = (
+    " It may belong to a plug-in that was left out: '{}' (kernbench 0.1.0); --no-plugin or KERNBENCH_NO_PLUGIN names "
+    "it.\n"
+)
+_BUILTIN, _BENCHES, _CCL = map(_LEFT_OUT.format, ("builtin", "builtin.benches", "ccl"))
 
 
 @pytest.mark.parametrize(
@@ -22,13 +25,14 @@ _CCL = " It may belong to a plug-in that was left out: 'ccl' (kernbench 0.1.0).\
         ("builtin", "topology show tiny", "error: topology must be a preset or a file, not 'tiny'.", _BUILTIN),
         ("builtin", "topology list tiny", "error: topology preset must be a registered name or a part of one, not "
          "'tiny'. No plug-in registers any.", _BUILTIN),
-        ("builtin", "list gemm", "error: bench must be a registered name, a part of one, or the path of a .py file, "
-         "not 'gemm'. ", _BUILTIN),
+        ("benches", "list gemm", "error: bench must be a registered name, a part of one, or the path of a .py file, "
+         "not 'gemm'. ", _BENCHES),
         ("builtin", "components pe_gemm", "error: component must be a registered name or a part of one, not 'pe_gemm'. "
          "No plug-in registers any.", _BUILTIN),
-        ("builtin", "probe", "error: kernbench must be followed by a command, not 'probe'. Known: ", _BUILTIN),
-        ("builtin", "plugins check acme", "error: kernbench plugins must be followed by a command, not 'check'. Known: "
-         "list. ", _BUILTIN),
+        ("probe", "probe", "error: kernbench must be followed by a command, not 'probe'. Known: ",
+         _LEFT_OUT.format("builtin.probe")),
+        ("builtin.checks", "plugins check acme", "error: kernbench plugins must be followed by a command, not 'check'. "
+         "Known: list. ", _LEFT_OUT.format("builtin.checks")),
         ("ccl", "ccl list", "error: kernbench must be followed by a command, not 'ccl'. Known: ", _CCL),
         ("ccl", "run tp-mlp", "error: bench must be a registered name or the path of a .py file, not 'tp-mlp'. Known: ",
          _CCL),
@@ -58,7 +62,7 @@ def test_what_was_left_out_is_named(
 def test_a_list_of_nothing_says_so(capsys: pytest.CaptureFixture[str], command: str, noun: str, listed: str) -> None:
     """It is no error: as JSON it is empty."""
     for form in ([], ["--json"]):
-        assert main(["--no-plugin", "builtin,ccl", *command.split(), *form]) == 0
+        assert main(["--no-plugin", "builtin,benches,ccl", *command.split(), *form]) == 0
         out, told = capsys.readouterr()
         assert told == (
             f"warning: no plug-in registers any {noun}; 'kernbench plugins list' says which plug-ins there are.\n"

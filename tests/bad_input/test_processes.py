@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from kernbench_core.process import interrupt, supervision
 from tests.core.forked import soon_ended
 
@@ -73,7 +73,7 @@ def test_the_limit_covers_building_the_machine(folder: Any, monkeypatch: pytest.
     """A model whose __init__ never ends."""
     models = Path(__file__).with_name("hostile_models.py")
     monkeypatch.syspath_prepend(models.parent)
-    plugins: Plugins = load_plugins(["builtin = kernbench_builtin.plugin", "hostile = hostile_models"], installed=False)
+    plugins: Plugins = load_plugins([*own_plugins("builtin"), "hostile = hostile_models"], installed=False)
     choice = ("--set", "components.pe_gemm.impl=hostile.neverbuilt", "--set", "components.pe_gemm.params={}")
     told = limited(
         str(models),
@@ -108,7 +108,7 @@ def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pyte
     """One of a plug-in that never ends; nothing is written."""
     folder.write("endless_exporter.py", EXPORTER)
     monkeypatch.syspath_prepend(folder.path)
-    plugins = load_plugins(["builtin = kernbench_builtin.plugin", "endless = endless_exporter"], installed=False)
+    plugins = load_plugins([*own_plugins("builtin"), "endless = endless_exporter"], installed=False)
     files = ("--trace", "t.evil", "--out", "o", "--bundle", "b.tgz")
     told = limited(
         "writing", lambda s: folder.call(*RUN, "-p", "how=", *files, "--timeout", f"{s} s", plugins=plugins).err

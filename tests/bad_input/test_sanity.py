@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 
 MODELS = Path(__file__).with_name("lying_models.py")
 TRIPS = {
@@ -54,7 +54,7 @@ REFUSED = {
 def lying(monkeypatch: pytest.MonkeyPatch) -> Plugins:
     """Load the builtin plug-in, and the one with the lying models."""
     monkeypatch.syspath_prepend(MODELS.parent)
-    return load_plugins(["builtin = kernbench_builtin.plugin", "lying = lying_models"], installed=False)
+    return load_plugins([*own_plugins("builtin"), "lying = lying_models"], installed=False)
 
 
 def run(folder: Any, plugins: Plugins, name: str) -> Any:

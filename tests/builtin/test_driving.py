@@ -10,12 +10,12 @@ import pytest
 from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest
 from kernbench_builtin.checks.components.kit import KIT
 from kernbench_builtin.checks.components.testbench import WatchedTestbench
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.testing import CheckOutcome, Placed
 
 pytest_plugins = ["pytester"]
 PAGE = Path(__file__).parents[2] / "docs/plugins.md"
-ENTRY_POINTS = ["builtin = kernbench_builtin.plugin"]
+ENTRY_POINTS = own_plugins("builtin")
 PLUGINS = load_plugins(ENTRY_POINTS, installed=False)
 #: The checks that start processes, and the one that drives a model with parameters at their ends.
 LONG = {

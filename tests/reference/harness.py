@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernbench_core.plugins import own_plugins
 from tests.reference import numerics as num
 from tests.reference.posts import Runtime
 from tests.reference.programs import Program
@@ -65,7 +66,7 @@ def _machine(topology: str) -> tuple[Any, Any]:
     from kernbench_core.runs.bench_run import configure
     from kernbench_core.topology.compilation import compile_topology
 
-    tree = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+    tree = own_plugins()
     plugins = load_plugins(tree, installed=False)
     return plugins, compile_topology(configure(plugins, topology), plugins)
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from kernbench_core.plugins import own_plugins
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from kernbench_builtin.components.pe_gemm import PeGemm
@@ -226,4 +228,4 @@ def _from_a_kernel() -> list[Row]:
 
 
 def _plugins() -> Any:
-    return load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+    return load_plugins(own_plugins("builtin"), installed=False)

@@ -60,10 +60,12 @@ main(json.loads(sys.argv[1])["words"])
 PHASE_2 = """
 import json, sys, time
 from kernbench_core.compute.executor import DataExecutor
+from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 order = json.loads(sys.argv[1])
-plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+own = getattr(package, "OWN_PLUGINS", own_plugins())
+plugins = load_plugins(own, installed=False)
 def computed(params):
     simulated = run(order["bench"], order["topology"], params, plugins=plugins)
     executor = DataExecutor(simulated.op_log, simulated.store)
@@ -81,9 +83,11 @@ import gc, json, sys, time
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
+from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 order = json.loads(sys.argv[1])
-plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
+own = getattr(package, "OWN_PLUGINS", own_plugins())
+plugins = load_plugins(own, installed=False)
 model = "builtin.hbm_ctrl_bank"
 values, _ = resolve_params(plugins.components.declared(model), {}, str)
 probe = DramProbe(Node("hbm_ctrl0", "hbm_ctrl", model, values), plugins.components)
@@ -104,10 +108,12 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.measurement import measure
 from kernbench_ccl.plan import load_ccl
+from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 from kernbench_core.values.dtypes import itemsize
 order = json.loads(sys.argv[1])
-plugins = load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+own = getattr(package, "OWN_PLUGINS", own_plugins())
+plugins = load_plugins(own, installed=False)
 setup = Setup(order["topology"], None, tuple(order["sets"]), False, True)
 machine = machine_of(setup, plugins)
 question = Question(COLLECTIVES["all_reduce"], "f16", "sum", 0, contributors="sip")

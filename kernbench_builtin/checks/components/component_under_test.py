@@ -12,9 +12,10 @@ from kernbench_builtin.checks.chosen_kits import DRIVES, open_kit
 from kernbench_builtin.checks.components.drivers import BY_KIND
 from kernbench_builtin.checks.components.other_processes import OtherProcesses
 from kernbench_builtin.checks.components.testbench import Driver, DriveResult, WatchedTestbench
+from kernbench_builtin.checks.plugin import KITS
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import did_you_mean, resolve_params
-from kernbench_core.plugins import KITS, Plugins
+from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 from kernbench_core.testing.rig import Placed
 

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kernbench_core.plugins import KITS, Plugins
+from kernbench_builtin.checks.plugin import KITS
+from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable
 
 #: What PYTHONHASHSEED is in each process.

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.runs.bench_run import run as run_bench
 from kernbench_core.runs.result import RunResult
 
 ROOT = Path(__file__).parents[3]
-ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+ENTRY_POINTS = own_plugins()
 
 BENCHES = {
     "vector-add": {"n": 1400, "block": 256},

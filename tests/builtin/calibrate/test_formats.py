@@ -9,10 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
+from kernbench_builtin.calibrate.plugin import CALIBRATORS
 from kernbench_builtin.probe.transfers import Prober
 from kernbench_core.calibration import LogOptions, LogRow, MachineChoice
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.plugins import CALIBRATORS, Plugins
+from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
 

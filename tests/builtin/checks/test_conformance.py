@@ -9,11 +9,11 @@ import pytest
 from kernbench_builtin.checks import Conformance, conform
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError, UsageError
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from kernbench_core.testing import CheckOutcome
 from tests.core.plugin_site import Site
 
-CHECKS = "checks = kernbench_builtin.checks.plugin"
+CHECKS = own_plugins("builtin.checks", "builtin.pages", "builtin.calibrate")
 PLUGIN = """
 import numpy as np
 from kernbench_core import KitEntry, NetworkEntry, OpEntry
@@ -39,7 +39,7 @@ def kernbench_networks():
 def loaded(site: Site, *, again: str = "x * x * x", ops: int = 1, more: str = "") -> Plugins:
     """Load a plug-in with an op and a network."""
     site.module("acme_conforming", PLUGIN.format(again=again, ops=ops, more=more))
-    return load_plugins([CHECKS, "acme = acme_conforming"], installed=False)
+    return load_plugins([*CHECKS, "acme = acme_conforming"], installed=False)
 
 
 def test_one_that_keeps_its_word_conforms(site: Site) -> None:
@@ -173,7 +173,7 @@ def test_one_of_two_kits_is_that_of_the_plugin_or_the_one_that_is_named(
     for name in ("one", "two"):
         site.module(f"{name}_kits", OF_TWO.replace("NAME", name))
     site.module("plain_dump", OF_ONE)
-    plugins = load_plugins([CHECKS, "one = one_kits", "two = two_kits", "plain = plain_dump"], installed=False)
+    plugins = load_plugins([*CHECKS, "one = one_kits", "two = two_kits", "plain = plain_dump"], installed=False)
 
     def ran(plugin: str, kits: tuple[str, ...] = ()) -> list[str]:
         return [str(each) for each in Conformance.of(plugin, plugins, kits).results() if each.reason]
@@ -238,5 +238,5 @@ def test_the_command_tells_the_verdict(site: Site, capsys: pytest.CaptureFixture
 def test_a_plugin_without_any_says_so(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """It did not pass anything."""
     site.module("bare_plugin", "")
-    assert main(["plugins", "check", "bare"], load_plugins([CHECKS, "bare = bare_plugin"], installed=False)) == 0
+    assert main(["plugins", "check", "bare"], load_plugins([*CHECKS, "bare = bare_plugin"], installed=False)) == 0
     assert capsys.readouterr().out == "plug-in bare registers nothing that there is a kit for.\n"

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from kernbench_builtin.checks import Conformance
+from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.trace_file import open_trace
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import EXPORTERS, load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from tests.core.plugin_site import Site
 
-CHECKS = "checks = kernbench_builtin.checks.plugin"
+CHECKS = own_plugins("builtin.checks", "builtin.pages", "builtin.calibrate")
 ENTRIES = {
     "benches": "BenchEntry('thing', '{}')",
     "topologies": "TopologyEntry('thing', '{}', 'X.')",
@@ -74,7 +75,7 @@ def verdict(site: Site, sort: str, target: str) -> str:
     target = target if ":" in target and "." in target else f"opening_things:{target}"
     hook = f"def kernbench_{sort}(): return [kb.{ENTRIES[sort].format(target)}]\n"
     site.module("opening_things", THINGS + hook)
-    (found,) = Conformance.of("acme", load_plugins([CHECKS, "acme = opening_things"], installed=False)).results()
+    (found,) = Conformance.of("acme", load_plugins([*CHECKS, "acme = opening_things"], installed=False)).results()
     assert (found.sort, found.entry, found.check) == (sort, "thing", "opens")
     return f"{found.outcome} {found.reason}".strip()
 
@@ -180,7 +181,7 @@ def kernbench_exporters(): return [kb.ExporterEntry('thing', 'never_running:wait
 def kernbench_commands(): return [kb.CommandEntry('later', 'never_running:waiter', 'X.')]
 """
     site.module("never_running", THINGS + hooks)
-    plugins = load_plugins([CHECKS, "acme = never_running"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = never_running"], installed=False)
     told = (
         "of never_running (source tree) must be a plain function, with neither yield nor async: it would never run; "
         "repair or reinstall never_running (source tree)."
@@ -198,7 +199,7 @@ def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pyte
         f"def kernbench_{sort}(): return [kb.{entry.format('gone.away:x')}]\n" for sort, entry in ENTRIES.items()
     )
     site.module("all_gone", f"import kernbench_core.plugins as kb\n{hooks}")
-    assert main(["plugins", "check", "acme"], load_plugins([CHECKS, "acme = all_gone"], installed=False)) == 1
+    assert main(["plugins", "check", "acme"], load_plugins([*CHECKS, "acme = all_gone"], installed=False)) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "10 of 10 checks did not end as they must."
 
 
@@ -207,7 +208,7 @@ def test_a_suffix_that_no_trace_can_have_fails(site: Site, suffix: str, capsys: 
     """The entry is left out when it is loaded, with the same sentence, and --trace knows the others alone."""
     hook = f"def kernbench_exporters(): return [kb.ExporterEntry('thing', 'x:y', ({suffix!r},), 'X.')]\n"
     site.module("opening_suffix", f"import kernbench_core.plugins as kb\n{hook}")
-    plugins = load_plugins([CHECKS, "acme = opening_suffix"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = opening_suffix"], installed=False)
     (failure,) = plugins.failures
     assert failure.reason == (
         "plug-in 'acme' (opening_suffix (source tree)) must give exporter 'thing' suffixes like '.vcd', none that ends "

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from tests.core.plugin_site import Site
 from tests.core.small_machine import KINDS, TEXT
 
-CHECKS = "checks = kernbench_builtin.checks.plugin"
+CHECKS = own_plugins("builtin.checks", "builtin.pages", "builtin.calibrate")
 MORE = """
 from kernbench_core.component import ComponentBase
 from kernbench_core.params import Param
@@ -45,7 +45,7 @@ def toys(site: Site) -> Plugins:
     (parts / "__init__.py").touch()
     (parts / "small.yaml").write_text(TEXT)
     (parts / "bad.yaml").write_text("system: {sips: none}\n")
-    return load_plugins([CHECKS, "test = tests.core.working_machine", "more = more"], installed=False)
+    return load_plugins([*CHECKS, "test = tests.core.working_machine", "more = more"], installed=False)
 
 
 def shown(toys: Plugins, capsys: pytest.CaptureFixture[str], name: str) -> tuple[dict[str, Any], str]:

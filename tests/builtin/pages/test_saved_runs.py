@@ -14,14 +14,15 @@ from types import SimpleNamespace
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.timeline import save
 from kernbench_core.cli import main
-from kernbench_core.plugins import REPORT_SECTIONS, load_plugins, points
+from kernbench_core.plugins import load_plugins, own_plugins, points
 from kernbench_core.process.interrupt import Terminated
 from tests.builtin.report.pages import shipped
 from tests.builtin.working_machine import YAML, on_machine, plugins
 
-COMMANDS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False).commands
+COMMANDS = load_plugins(own_plugins("builtin"), installed=False).commands
 PLUGINS = plugins().having(REPORT_SECTIONS, shipped()).having(points.COMMANDS, COMMANDS)
 BENCH = """
 import numpy as np

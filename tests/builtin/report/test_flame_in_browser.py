@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.lines import AT_THE_END
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins
+from kernbench_core.plugins import Plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser

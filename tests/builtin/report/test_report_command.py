@@ -15,7 +15,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_builtin.compare.result_form import FORM, faults
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 
 EXAMPLE = Path(__file__).parents[3] / "plugins_example"
 
@@ -158,7 +158,7 @@ def test_a_page_that_cannot_be_written_is_told_before_the_run(
 def test_the_example_adds_a_section(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands between the ledger and the run, with the data for its script."""
     monkeypatch.syspath_prepend(EXAMPLE)
-    both = load_plugins(["builtin = kernbench_builtin.plugin", "example = kernbench_example.plugin"], installed=False)
+    both = load_plugins([*own_plugins("builtin"), "example = kernbench_example.plugin"], installed=False)
     result = json.loads((saved / "result.json").read_text())
     result["late_starts"] = [{"pe": "<pe0>", "late_ns": 2.5}, {"pe": "pe1", "late_ns": 4.0}]
     run = tmp_path / "run"

@@ -11,11 +11,12 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.machines.drawing import draw_machine
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.timeline import Timeline, Track
 from kernbench_builtin.pages.timeline.timeline import Flows, Spans
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser
@@ -56,7 +57,7 @@ def test_a_section_of_a_plug_in_draws_itself(
 ) -> None:
     """Its script has the arrays of its data, and the helpers of the page."""
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "plugins_example")
-    both = load_plugins(["builtin = kernbench_builtin.plugin", "example = kernbench_example.plugin"], installed=False)
+    both = load_plugins([*own_plugins("builtin"), "example = kernbench_example.plugin"], installed=False)
     file = tmp_path / "late.html"
     late = [{"pe": "pe0", "late_ns": 2.0}, {"pe": "pe1", "late_ns": 4.0}]
     file.write_text(render_report([RunPage("r", result(late_starts=late))], both.of(REPORT_SECTIONS)))

@@ -13,6 +13,7 @@ from kernbench_builtin.triton.kernel import JitFunction, JitKernel
 from kernbench_builtin.triton.names import language_module
 from kernbench_core.compute import load_run
 from kernbench_core.errors import ComponentError, LimitError, UninitializedReadError
+from kernbench_core.plugins import own_plugins
 
 # mypy: disable-error-code="import-not-found"
 
@@ -289,7 +290,7 @@ def test_memory_that_nobody_wrote_is_refused() -> None:
 )
 def test_a_memory_that_does_not_is_said(model: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    plugins = kb.load_plugins(["builtin = kernbench_builtin.plugin", "strange = strange_memories"], installed=False)
+    plugins = kb.load_plugins([*own_plugins("builtin"), "strange = strange_memories"], installed=False)
     with kb.triton("tiny", set=[f"components.hbm_ctrl.impl=strange.{model.lower()}"], plugins=plugins):
         import triton
         import triton.language as tl

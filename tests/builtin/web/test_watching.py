@@ -7,10 +7,11 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.pages import watching
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, render_report
 from kernbench_builtin.pages.watching import PartialPages
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins
+from kernbench_core.plugins import Plugins
 
 
 @attrs.define

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.web import SavedSite, served
 from kernbench_core.cli import main
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins
+from kernbench_core.plugins import Plugins
 from tests.core.forked import Forked, command
 
 Started = Callable[..., tuple[Forked, str, str]]

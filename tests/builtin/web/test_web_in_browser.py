@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_builtin.pages.web import LiveRun, SavedSite, served
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.plugins import REPORT_SECTIONS, Plugins
+from kernbench_core.plugins import Plugins
 from tests.builtin.report.pages import result
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from kernbench_ccl.measure.data_check import Data
 from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.topology.design import design_of
 from kernbench_core.values.dtypes import NAMES
 from tests.ccl.measure.logged_collective import Collective
@@ -26,7 +26,7 @@ def kinds():
 
 @pytest.fixture(scope="module")
 def plugins():
-    return load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+    return load_plugins(own_plugins(), installed=False)
 
 
 @pytest.fixture

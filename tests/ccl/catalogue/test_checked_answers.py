@@ -18,7 +18,7 @@ from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind, Pi
 from kernbench_ccl.collectives.traffic import Traffic
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 RANKS = 5
 CALL = CallShape(RANKS, 8, None, 3)
@@ -290,7 +290,7 @@ def test_a_record_that_is_wrong_for_four_ranks_ends_the_command(
         source = source.replace("rank - columns if columns > 1 else (rank - 1)", "(rank - columns)")
     (tmp_path / "acme_nudge.py").write_text(source)
     monkeypatch.delitem(sys.modules, "acme_nudge", raising=False)
-    own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
+    own = own_plugins()
     plugins = load_plugins([*own, "acme = acme_nudge"], installed=False)
     time = ["ccl", "nudge", "--topology", "tiny", "-b", "1K", "-e", "1K", "-j", "1", "-q"]
     command = ["ccl", "check", "acme.up_nudge", "-j", "1", "-q"] if proves else time

@@ -14,7 +14,7 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import time_collective
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 
 RECORD = '''\
 from kernbench_ccl.collectives import CollectiveKind, combined, moved
@@ -105,7 +105,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugins]:
         assert ALGORITHM.count(right) == 1
         (package / f"{name}.py").write_text(ALGORITHM.replace(right, wrong))
     sys.path.insert(0, str(folder))
-    own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
+    own = own_plugins()
     yield load_plugins([*own, "acme = acme_pairs.plugin"], installed=False)
     sys.path.remove(str(folder))
 
@@ -316,7 +316,7 @@ def test_a_field_that_will_not_do_leaves_the_record_out(
         "kernbench_api = 1\ndef kernbench_collectives():\n"
         "    return [CollectiveEntry(name, f'acme_zz:{name.upper()}', 'Odd.') for name in ('zz', 'aa')]\n"
     )
-    own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
+    own = own_plugins()
     plugins = load_plugins([*own, "acme = acme_zz"], installed=False)
     version = str(plugins.registries["collectives"].provider("all_reduce"))
     must = FIELDS[field].replace("of VERSION", f"of {version}")
@@ -343,7 +343,7 @@ def test_a_collective_may_not_be_named_like_another_command(tmp_path: Path, monk
         "kernbench_api = 1\ndef kernbench_collectives():\n"
         "    return [CollectiveEntry(name, f'acme_names:{name.upper()}', 'Odd.') for name in ('new', 'allreduce')]\n"
     )
-    plugins = load_plugins(["ccl = kernbench_ccl.plugin", "acme = acme_names"], installed=False)
+    plugins = load_plugins([*own_plugins("ccl"), "acme = acme_names"], installed=False)
     version = plugins.registries["collectives"].provider("all_reduce")
     usable, broken = Catalogue.of(plugins).collectives.usable()
     must, remedy = "of acme_names (source tree) must have a command of its own", "repair or reinstall acme_names"

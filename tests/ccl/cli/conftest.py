@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def faulty_plugins(tmp_path_factory):
     sys.path.insert(0, str(folder))
     try:
         yield load_plugins(
-            ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", faulty.write_plugin(folder)],
+            [*own_plugins(), faulty.write_plugin(folder)],
             installed=False,
         )
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.cli.scaffold import write_algorithm
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.reruns import rerun
 
@@ -26,7 +26,7 @@ CCL = "algorithms:\n  mine:\n    algorithm: sub/mine.py\ncollectives:\n  all_red
 
 def test_a_configuration_and_its_algorithm_are_in_the_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is the same where neither is any more."""
-    plugins = load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+    plugins = load_plugins(own_plugins(), installed=False)
     folder = tmp_path / "one"
     (folder / "sub").mkdir(parents=True)
     write_algorithm("mine", folder=folder / "sub")

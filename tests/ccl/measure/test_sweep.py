@@ -16,7 +16,7 @@ from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import SanityError, UsageError
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from tests.core.shapes import NETWORKS
 
 TIMED = [name for name in COLLECTIVES if name != "barrier"]
@@ -24,7 +24,7 @@ TIMED = [name for name in COLLECTIVES if name != "barrier"]
 
 @pytest.fixture(scope="module")
 def plugins():
-    return load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+    return load_plugins(own_plugins(), installed=False)
 
 
 def test_sizes_grow_by_a_factor_or_by_a_step():

@@ -13,7 +13,7 @@ from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plugin import ALGORITHMS
 from kernbench_core.cli import main
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 GOOD = '''\
 """Wait for what nobody sends, or do what the test wants."""
@@ -62,7 +62,7 @@ def plugins_of(tmp_path, monkeypatch):
         (tmp_path / "acme_plug.py").write_text(f"{source}    return [{entries}]\n")
         monkeypatch.delitem(sys.modules, "acme_plug", raising=False)
         return load_plugins(
-            ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", "acme = acme_plug"], installed=False
+            [*own_plugins(), "acme = acme_plug"], installed=False
         )
 
     return load

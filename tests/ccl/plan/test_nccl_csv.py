@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.plan.machine_tuning import MachineTuning, MeasuredTimes
 from kernbench_ccl.plan.nccl_csv import nccl_lines, nccl_name
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 RING, BOTH, TREE, DIRECT = (
     f"ccl.{method}_all_reduce" for method in ("ring", "ring_bidirectional", "double_binary_tree", "direct")
@@ -66,7 +66,7 @@ def test_what_nccl_has_not_is_said() -> None:
 
 def test_names_are_those_of_registered_algorithms() -> None:
     """Of all that come with kernbench just these have a name; a stranger's ring is a ring."""
-    catalogue = Catalogue.of(load_plugins(["ccl = kernbench_ccl.plugin"], installed=False))
+    catalogue = Catalogue.of(load_plugins(own_plugins("ccl"), installed=False))
     named = {
         name: nccl
         for name in catalogue.algorithms

@@ -45,7 +45,10 @@ def test_one_that_is_not_wanted_is_not_imported(two: Site) -> None:
     )
     with pytest.raises(UsageError) as missing:
         plugins.benches["saxpy"]
-    told = "It may belong to a plug-in that was left out: 'acme' (acme 1.2), 'broken' (broken 0.3)."
+    told = (
+        "It may belong to a plug-in that was left out: 'acme' (acme 1.2), 'broken' (broken 0.3); --no-plugin or "
+        "KERNBENCH_NO_PLUGIN names it."
+    )
     assert told in str(missing.value)
 
 

@@ -20,7 +20,7 @@ def test_wires(kernbench, pytestconfig):
     kernbench.golden(kernbench.run("vector-add", "tiny", {"n": 64}, set=SETS))
 
 def test_model(kernbench):
-    plugins = load_plugins(["builtin = kernbench_builtin.plugin", "acme = acme"], installed=False)
+    plugins = load_plugins([*own_plugins("builtin"), "acme = acme"], installed=False)
     kernbench.golden(kernbench.run("vector-add", {"base": "tiny", **ACME}, {"n": 64}, plugins=plugins))
 """
 ACME = """

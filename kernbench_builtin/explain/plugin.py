@@ -1,0 +1,18 @@
+"""What tells where the time of a run went: parts of runs."""
+
+from __future__ import annotations
+
+from kernbench_core.plugins import RunPartEntry
+
+HERE = "kernbench_builtin.explain"
+
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
+
+def kernbench_run_parts() -> list[RunPartEntry]:
+    """Return the parts of runs."""
+    return [
+        RunPartEntry("explain", f"{HERE}.part:ExplainPart", "Where the time went, and why."),
+        RunPartEntry("tcm_map", f"{HERE}.part:TcmMapPart", "What the scratchpads held over time."),
+    ]
