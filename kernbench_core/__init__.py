@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import OpEntry as OpEntry
     from kernbench_core.plugins import ProgramEntry as ProgramEntry
     from kernbench_core.plugins import ReportSectionEntry as ReportSectionEntry
+    from kernbench_core.plugins import RunPartEntry as RunPartEntry
     from kernbench_core.plugins import TopologyEntry as TopologyEntry
     from kernbench_core.plugins import load_plugins as load_plugins
     from kernbench_core.reporting import Stat as Stat

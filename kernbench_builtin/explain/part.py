@@ -25,7 +25,7 @@ class ExplainOptions(OptionRecord):
 class ExplainPart(RunPart):
     """Says why a run took as long as it did."""
 
-    NAME, OPTIONS = "explain", ExplainOptions
+    NAME, OPTIONS, EXAMPLE = "explain", ExplainOptions, {"explain": True}
 
     def observer(self) -> "Recorder":
         """Return a recorder, of which there is one."""
@@ -56,7 +56,8 @@ class TcmMapOptions(OptionRecord):
 class TcmMapPart(RunPart):
     """Says what the scratchpads held over time."""
 
-    NAME, OPTIONS, RECORDS_SCRATCHPADS = "tcm_map", TcmMapOptions, True
+    NAME, OPTIONS, EXAMPLE = "tcm_map", TcmMapOptions, {"tcm_map": True}
+    RECORDS_SCRATCHPADS = True
 
     def answer(self, session: "GraphEngine") -> "TcmMap | None":
         """Return the map until now."""

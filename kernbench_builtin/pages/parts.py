@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import attrs
 
@@ -64,7 +64,7 @@ class TimelineOptions(OptionRecord):
 class TimelinePart(RunPart):
     """Says what happened when."""
 
-    NAME, OPTIONS = "timeline", TimelineOptions
+    NAME, OPTIONS, EXAMPLE = "timeline", TimelineOptions, {"timeline": True}
     REPEATABLE, RECORDS_SCRATCHPADS = False, True
     SAVES = (TIMELINE,)
 
@@ -149,6 +149,7 @@ class TracePart(RunPart):
     """Writes the timeline as a file for a viewer."""
 
     NAME, OPTIONS, COMMAND = "trace", TraceOptions, OpenOptions
+    EXAMPLE: ClassVar = {"trace": "{folder}/t.json"}
     NEEDS, KEPT, REPEATABLE, BEGINS = ("timeline",), False, False, "loading the exporter"
 
     @classmethod
@@ -200,7 +201,7 @@ class ReportOptions(OptionRecord):
 class ReportPart(RunPart):
     """Writes a page of the run."""
 
-    NAME, OPTIONS = "report", ReportOptions
+    NAME, OPTIONS, EXAMPLE = "report", ReportOptions, {"report": "{folder}/r.html"}
     NEEDS, KEPT, REPEATABLE = _PICTURED, False, False
 
     @classmethod

@@ -90,6 +90,8 @@ class RunPart:
     REPEATABLE: ClassVar[bool] = True
     RECORDS_SCRATCHPADS: ClassVar[bool] = False
     """Whether it has to be noted what the scratchpads held, and when."""
+    EXAMPLE: ClassVar[Mapping[str, Any]] = {}
+    """Options of a run that asks for it, for checks; "{folder}" in a text is a folder for its files."""
     SAVES: ClassVar[tuple[str, ...]] = ()
     """The files that it writes into the folder of a run with `out`."""
     BEGINS: ClassVar[str] = "beginning"

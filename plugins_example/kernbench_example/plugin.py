@@ -17,6 +17,7 @@ from kernbench_core import (
     OpEntry,
     ProgramEntry,
     ReportSectionEntry,
+    RunPartEntry,
     TopologyEntry,
 )
 
@@ -131,7 +132,15 @@ def kernbench_programs() -> list[ProgramEntry]:
 
 def kernbench_report_sections() -> list[ReportSectionEntry]:
     """Return the sections of the report; this one stands on every page that `kernbench report` writes."""
-    return [ReportSectionEntry("late", "kernbench_example.late_starts:LATE", "Which PEs began late, and how late.")]
+    return [
+        ReportSectionEntry("late", "kernbench_example.late_starts:LATE", "Which PEs began late, and how late."),
+        ReportSectionEntry("idle", "kernbench_example.idle:IDLE", "When no unit was busy."),
+    ]
+
+
+def kernbench_run_parts() -> list[RunPartEntry]:
+    """Return what runs may be asked for besides their times; `kernbench run BENCH --idle` asks for this one."""
+    return [RunPartEntry("idle", "kernbench_example.idle:IdlePart", "When no unit was busy.")]
 
 
 def kernbench_commands() -> list[CommandEntry]:

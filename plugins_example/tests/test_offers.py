@@ -26,7 +26,7 @@ HERE = Path(__file__).parents[1] / "kernbench_example"
 @pytest.mark.parametrize(
     "sort",
     [
-        "exporters", "networks", "ops", "programs",
+        "exporters", "networks", "ops", "programs", "run_parts",
         "algorithms", "collectives", "components",
     ],
 )  # fmt: skip

@@ -41,6 +41,7 @@ PUBLIC = [
     "ProgramEntry",
     "Replicate",
     "ReportSectionEntry",
+    "RunPartEntry",
     "RunResult",
     "Shard",
     "Stat",
