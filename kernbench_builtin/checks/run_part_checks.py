@@ -38,7 +38,7 @@ class PartUnderTest:
         if not self.part.EXAMPLE:
             raise NotApplicable("its EXAMPLE has no options that ask for it")
         texts = {name: each for name, each in self.part.EXAMPLE.items() if isinstance(each, str)}
-        return self.run(**self.part.EXAMPLE | {name: each.format(folder=folder) for name, each in texts.items()})
+        return self.run(**{**self.part.EXAMPLE, **{name: each.format(folder=folder) for name, each in texts.items()}})
 
 
 def has_options_in_words(under_test: PartUnderTest) -> None:
@@ -69,7 +69,7 @@ def answers_in_json(under_test: PartUnderTest) -> None:
     for _ in range(2):
         with TemporaryDirectory() as folder:
             answer = under_test.asking(folder).parts.get(under_test.part.NAME)
-        if not hasattr(answer, "to_json"):
+        if answer is None or not hasattr(answer, "to_json"):
             raise NotApplicable("its answer is not told in JSON")
         answers.append(_plain(answer.to_json()))
     if answers[0] != answers[1]:
