@@ -312,14 +312,14 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
     """Write what is asked for, each file whole or not at all; let each part end."""
     kept = request.inputs.kept
     try:
+        for part in request.parts:
+            part.end(result, answers)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, kept)
         if request.out is not None:
             with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
                 for part in request.parts:
                     part.save(folder, answers)
-        for part in request.parts:
-            part.end(result, answers)
     except OSError as error:
         raise UsageError(
             f"the files of {' and '.join(request.files)} must be writable, but {error.filename!r} "
