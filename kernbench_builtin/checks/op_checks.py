@@ -18,11 +18,10 @@ from attrs import frozen
 from kernbench_builtin.checks.op_functions import FunctionUnderTest
 from kernbench_builtin.checks.op_operands import COLUMNS, ROWS, common, more
 from kernbench_core.compute.functions import compute
-from kernbench_core.compute.math_recomputation import math_anew
 from kernbench_core.compute.ops import OPS, Form, MathOp, Operands
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
 from kernbench_core.compute.ops.second_way import Anew
-from kernbench_core.compute.recomputation import differs
+from kernbench_core.compute.recomputation import differs, math_anew
 from kernbench_core.errors import PluginError, ShapeError, in_words
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable, kit_of

@@ -15,9 +15,9 @@ import pytest
 from ml_dtypes import finfo
 
 from kernbench_core.compute.functions import evaluate
-from kernbench_core.compute.math_recomputation import math_anew
 from kernbench_core.compute.ops.second_way import Anew, rounded
 from kernbench_core.compute.promotion import meet, meet_all, table
+from kernbench_core.compute.recomputation import math_anew
 from kernbench_core.compute.result_types import result_type
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.dtypes import NAMES, dtype_name, numpy_dtype

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kernbench_core.compute.functions import evaluate
-from kernbench_core.compute.math_recomputation import math_anew
 from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.ops.second_way import Anew, rounded
+from kernbench_core.compute.recomputation import math_anew
 
 ENDS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
