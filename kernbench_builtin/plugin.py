@@ -5,7 +5,7 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
-from kernbench_core.plugins import BackendEntry, ComponentEntry, KitEntry, TopologyEntry
+from kernbench_core.plugins import ComponentEntry, KitEntry, TopologyEntry
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
@@ -77,12 +77,6 @@ def kernbench_topologies() -> list[TopologyEntry]:
         TopologyEntry("u280_hbm", f"{HERE}:topologies/u280_hbm.yaml", "The HBM2 of an Alveo U280, for probe --dram."),
         TopologyEntry("mesh", f"{HERE}:topologies/mesh.yaml", "A mesh of 8x8 routers on its own, for probe --traffic."),
     ]
-
-
-def kernbench_backends() -> list[BackendEntry]:
-    """Return what computes the data, beside numpy."""
-    torch = "kernbench_core.compute.backends.torch_backend:TorchBackend"
-    return [BackendEntry("torch", torch, "PyTorch, on the CPU or a GPU.", ("cpu", "cuda"))]
 
 
 def kernbench_kits() -> list[KitEntry]:

@@ -33,6 +33,7 @@ OWN_PLUGINS = (
     "builtin.pages = kernbench_builtin.pages.plugin",
     "builtin.probe = kernbench_builtin.probe.plugin",
     "builtin.sweeps = kernbench_builtin.sweeps.plugin",
+    "builtin.torch = kernbench_builtin.torch.plugin",
     "builtin.triton = kernbench_builtin.triton.plugin",
     "ccl = kernbench_ccl.plugin",
 )

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import kernbench as kb
-import kernbench_core.compute.backends.torch_backend as torch_backend_module
+import kernbench_builtin.torch.torch_backend as torch_backend_module
+from kernbench_builtin.torch.torch_backend import TorchBackend
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.compute.ops import OPS, Form, MathOp
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.torch.torch_backend import TorchBackend
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import time_collective, timed_run
@@ -13,7 +14,6 @@ from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, size
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.tuning import shipped
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.backends.torch_backend import TorchBackend
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins, own_plugins

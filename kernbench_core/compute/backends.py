@@ -1,8 +1,11 @@
-"""The interface of what computes, which is numpy by itself."""
+"""What computes floats in phase 2: numpy, or what a plug-in registers. All else is numpy's.
+
+In and out: arrays. Runs look one up by its name, and hand it to the executor.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from attrs import frozen
@@ -76,17 +79,3 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<backend {self.name}: {self.library}, {self.device}>"
-
-
-def plainly(array: Array) -> Any:
-    """Return what has the same memory without saying that it may not be written to, which some libraries refuse."""
-    return _Open(array)
-
-
-class _Open:
-    """Show the memory of an array to a library that has no arrays which may not be written to; it must not write."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-        about = array.__array_interface__
-        self.__array_interface__ = {**about, "data": (about["data"][0], False)}

@@ -15,7 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from kernbench_core.compute.backends import Backend, plainly
+from kernbench_core.compute import Backend
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.ops.record import MathFunction, Params
 from kernbench_core.errors import UsageError
@@ -111,7 +111,7 @@ class TorchBackend(Backend):
         """Return a tensor on the memory of an array."""
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
-        return self._torch.from_numpy(np.asarray(plainly(array)))
+        return self._torch.from_numpy(np.asarray(_Open(array)))
 
     def _keep(self, array: Array, tensor: Any) -> None:
         """Keep on the GPU what an array that nobody writes to holds, for as long as the array lives."""
@@ -173,3 +173,12 @@ def _functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
         "max": along(past_nan(torch.amax, -torch.inf)),
         "min": along(past_nan(torch.amin, torch.inf)),
     }
+
+
+class _Open:
+    """Show the memory of an array to a library that has no arrays which may not be written to; it must not write."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        about = array.__array_interface__
+        self.__array_interface__ = {**about, "data": (about["data"][0], False)}

@@ -1,0 +1,1 @@
+"""PyTorch as what computes the data of runs, on the CPU or a GPU."""
