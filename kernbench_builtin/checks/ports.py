@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from kernbench_builtin.machines.presets import machines_by_size
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs.presets import machines_by_size
 
 
 @frozen

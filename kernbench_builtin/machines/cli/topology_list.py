@@ -50,7 +50,7 @@ def list_presets(shell: Shell, name: str | None, as_json: bool) -> None:
 
 
 def _told_sizes(shell: Shell, preset: str) -> Mapping[str, int]:
-    from kernbench_core.runs.presets import sizes_of
+    from kernbench_builtin.machines.presets import sizes_of
 
     try:
         return sizes_of(shell.plugins, preset)

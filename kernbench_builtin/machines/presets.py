@@ -8,7 +8,7 @@ from typing import Final
 from kernbench_core.errors import KernbenchError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs.bench_run import configure
+from kernbench_core.runs import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import Design, Machine
 from kernbench_core.topology.machine_kinds import bare_section, kind_of
