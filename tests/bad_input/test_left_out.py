@@ -33,6 +33,10 @@ _BUILTIN, _BENCHES, _CCL = map(_LEFT_OUT.format, ("builtin", "builtin.benches", 
          _LEFT_OUT.format("builtin.probe")),
         ("builtin.checks", "plugins check acme", "error: kernbench plugins must be followed by a command, not 'check'. "
          "Known: list. ", _LEFT_OUT.format("builtin.checks")),
+        ("torch", "run gemm --topology tiny --backend torch", "error: a backend must be numpy, not 'torch'; leave it "
+         "out.", _LEFT_OUT.format("builtin.torch")),
+        ("torch", "ccl all_reduce --topology tiny --backend torch:cpu", "error: a backend must be numpy, not "
+         "'torch:cpu'; leave it out.", _LEFT_OUT.format("builtin.torch")),
         ("ccl", "ccl list", "error: kernbench must be followed by a command, not 'ccl'. Known: ", _CCL),
         ("ccl", "run tp-mlp", "error: bench must be a registered name or the path of a .py file, not 'tp-mlp'. Known: ",
          _CCL),
