@@ -30,6 +30,7 @@ OWN_PLUGINS = (
     "builtin.checks = kernbench_builtin.checks.plugin",
     "builtin.compare = kernbench_builtin.compare.plugin",
     "builtin.explain = kernbench_builtin.explain.plugin",
+    "builtin.machines = kernbench_builtin.machines.plugin",
     "builtin.pages = kernbench_builtin.pages.plugin",
     "builtin.probe = kernbench_builtin.probe.plugin",
     "builtin.sweeps = kernbench_builtin.sweeps.plugin",

@@ -12,7 +12,6 @@ import click
 from attrs import asdict, frozen
 
 from kernbench_ccl.cli.completion import collectives
-from kernbench_ccl.contract import NETWORKS
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -104,6 +103,8 @@ def _ranks(algorithm: Algorithm) -> tuple[int, ...]:
 
 def _lines(algorithms: list[Listed], width: int) -> Iterable[str]:
     """Yield a line for each algorithm: what calls it, and its sentence; what it does not do follows in brackets."""
+    from kernbench_ccl.contract import NETWORKS
+
     wide = max(len(each.method) for each in algorithms)
     for each in algorithms:
         limits = [] if each.name.startswith(_OWN) else [f"by {each.provider}"]

@@ -18,7 +18,7 @@ from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
 from kernbench_core.plugins.chosen import WITHOUT
-from kernbench_core.plugins.entries import CORE, ComponentEntry, Entry, MachineEntry, NetworkEntry, Provider
+from kernbench_core.plugins.entries import ComponentEntry, Entry, MachineEntry, NetworkEntry, Provider
 from kernbench_core.process.interrupt import INTERRUPTS
 
 
@@ -174,32 +174,16 @@ class ComponentRegistry(Registry[ComponentEntry]):
         return self[impl].kinds
 
 
-class _WithOwn(Registry[E]):
-    """A registry in which core's own entries are, too, where nobody gives them."""
-
-    KIND: ClassVar[str] = ""
-
-    def __init__(
-        self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = (),
-        *, all_used: bool = False,
-    ) -> None:  # fmt: skip
-        given = tuple(entries)
-        if all(provider != CORE for _, provider in given):
-            own = getattr(importlib.import_module("kernbench_core.plugin"), f"kernbench_{self.KIND}")()
-            given = (*((entry, CORE) for entry in own), *given)
-        super().__init__(noun, given, failures, all_used=all_used)
-
-
-class NetworkRegistry(_WithOwn[NetworkEntry]):
+class NetworkRegistry(Registry[NetworkEntry]):
     """The registry of shapes of the scale-up network."""
 
-    KIND, NOUN = NetworkEntry.KIND, NetworkEntry.NOUN
+    NOUN = NetworkEntry.NOUN
 
 
-class MachineRegistry(_WithOwn[MachineEntry]):
+class MachineRegistry(Registry[MachineEntry]):
     """The registry of kinds of machine."""
 
-    KIND, NOUN = MachineEntry.KIND, MachineEntry.NOUN
+    NOUN = MachineEntry.NOUN
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)

@@ -76,7 +76,7 @@ def _nobody_has(config: Config, machines: MachineRegistry) -> str:
     section = next((key for key in strange if key == DEFAULT), strange[0] if strange else DEFAULT)
     return (
         f"{config.at((section,))} must be the section of a kind of machine, and no plug-in that is loaded has such a "
-        f"kind.{machines.left_out}"
+        f"kind; load one that has it, or choose another --topology.{machines.left_out}"
     )
 
 

@@ -1,4 +1,4 @@
-"""A chain of routers: a kind of machine of its own, of one row of core's mesh."""
+"""A chain of routers: a kind of machine of its own, of one row of kernbench's mesh."""
 
 from __future__ import annotations
 

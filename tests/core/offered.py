@@ -1,4 +1,4 @@
-"""What machines are compiled from in core's tests: what is offered without other packages, and models of a test."""
+"""What machines are compiled from in core's tests: kinds of machine, shapes of networks, and models of a test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.topology.machine_kinds import layering_of
 
-OFFERED = load_plugins([], installed=False)
+#: The plug-in of machines: who tries things without hardware of ours loads it so.
+MACHINES = "builtin.machines = kernbench_builtin.machines.plugin"
+OFFERED = load_plugins([MACHINES], installed=False)
 LAYERING = layering_of(OFFERED.machines)
+
+
+#: What is offered, for registries that hold more.
+NETWORKS, KINDS = OFFERED.networks.given, OFFERED.machines.given
 
 
 def offered(components: Any, **others: Any) -> Plugins:

@@ -16,6 +16,7 @@ from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.core.offered import MACHINES
 
 engines: list[FakeEngine] = []
 plugins: Plugins
@@ -209,7 +210,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     monkeypatch.syspath_prepend(package.parent)
     for name in ("toy_plugin", "toy_parts", "toy_note"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    plugins = load_plugins(["toy = toy_plugin"], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)

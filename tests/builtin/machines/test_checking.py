@@ -9,9 +9,9 @@ import pytest
 from kernbench_builtin.machines.checking import Plan, check
 from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
-from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.section_reader import read_whole
+from tests.core.offered import OFFERED
 from tests.core.small_machine import TEXT
 
 ONE_CUBE = "sip.mesh={width: 1, height: 1}"
@@ -20,7 +20,7 @@ NO_ROOM = "the address fields or the package have no room."
 
 def checked(*sets: str) -> Plan:
     config = parse_config(TEXT, "m.yaml", sets=sets)
-    return check(config, read_whole(config, Spec), NetworkRegistry())
+    return check(config, read_whole(config, Spec), OFFERED.networks)
 
 
 def faults(*sets: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from kernbench_core.topology.networks import (
     build_network,
     find_extent,
 )
+from tests.core.offered import NETWORKS
 from tests.core.small_machine import TEXT, machine
 from tests.core.topology import odd_shapes
 from tests.core.topology.odd_shapes import ACME, STRANGERS
@@ -241,7 +242,7 @@ def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
 
 
 def test_a_shape_of_a_plugin_that_was_left_out_is_told_with_the_reason() -> None:
-    left_out = NetworkRegistry(failures=(PluginFailure(ACME, "ImportError: no tables"),))
+    left_out = NetworkRegistry(entries=NETWORKS, failures=(PluginFailure(ACME, "ImportError: no tables"),))
     with pytest.raises(ConfigError) as caught:
         machine(TEXT.replace("topology: ring", "topology: acme.cube"), networks=left_out)
     assert caught.value.problems == (

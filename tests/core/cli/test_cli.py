@@ -132,37 +132,6 @@ def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: py
     assert "DATA IS WRONG: 1 of 2 tensors, largest error 3" in capsys.readouterr().out
 
 
-def test_the_shapes_of_the_network_are_listed(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a sentence each, and who brings them."""
-    assert call(toy, "topology", "networks") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        "network", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d",
-    ]  # fmt: skip
-    assert call(toy, "topology", "networks", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["schema"] == "kernbench.networks/1"
-    assert found["networks"][3] == {
-        "name": "switch", "sentence": "Each package is linked with one switch.", "provider": "kernbench",
-    }  # fmt: skip
-
-
-def test_the_kinds_of_machine_are_listed(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the section that each owns."""
-    assert call(toy, "topology", "machines") == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["machine", "mesh", "system"]
-    assert call(toy, "topology", "machines", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "schema": "kernbench.machines/1",
-        "machines": [
-            {"name": "mesh", "sentence": "Routers in rows and columns, to drive synthetic traffic over.",
-             "provider": "kernbench"},
-            {"name": "system", "sentence": "A host and packages of PEs, which kernels run on.",
-             "provider": "kernbench"},
-        ],
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -247,18 +216,6 @@ def test_a_rerun_with_wrong_data_is_exit_one(
     assert (found["same"], found["result"]["verified"]) == (True, False)
 
 
-def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence, and the parameters as -p takes them; a bench that cannot be imported is a warning."""
-    assert call(toy, "list") == 0
-    out, err = capsys.readouterr()
-    assert out == "toy  Do nothing, n times.\n     n=3 fail a\n"
-    assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
-    assert call(toy, "list", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {
-        "name": "n", "type": "int", "required": False, "default": 3,
-    }  # fmt: skip
-
-
 def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """It is listed behind ours, by its sentence, without being imported, and called like them."""
     assert call(toy, "--help") == 0
@@ -283,7 +240,7 @@ def test_a_plugins_command_returns_an_exit_code(toy: ModuleType, capsys: pytest.
         )
 
 
-@pytest.mark.parametrize("args", [("--help",), ("list",)])
+@pytest.mark.parametrize("args", [("--help",), ("plugins", "list")])
 def test_a_plugins_command_with_the_name_of_ours_is_left_out_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
 ) -> None:
@@ -323,9 +280,9 @@ def test_what_a_plugin_prints_is_no_result(
     point = importlib.metadata.EntryPoint("chatty", "chatty_plugin", "kernbench")._for(Chatty())  # type: ignore[attr-defined]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
     monkeypatch.delitem(sys.modules, "chatty_plugin", raising=False)
-    assert main(("list", "--json")) == 0
+    assert main(("plugins", "list", "--json")) == 0
     out, err = capfd.readouterr()
-    assert json.loads(out)["benches"] == [] and err.startswith("hello\n")
+    assert json.loads(out)["plugins"][0]["name"] == "chatty" and err.startswith("hello\n")
 
 
 @pytest.mark.parametrize("columns", ["0", "abc", "-5", ""])

@@ -17,6 +17,7 @@ from kernbench_core.cli import main
 from kernbench_core.cli.completion import networks
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.core.cli.command_line import HEAVY
+from tests.core.offered import MACHINES
 
 BREAKS = " \t\n\"'@><=;|&(:"
 PLUGIN = """
@@ -44,7 +45,7 @@ def bench(rt, n: int = 8, order: Order = "up", stable: bool = False, keys: np.nd
 """
 COMMAND = (
     "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    "code = main([], load_plugins(['names = names_plugin'], installed=False)); "
+    f"code = main([], load_plugins(['names = names_plugin', '{MACHINES}'], installed=False)); "
     f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
 )
 Ask = Callable[[str], list[str]]
@@ -61,7 +62,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
     (tmp_path / "sort-mine.py").write_text(SORT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(site)
-    return load_plugins(["names = names_plugin"], installed=False)
+    return load_plugins(["names = names_plugin", MACHINES], installed=False)
 
 
 @pytest.fixture

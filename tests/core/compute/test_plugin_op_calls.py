@@ -11,6 +11,7 @@ import pytest
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
+from tests.core.offered import MACHINES
 from tests.core.working_machine import YAML
 
 ACME = '''
@@ -115,7 +116,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (tmp_path / "sfu.yaml").write_text("pe:\n  units:\n    pe_sfu: {impl: acme.sfu, attach: pe_tcm}\n")
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "toys.yaml").write_text(YAML)
-    plugins = load_plugins(["acme = acme_calls", "test = tests.core.working_machine"], installed=False)
+    plugins = load_plugins(["acme = acme_calls", "test = tests.core.working_machine", MACHINES], installed=False)
     file = tmp_path / "kernel.py"
 
     def run(made: str, *arguments: str) -> tuple[int, str, str, Path]:

@@ -18,6 +18,7 @@ from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
 from kernbench_core.host.programs import ProgramKind, ProgramKinds, open_program, program_bench
 from kernbench_core.host.sources import read_sources
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.core.offered import MACHINES
 from tests.core.working_machine import MACHINE
 
 WORDS: list[str] = []
@@ -91,7 +92,7 @@ def plugins_with(monkeypatch: pytest.MonkeyPatch, *targets: str, strict: bool = 
     vars(module).update(kernbench_programs=lambda: found, kernbench_api=1)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     own = "test = tests.core.working_machine"
-    return load_plugins([f"acme = {module.__name__}", own], installed=False, strict=strict)
+    return load_plugins([f"acme = {module.__name__}", own, MACHINES], installed=False, strict=strict)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from kernbench_core.errors import PluginError, UnknownName
 from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
+from tests.core.offered import MACHINES
 from tests.core.plugin_site import Site
 
 COMPONENT = """
@@ -218,20 +219,22 @@ def test_components_carry_the_vendor(site: Site) -> None:
 
 
 def test_a_shape_of_the_network_carries_the_vendor(site: Site) -> None:
-    """It stands beside those of core, whose bare names nobody else may take."""
+    """It stands beside those of kernbench, whose bare names nobody else may take."""
     source = (
         "from kernbench_core.plugins import NetworkEntry\n"
         "def kernbench_networks():\n    return [NetworkEntry({name!r}, 'acme.nets:CUBE', 'A cube.')]\n"
     )
-    plugins = load_plugins([f"acme = {site.module('cube_plugin', source.format(name='acme.cube'))}"], installed=False)
+    cube = site.module("cube_plugin", source.format(name="acme.cube"))
+    ring = site.module("ring_plugin", source.format(name="ring"))
+    plugins = load_plugins([f"acme = {cube}", MACHINES], installed=False)
     assert str(plugins.networks.provider("acme.cube")) == "cube_plugin (source tree)"
     assert len(plugins.networks) == 6
-    plugins = load_plugins([f"acme = {site.module('ring_plugin', source.format(name='ring'))}"], installed=False)
+    plugins = load_plugins([f"acme = {ring}", MACHINES], installed=False)
     assert [str(failure) for failure in plugins.failures] == [
         "network 'ring' is left out: plug-in 'acme' (ring_plugin (source tree)) must name its networks 'acme.<thing>', "
         "not 'ring'; rename the network or the entry point"
     ]
-    assert str(plugins.networks.provider("ring")) == "kernbench"
+    assert str(plugins.networks.provider("ring")) == "kernbench_builtin (source tree)"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,11 @@ from kernbench_core.plugins import (
     ComponentEntry,
     ComponentRegistry,
     NetworkEntry,
-    NetworkRegistry,
     PluginFailure,
     Provider,
     Registry,
     load_plugins,
 )
-from tests.core.shapes import NETWORKS
 
 ACME = Provider("acme", "acme-models", "1.2")
 
@@ -144,16 +142,6 @@ def test_components_declare_their_parameters() -> None:
     """The component registry is the catalogue that topologies are compiled against."""
     entry = ComponentEntry("acme.base", "kernbench_core.component:ComponentBase", "router", "A base.")
     assert ComponentRegistry("component", [(entry, ACME)]).declared("acme.base") == ()
-
-
-def test_the_shapes_of_core_are_there_whichever_plugins_are() -> None:
-    """Each under its bare name, of kernbench itself, and what it points at is a shape."""
-    stranger = NetworkEntry("acme.cube", "m:f", "A cube.")
-    found = NetworkRegistry(entries=[(stranger, ACME)])
-    assert list(found) == ["acme.cube", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d"]
-    assert str(found.provider("ring")) == "kernbench"
-    assert {name: found.load(name) for name in NETWORKS} == NETWORKS
-    assert found["acme.cube"] == stranger
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,12 @@ def test_strictly_every_failure_is_an_error(two: Site, monkeypatch: pytest.Monke
 
 def test_the_command_line_says_what_is_wanted(two: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the command's name or behind it; strictly, a broken one ends it with 6."""
-    assert main(["list", "--json", "--no-plugin", "broken"]) == 0
+    assert main(["plugins", "list", "--json", "--no-plugin", "broken"]) == 0
     out, err = capsys.readouterr()
-    assert (json.loads(out)["schema"], "broken" in err) == ("kernbench.benches/1", False)
-    assert main(["--strict-plugins", "list"]) == 6
+    assert (json.loads(out)["schema"], "broken" in err) == ("kernbench.plugins/1", False)
+    assert main(["--strict-plugins", "plugins", "list"]) == 6
     assert capsys.readouterr().err == "error: plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo.\n"
-    assert main(["--no-plugin", "brocken", "list"]) == 2
+    assert main(["--no-plugin", "brocken", "plugins", "list"]) == 2
     assert capsys.readouterr().err == (
         "error: plug-in to be left out (--no-plugin, KERNBENCH_NO_PLUGIN) must be one that is installed, not "
         "'brocken'. Did you mean 'broken'?\n"

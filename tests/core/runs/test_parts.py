@@ -14,6 +14,7 @@ from kernbench_core.cli import main
 from kernbench_core.errors import KernbenchWarning, PluginError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
+from tests.core.offered import MACHINES
 
 MORE = '''
 from typing import Annotated
@@ -54,7 +55,7 @@ class Helper(RunPart):
 def more(toy: ModuleType, tmp_path: Path) -> Any:
     """Give plug-ins of the toy and of three more parts, and what these were called for."""
     (tmp_path / "more_parts.py").write_text(MORE)
-    found = load_plugins(["toy = toy_plugin", str(tmp_path / "more_parts.py")], installed=False)
+    found = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / "more_parts.py")], installed=False)
     return found, found.run_parts.load("inner").around.__globals__["calls"]
 
 
@@ -108,7 +109,7 @@ def test_a_part_that_cannot_be_used_is_left_out_and_told_of(toy: ModuleType, tmp
         "from kernbench_core.plugins import RunPartEntry\nkernbench_api = 1\n"
         'def kernbench_run_parts():\n    return [RunPartEntry("lost", "builtins:print", "Lost.")]\n'
     )
-    given = ["toy = toy_plugin", str(tmp_path / "lost_parts.py")]
+    given = ["toy = toy_plugin", MACHINES, str(tmp_path / "lost_parts.py")]
     with pytest.warns(KernbenchWarning, match=r"must be a RunPart class whose NAME is 'lost', not <built-in function"):
         assert run("toy", "one", plugins=load_plugins(given, installed=False)).total_ns
     with pytest.raises(PluginError, match=r"part of runs 'lost' of .* must be a RunPart class"):

@@ -9,6 +9,7 @@ import numpy as np
 from kernbench_core.params import Param
 from kernbench_core.plugins import NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.networks import Extent, NetworkFault, NetworkShape, ScaleUpLink
+from tests.core.offered import NETWORKS
 
 
 def chordal_links(extent: Extent) -> list[ScaleUpLink]:
@@ -70,6 +71,5 @@ TARGETS: Mapping[str, str] = {
     "numpy_links": "NUMPY_LINKS",
 }  # fmt: skip
 ACME = Provider("acme", "acme-nets", "1.2")
-STRANGERS = NetworkRegistry(
-    entries=[(NetworkEntry(f"acme.{name}", f"{__name__}:{target}", "One."), ACME) for name, target in TARGETS.items()]
-)
+ENTRIES = [NetworkEntry(f"acme.{name}", f"{__name__}:{target}", "One.") for name, target in TARGETS.items()]
+STRANGERS = NetworkRegistry(entries=[*NETWORKS, *((entry, ACME) for entry in ENTRIES)])

@@ -13,7 +13,7 @@ from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of
 from kernbench_core.topology.machine_kinds import kind_of, require_kernels
 from tests.core.mesh_rig import HOPS, mesh_text
-from tests.core.offered import offered
+from tests.core.offered import KINDS, offered
 from tests.core.small_machine import TEXT, Catalogue, machine
 from tests.core.topology import odd_machines
 
@@ -29,7 +29,8 @@ overrides:
 
 
 def registry(target: str = "CABLE", name: str = "cable") -> MachineRegistry:
-    return MachineRegistry(entries=[(MachineEntry(name, f"{odd_machines.__name__}:{target}", "A cable."), ACME)])
+    own = MachineEntry(name, f"{odd_machines.__name__}:{target}", "A cable.")
+    return MachineRegistry(entries=[*KINDS, (own, ACME)])
 
 
 def compiled(text: str = CABLE, *sets: str, machines: MachineRegistry | None = None) -> Graph:
@@ -144,16 +145,18 @@ def test_a_name_that_is_a_section_of_another_kind_is_refused() -> None:
     assert str(caught.value) == told
 
 
-def test_a_configuration_of_no_kind_that_is_loaded_names_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_of_no_kind_that_is_loaded_names_its_section() -> None:
     """And who may have had it."""
-    told = "must be the section of a kind of machine, and no plug-in that is loaded has such a kind."
+    told = (
+        "must be the section of a kind of machine, and no plug-in that is loaded has such a kind; load one that has "
+        "it, or choose another --topology."
+    )
     for text, failures, end in (
         ("title: x\nfrob: {}\n", (), ""),
         ("frob: {}\nsystem: {}\n", (PluginFailure(ACME, "--no-plugin names it"),), LEFT_OUT),
         ("title: x\n", (), ""),
     ):
         nobody = MachineRegistry(failures=failures)
-        monkeypatch.setattr(nobody, "_entries", {})
         with pytest.raises(ConfigError) as caught:
             kind_of(parse_config(text, "m.yaml"), nobody)
         place = {"t": "m.yaml:2:1: frob", "f": "m.yaml:2:1: system"}[text[0]] if "frob" in text else "m.yaml: system"

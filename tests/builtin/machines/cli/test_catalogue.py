@@ -132,3 +132,15 @@ def test_presets_are_listed_and_one_that_is_wrong_is_told(
     assert capsys.readouterr().err == (
         "error: topology preset must be a registered name or a part of one, not 'two'. Known: one.\n"
     )
+
+
+def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, and the parameters as -p takes them; a bench that cannot be imported is a warning."""
+    assert call(toy, "list") == 0
+    out, err = capsys.readouterr()
+    assert out == "toy  Do nothing, n times.\n     n=3 fail a\n"
+    assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
+    assert call(toy, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {
+        "name": "n", "type": "int", "required": False, "default": 3,
+    }  # fmt: skip

@@ -13,6 +13,7 @@ from kernbench_builtin.machines.schema.document import configuration_schema, sec
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.configuration import parse_config
+from tests.core import offered
 from tests.core.offered import LAYERING
 from tests.core.small_machine import DECLARED, TEXT, Catalogue
 from tests.core.topology import odd_machines, odd_shapes
@@ -20,7 +21,7 @@ from tests.core.topology import odd_machines, odd_shapes
 CHORDAL = NetworkEntry("acme.chordal", f"{odd_shapes.__name__}:CHORDAL", "Each with the next and one far.")
 ACME = Provider("acme", "acme-beds", "1.2")
 
-NETWORKS = NetworkRegistry(entries=[(CHORDAL, ACME)])
+NETWORKS = NetworkRegistry(entries=[*offered.NETWORKS, (CHORDAL, ACME)])
 
 
 class Listed(Catalogue):
@@ -33,7 +34,7 @@ class Listed(Catalogue):
 def machines(*targets: str) -> MachineRegistry:
     """Return core's kinds of machine, and odd ones under their own names in lower case."""
     found = [(MachineEntry(each.lower(), f"{odd_machines.__name__}:{each}", "Odd."), ACME) for each in targets]
-    return MachineRegistry(entries=found)
+    return MachineRegistry(entries=[*offered.KINDS, *found])
 
 
 @cache
@@ -179,7 +180,8 @@ def test_what_cannot_be_used_is_told_and_left_out() -> None:
     told: list[str] = []
     shape = NetworkEntry("acme.star", "nowhere_to_be_found:SHAPE", "A star.")
     found = configuration_schema(
-        Listed(), NetworkRegistry(entries=[(shape, ACME)]), machines("KINDS", "POD"), warn=told.append
+        Listed(), NetworkRegistry(entries=[*offered.NETWORKS, (shape, ACME)]), machines("KINDS", "POD"),
+        warn=told.append,
     )
     assert told == [
         "network 'acme.star' of acme-beds 1.2 must be importable from 'nowhere_to_be_found:SHAPE', but that raised "
