@@ -17,9 +17,9 @@ from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.banks.parameter_checks import check_parameters
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import BurstQueue
-from kernbench_builtin.components.banks.standards import DEFAULT, STANDARDS, figures, unverified
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
+from kernbench_builtin.memory_standards import DEFAULT, STANDARDS, figures, unverified
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicMemory
@@ -76,7 +76,7 @@ commands in a row are settled at once; a write that comes during them waits for 
     Timing: out = arrival + overhead; from the next clock edge a burst of a lone read takes: row hit tCL + tBL, closed \
 row tRCDRD + tCL + tBL, another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth; several \
 bursts at the pace of tCCD. An atomic op: a read of the bursts that no unit keeps, then atomic_step for each step.
-    Source: JESD235, JESD238; Ramulator 2.1 presets (kernbench_builtin/components/banks/standards.py, figure by \
+    Source: JESD235, JESD238; Ramulator 2.1 presets (kernbench_builtin/memory_standards.py, figure by \
 figure), builtin.hbm_ctrl (atomic_step).
     """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernbench_builtin.components.banks.standards import CLOCK_BYTES
 from kernbench_builtin.components.banks.timing import BankTiming, contradictions
+from kernbench_builtin.memory_standards import CLOCK_BYTES
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Node
 

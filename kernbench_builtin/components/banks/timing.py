@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from kernbench_builtin.components.banks.standards import CLOCK_BYTES
+from kernbench_builtin.memory_standards import CLOCK_BYTES
 from kernbench_core.units import grid_ceil
 
 #: Kinds of bursts.

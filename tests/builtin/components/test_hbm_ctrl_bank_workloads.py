@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.components.banks.standards import STANDARDS
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.memory_standards import STANDARDS
 from kernbench_core.engine.bound import formula_latency
 from kernbench_core.messages import Transaction
 from kernbench_core.testing import Rig

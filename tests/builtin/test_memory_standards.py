@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kernbench_builtin.components.banks.standards import STANDARDS, unverified
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.memory_standards import STANDARDS, unverified
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import resolve_params
 from kernbench_core.testing import Rig
