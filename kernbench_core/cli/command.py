@@ -157,7 +157,8 @@ def _told(shell: Shell, error: BaseException) -> int:
         command = error.ctx.command_path if error.ctx is not None else "kernbench"
         told = error.format_message()
         stop = "" if told.endswith((".", "?", "?)")) else "."
-        return shell.fail(2, f"{told}{stop} See '{command} --help'.")
+        left_out = shell.plugins.run_parts.left_out if isinstance(error, click.NoSuchOption) else ""
+        return shell.fail(2, f"{told}{stop}{left_out} See '{command} --help'.")
     if isinstance(error, click.ClickException):
         return shell.fail(error.exit_code, error.format_message())
     if isinstance(error, MemoryError):

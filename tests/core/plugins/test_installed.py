@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from kernbench_core.plugins.installed import installed_plugins
+from kernbench_core.plugins.installed import installed_plugins, own_plugins
 from tests.core.plugin_site import Site
 
 BENCH = "def kernbench_benches():\n    return []\n"
@@ -85,3 +86,11 @@ def test_an_archive_and_a_missing_folder_hold_nothing(
     later.folder.mkdir()
     later.distribution("further", "2.0", "further", BENCH)
     assert len(named("further")) == 1
+
+
+def test_our_own_are_those_of_the_distribution() -> None:
+    """What is named for a source tree is what is installed."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert own_plugins() == tuple(f"{name} = {module}" for name, module in project["entry-points"]["kernbench"].items())
+    assert [text.partition(" ")[0] for text in own_plugins("builtin.checks", "ccl")] == ["builtin.checks", "ccl"]
+    assert own_plugins("builtin") == own_plugins()[:-1]
