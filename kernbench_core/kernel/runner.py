@@ -17,7 +17,7 @@ from kernbench_core.kernel.arguments import PerPe, call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
-from kernbench_core.kernel.pe_state import Kernels, PeState
+from kernbench_core.kernel.pe_state import Kernels, PartOfLoop, PeState
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
@@ -107,7 +107,7 @@ class KernelRunner:
         site = None if self._bridge is None else site_of_frame(self._bridge.frame)
         return None if site is None else describe_site(site)
 
-    def part_done(self) -> float | None:
+    def part_done(self, part_of_loop: PartOfLoop) -> float | None:
         """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows.
 
         That is the part of its outermost loop, or, when the kernel has returned, of the tiles of its composites.
@@ -115,9 +115,7 @@ class KernelRunner:
         if self._bridge is None or self._launch is None:
             return 0.0
         if not self._bridge.finished:
-            from kernbench_core.kernel.loops import part_done
-
-            return part_done(self._bridge.frame, self._launch.kernel, self._program)
+            return part_of_loop(self._bridge.frame, self._launch.kernel, self._program)
         composites = [command for command in self._waiting_for() if isinstance(command, CompositeCmd)]
         if not composites or not all(command.tiles for command in composites):
             return None

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.kernel.bridge import Bridge, Finished
-from kernbench_core.kernel.loops import part_done
+from kernbench_core.runs.run_progress import part_of_loop
 
 TILE = 3
 
@@ -176,8 +176,8 @@ def parts(kernel: Callable[..., object], *args: object) -> list[float | None]:
     bridge = Bridge(lambda: kernel(lambda: bridge.suspend("here"), *args), kernel=True)
     found = []
     while not isinstance(bridge.resume(), Finished):
-        found.append(part_done(bridge.frame, kernel, PROGRAM))
-    assert part_done(bridge.frame, kernel, PROGRAM) is None
+        found.append(part_of_loop(bridge.frame, kernel, PROGRAM))
+    assert part_of_loop(bridge.frame, kernel, PROGRAM) is None
     return found
 
 
@@ -260,7 +260,7 @@ def test_looking_keeps_nothing() -> None:
     bridge: Bridge
     bridge = Bridge(lambda: kernel(lambda: bridge.suspend("here")), kernel=True)
     bridge.resume()
-    assert part_done(bridge.frame, kernel, PROGRAM) == 0.0
+    assert part_of_loop(bridge.frame, kernel, PROGRAM) == 0.0
     assert gone == []
     bridge.resume()
     assert gone == ["gone"]
