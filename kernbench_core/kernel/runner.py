@@ -7,6 +7,7 @@ writes the op log; components do, through their hooks.
 from __future__ import annotations
 
 import inspect
+import math
 import traceback
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,12 +22,11 @@ from kernbench_core.kernel.pe_state import Kernels, PartOfLoop, PeState
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.kernel.tl.python_reads import reading_of
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.package import is_ours
 from kernbench_core.reporting import Waiting
-from kernbench_core.units import format_time
+from kernbench_core.units import format_time, grid_ceil
 
 if TYPE_CHECKING:
     from kernbench_core.environment import Environment
@@ -170,7 +170,7 @@ class KernelRunner:
         bridge.speak(tl)
         try:
             cpu = self._component
-            state.element_read, state.reads_free = reading_of(cpu)
+            state.element_read, state.reads_free = _reading_of(cpu)
             self._serving = serving = Serving(
                 cpu.node.id, env, state, bridge, cpu.send_command, cpu.dispatch_overhead_ns
             )
@@ -227,3 +227,13 @@ def _as_argument(value: object, pe: int) -> object:
         return Pointer(value, 0, value.dtype)
     value = replace_nested(value, PerPe, lambda found: found.of(pe))
     return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))
+
+
+def _reading_of(cpu: Any) -> tuple[float, str]:
+    """Return how long a PE's CPU takes to read an element, in ns, and where that is no time, why."""
+    found = getattr(cpu, "element_read_ns", None)
+    if found is None:
+        return 0.0, f"{cpu.node.impl} has no element_read"
+    if not 0.0 <= found < math.inf:
+        raise ValueError(f"element_read_ns must be a finite time in ns, at least 0, not {found!r}")
+    return grid_ceil(found), "" if found else f"element_read of {cpu.node.impl} is 0"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
     from kernbench_core.host.figures.kernels import KernelFigures
     from kernbench_core.host.figures.launch import LaunchFigures
-    from kernbench_core.kernel.tl.python_reads import PythonReads
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
+    from kernbench_core.runs.verdicts import PythonReads
 
 Styled = tuple[str, str]
 """A piece of a line, and how a terminal shows it: "" as everything else."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
-from kernbench_core.kernel.tl.python_reads import python_reads
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
@@ -32,7 +31,7 @@ from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
 from kernbench_core.runs.run_progress import RunProgress
-from kernbench_core.runs.verdicts import verdicts
+from kernbench_core.runs.verdicts import python_reads, verdicts
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification

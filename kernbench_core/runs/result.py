@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
-    from kernbench_core.kernel.tl.python_reads import PythonReads
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.oplog.log import OpLog
+    from kernbench_core.runs.verdicts import PythonReads
     from kernbench_core.values.memory_store import MemoryStore
 
 SCHEMA = "kernbench.run/1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,6 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ExecutionError, KernelError
 from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
 from kernbench_core.kernel.tl.flags import refuse_flag
-from kernbench_core.kernel.tl.python_reads import in_debugger
 from kernbench_core.messages import Command
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import is_float
@@ -150,7 +150,7 @@ class Issuer:
 
     def note_read(self, elements: int) -> None:
         """Take note that the kernel's Python read elements of a tile; what a debugger shows is free."""
-        if elements and not in_debugger():
+        if elements and not _in_debugger():
             self._state.note_read(elements, call_site())
 
     def _await_results(self, value: Value, on_demand: OnDemand) -> None:
@@ -191,3 +191,15 @@ class Issuer:
     def trans(self, x: Any, *order: Any) -> Any:
         """Reorder dimensions."""
         raise NotImplementedError
+
+
+def _in_debugger() -> bool:
+    """Tell whether it is a debugger that asks, at a breakpoint of the kernel."""
+    if sys.gettrace() is None:
+        return False
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "bdb" and frame.f_code.co_name.startswith("dispatch_"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

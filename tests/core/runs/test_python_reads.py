@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.tl.python_reads import PythonReads, ReadLine, python_reads
+from kernbench_core.runs.verdicts import PythonReads, ReadLine, python_reads
 from tests.core.kernel_rig import UNIT_NS, Rig
 
 X = np.arange(16, dtype=np.int32).reshape(4, 4)
