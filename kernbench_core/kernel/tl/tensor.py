@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,10 @@ class Handle:
         )
 
 
+_READINGS: Final = ("a condition", "an array", "an element", "an index", "float()", "int()")
+"""Uses of a placeholder that would read its data."""
+
+
 class CompositeHandle(Placeholder, Handle):
     """The result of a composite: in HBM at `place`, pending.
 
@@ -121,23 +125,10 @@ class CompositeHandle(Placeholder, Handle):
         """Refuse."""
         self._refuse_data("data")
 
-    def __getitem__(self, key: Any) -> NoReturn:
-        self._refuse_data("an element")
-
-    def __float__(self) -> NoReturn:
-        self._refuse_data("float()")
-
-    def __int__(self) -> NoReturn:
-        self._refuse_data("int()")
-
-    def __index__(self) -> NoReturn:
-        self._refuse_data("an index")
-
-    def __bool__(self) -> NoReturn:
-        self._refuse_data("a condition")
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._refuse_data("an array")
+    def _refuse(self, use: str) -> NoReturn:
+        if use in _READINGS:
+            self._refuse_data(use)
+        super()._refuse(use)
 
     def __repr__(self) -> str:
         return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
