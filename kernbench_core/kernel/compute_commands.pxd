@@ -28,4 +28,5 @@ cdef class MathCmd(ComputeCommand):
     @cython.locals(pattern=OpPattern, read=Operand)
     cdef OpPattern _found_pattern(self)
 
+cpdef address_of(Access access)
 cpdef str called(op)

@@ -270,6 +270,11 @@ class PluginMathCmd(MathCmd):
         self.math_op = op
 
 
+def address_of(access: Access) -> int:
+    """Give the physical address of the first byte that is read or written, or `NO_ADDRESS`."""
+    return access.regions[0].base if access.regions else NO_ADDRESS
+
+
 def gemm_params(a: Value, b: Value, out: Value) -> dict[str, object]:
     """Give the shape, dtype and layout fields that every GEMM record has."""
     return {
@@ -295,7 +300,7 @@ def math_inputs(reads: Sequence[Access]) -> dict[str, object]:
     values = [read.value for read in reads if read.value is not None]
     dtypes = [value.dtype for value in values]
     return {
-        "input_addrs": [read.regions[0].base if read.regions else NO_ADDRESS for read in reads],
+        "input_addrs": [address_of(read) for read in reads],
         "input_shapes": [value.shape for value in values],
         "input_spaces": [read.space for read in reads],
         "input_dtypes": dtypes,

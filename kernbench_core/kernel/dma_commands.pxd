@@ -1,5 +1,6 @@
 cimport cython
 from kernbench_core.kernel.commands cimport KernelCommand
+from kernbench_core.kernel.compute_commands cimport address_of
 from kernbench_core.kernel.pe_state cimport PeState
 from kernbench_core.memory.scratchpad cimport TcmBlock
 from kernbench_core.oplog.description cimport Access, OpPattern
@@ -15,7 +16,7 @@ cdef class DmaCommand(KernelCommand):
     cdef public Value value
     cdef public Py_ssize_t total
     @cython.locals(value=Value, pattern=OpPattern)
-    cpdef _copy(self, name, tuple src, tuple dst, read, write)
+    cpdef _copy(self, name, Access read, Access write)
 
 cdef class DmaReadCmd(DmaCommand):
     cdef public object _beside, _fill, _transfer

@@ -8,7 +8,7 @@ from typing import ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand
-from kernbench_core.kernel.compute_commands import NO_ADDRESS, Operand, math_inputs
+from kernbench_core.kernel.compute_commands import NO_ADDRESS, Operand, address_of, math_inputs
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.transfers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
@@ -80,29 +80,24 @@ class DmaCommand(KernelCommand):
         tensor, virtual, regions, _ = self.memory_uses[0]
         return missing_element(tensor, virtual, regions, error.missing)
 
-    def _hbm_address(self) -> int:
-        return self.regions[0].base if self.regions else NO_ADDRESS
-
-    def _copy(
-        self, name: str, src: tuple[str, int], dst: tuple[str, int], read: Access, write: Access
-    ) -> OpDescription:
-        """Describe a copy for the op log, between a space and an address and others."""
+    def _copy(self, name: str, read: Access, write: Access) -> OpDescription:
+        """Describe a copy for the op log."""
         value = self.value
         looks = name, value.shape, value.dtype
         pattern = _COPIES.find(looks)
         if pattern is None:
             params: dict[str, object] = {
                 "src_addr": NO_ADDRESS,
-                "src_space": src[0],
+                "src_space": read.space,
                 "dst_addr": NO_ADDRESS,
-                "dst_space": dst[0],
+                "dst_space": write.space,
                 "nbytes": 0,
                 "shape": value.shape,
                 "dtype": value.dtype,
                 "handle_id": handle_of(self.op_id),
             }
             pattern = _COPIES.add(looks, OpPattern("memory", name, params, ("src_addr", "dst_addr", "nbytes")))
-        return pattern.described((src[1], dst[1], self.total), (read,), write, self.op_id)
+        return pattern.described((address_of(read), address_of(write), self.total), (read,), write, self.op_id)
 
 
 class DmaReadCmd(DmaCommand):
@@ -156,8 +151,7 @@ class DmaReadCmd(DmaCommand):
         except UninitializedReadError as error:
             raise UninitializedReadError(
                 f"{self.call} at {describe_site(self.site)} must read memory that was written, and "
-                f"{self._missing(error)} was not; "
-                "store to it first, or make the tensor with rt.zeros."
+                f"{self._missing(error)} was not; store to it first, or make the tensor with rt.zeros."
             ) from None
         if source is self.value:
             return
@@ -170,7 +164,7 @@ class DmaReadCmd(DmaCommand):
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
         read, write = Access("hbm", self.regions, self._source), Access("tcm", (self.local,), self.value)
-        return self._copy("dma_read", ("hbm", self._hbm_address()), ("tcm", self.local.base), read, write)
+        return self._copy("dma_read", read, write)
 
 
 class DmaWriteCmd(DmaCommand):
@@ -209,7 +203,7 @@ class DmaWriteCmd(DmaCommand):
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
         read, write = Access("tcm", (self.local,), self.value), Access("hbm", self.regions, self.stored)
-        return self._copy("dma_write", ("tcm", self.local.base), ("hbm", self._hbm_address()), read, write)
+        return self._copy("dma_write", read, write)
 
 
 class ReadModifyWriteCmd(DmaWriteCmd):
@@ -243,11 +237,11 @@ class ReadModifyWriteCmd(DmaWriteCmd):
 
     def describe(self) -> OpDescription:
         """Describe the op for the op log: inputs are the old content, then the operands."""
-        reads = (Access("hbm", self.regions, self.old), *self.reads)
+        reads, writes = (Access("hbm", self.regions, self.old), *self.reads), Access("hbm", self.regions, self.stored)
         params: dict[str, object] = {
             "op": self.op,
             **math_inputs(reads),
-            "dst_addr": self._hbm_address(),
+            "dst_addr": address_of(writes),
             "dst_space": "hbm",
             "shape_out": self.stored.shape,
             "dtype": self.stored.dtype,
@@ -256,7 +250,6 @@ class ReadModifyWriteCmd(DmaWriteCmd):
             **self._more(),
             "nbytes": self.total,
         }
-        writes = Access("hbm", self.regions, self.stored)
         return OpDescription("math", self.op, params, reads, writes, op_id=self.op_id)
 
 

@@ -1,5 +1,6 @@
 cimport cython
 from kernbench_core.kernel.commands cimport KernelCommand
+from kernbench_core.kernel.compute_commands cimport address_of
 from kernbench_core.kernel.pe_state cimport PeState
 from kernbench_core.oplog.description cimport Access, OpPattern
 from kernbench_core.values.region cimport Region

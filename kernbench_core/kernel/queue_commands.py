@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand
-from kernbench_core.kernel.compute_commands import NO_ADDRESS
+from kernbench_core.kernel.compute_commands import NO_ADDRESS, address_of
 from kernbench_core.memory.hazard import RECYCLED_SLOT, Hazard, HazardUse
 from kernbench_core.memory.scratchpad import Birth, TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
@@ -49,8 +49,7 @@ class QueueCommand(KernelCommand):
         return self.op_id[0]
 
     def _describe(self, name: str, source: Access, to: Access | None, peer: int, copied: bool) -> OpDescription:
-        src = source.regions[0].base if source.regions else NO_ADDRESS
-        dst = to.regions[0].base if to is not None and to.regions else NO_ADDRESS
+        src, dst = address_of(source), NO_ADDRESS if to is None else address_of(to)
         value, space = self.value, "" if to is None else to.space
         looks = name, value.shape, value.dtype, source.space, space, self.channel.name, copied
         pattern = _MESSAGES.find(looks)

@@ -136,8 +136,7 @@ class AtomicCmd(ReadModifyWriteCmd):
         except UninitializedReadError as error:
             self.error = UninitializedReadError(
                 f"{self.call} at {describe_site(self.site)} must change memory that was written, and "
-                f"{self._missing(error)} was not; "
-                "store to it first, or make the tensor with rt.zeros."
+                f"{self._missing(error)} was not; store to it first, or make the tensor with rt.zeros."
             )
             self.old = AbstractValue(self.stored.shape, self.stored.dtype)
             return
