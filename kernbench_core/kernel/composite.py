@@ -160,11 +160,6 @@ class CompositeCmd(KernelCommand):
         """The dtype of the inputs."""
         return self.layouts["a"].dtype
 
-    @property
-    def dtype_out(self) -> str:
-        """The dtype of the output."""
-        return self.out.dtype
-
     def tile_regions(self, operand: str, row: int, rows: int, col: int, cols: int) -> tuple[Region, ...]:
         """Give the physical regions of a tile of an operand ("a", "b", "out"…), cut at its edges. For the scheduler."""
         return self.layouts[operand].regions(row, rows, col, cols)
@@ -269,5 +264,3 @@ class CompositeCmd(KernelCommand):
             "keepdims": False,
             "mask": False,
         }
-
-

@@ -194,13 +194,7 @@ class TLContext(MemoryLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage
         """Give `x`; the hint changes nothing."""
         return x
 
-    def max_contiguous(self, x: Any, values: Any) -> Any:
-        """Give `x`; the hint changes nothing."""
-        return x
-
-    def max_constancy(self, x: Any, values: Any) -> Any:
-        """Give `x`; the hint changes nothing."""
-        return x
+    max_contiguous = max_constancy = multiple_of
 
     def assume(self, condition: Any) -> None:
         """Do nothing: the hint is for a compiler."""

@@ -268,9 +268,8 @@ class MathLanguage(ShapeLanguage):
         The precision hints are accepted and change nothing: products are exact to f32. ShapeError when shapes or dtypes
         do not fit.
         """
-        here = f"tl.dot at {describe_site(call_site())}" if not _fits(input, other, acc) else ""
-        if here:
-            self._refuse_dot(input, other, acc, here)
+        if not _fits(input, other, acc):
+            self._refuse_dot(input, other, acc, f"tl.dot at {describe_site(call_site())}")
         dtype = acc.dtype if acc is not None else dtype_of(out_dtype) if is_float(input.dtype) else "int32"
         things = (input, other) if acc is None else (input, other, acc)
         return self.gemm(things, (input.shape[0], other.shape[1]), dtype, wait)

@@ -104,8 +104,7 @@ class QueueLanguage(Dispatcher):
         if isinstance(asked, int | str):
             raise KernelError(
                 f"tl.recv_any at {describe_site(site)} must be given a list of sources, not {brief(asked)}; receive "
-                "from "
-                "one with tl.recv."
+                "from one with tl.recv."
             )
         named: dict[int, Any] = {_peer(self, self._launch, source, "tl.recv_any", site): source for source in asked}
         if not named:
@@ -190,7 +189,6 @@ def _extents(shape: Any, call: str, site: CallSite) -> tuple[int, ...]:
     if min(found, default=0) < 0:
         raise ShapeError(
             f"{call} at {describe_site(site)} must be given a shape of whole numbers from 0 on, not {brief(shape)}; "
-            "give "
-            "that of the tile that is sent."
+            "give that of the tile that is sent."
         )
     return found

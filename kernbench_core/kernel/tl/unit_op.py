@@ -91,12 +91,9 @@ class UnitOpLanguage(ShapeLanguage):
         for thing in inputs:
             self.check_operand(thing, "unit_op")
         like = next((thing for thing in inputs if isinstance(thing, Tensor)), None)
-        if like is None:
-            raise ShapeError(
-                f"tl.unit_op at {describe_site(call_site())} must be given at least one tensor; load it, or make it "
-                "with tl.full."
-            )
         here = f"tl.unit_op at {describe_site(call_site())}"
+        if like is None:
+            raise ShapeError(f"{here} must be given at least one tensor; load it, or make it with tl.full.")
         params = checked_keywords(here, params, self._state.kernels.ops.keywords(op))
         extents = like.shape if shape is None else tuple(shape)
         name = str(like.dtype) if dtype is None else dtype_of(dtype)
