@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
+from kernbench_core.cli.options import JSON
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
@@ -22,7 +23,7 @@ def cache_group() -> None:
 
 
 @cache_group.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 def list_entries(as_json: bool) -> None:
     """List what is kept, what was used last first."""
     from kernbench_core.cli.columns import table

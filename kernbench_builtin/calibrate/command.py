@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, Whole, completed_by
+from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.options import CACHED, JOBS, JSON, QUIET, SETS, TIMEOUT, TOPOLOGY, Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
@@ -141,39 +142,31 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _option(*names: str, **given: Any) -> click.Option:
-    return click.Option(list(names), **given)
-
-
 calibrate = click.RichCommand(
     name="calibrate",
     callback=_calibrate,
     params=[
         click.Argument(["logs"], metavar="[LOG]...", nargs=-1, shell_complete=completed_by("files")),
-        _option("-o", "--output", metavar="FILE", shell_complete=completed_by("files"),
-                help="Write the fitted machine, an overlay of --topology."),
-        _option("--force", is_flag=True, help="Overwrite FILE."),
-        _option("--topology", metavar="PRESET|FILE", default="default", show_default=True,
-                shell_complete=completed_by("presets"),
-                help="The machine to begin with: its shape, and what is not fitted."),
-        _option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
-        _option("--fit", metavar="NAME", multiple=True,
-                help="Fit this parameter; repeatable.  [default: all that the logs tell of]"),
-        _option("--format", "form", metavar="NAME", help="The format of all logs.  [default: what each looks like]"),
-        _option("--collective", metavar="NAME", help="Which collective a log has, where it does not say."),
-        _option("--ranks", metavar="N", type=Whole(2), help="How many ranks a log has, where it does not say."),
-        _option("--algo", metavar="NAME|auto", help="The algorithm of collectives.  [default: auto, as kernbench ccl]"),
-        _option("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
-        _option("--simulate-to", metavar="SIZE", default="4 MiB", show_default=True,
-                help="Simulate rows up to this size; larger ones are continued from it and its half."),
-        _option("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
-        _option("--cached", is_flag=True,
-                help="Without -o: print what was printed before, if all that it depends on is the same; else keep it."),
-        _option("-j", "--jobs", metavar="N", type=Whole(1), default="1", show_default=True,
-                help="Processes that simulate collectives."),
-        _option("--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time."),
-        _option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."),
-        _option("-q", "--quiet", is_flag=True, help="Show no progress."),
+        *parameters(
+            Declared("-o", "--output", metavar="FILE", help="Write the fitted machine, an overlay of --topology."),
+            Declared("--force", is_flag=True, help="Overwrite FILE."),
+            TOPOLOGY.but(help="The machine to begin with: its shape, and what is not fitted."),
+            SETS,
+            Declared("--fit", metavar="NAME", multiple=True,
+                     help="Fit this parameter; repeatable.  [default: all that the logs tell of]"),
+            Declared("--format", "form", metavar="NAME",
+                     help="The format of all logs.  [default: what each looks like]"),
+            Declared("--collective", metavar="NAME", help="Which collective a log has, where it does not say."),
+            Declared("--ranks", metavar="N", type=Whole(2), help="How many ranks a log has, where it does not say."),
+            Declared("--algo", metavar="NAME|auto",
+                     help="The algorithm of collectives.  [default: auto, as kernbench ccl]"),
+            Declared("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
+            Declared("--simulate-to", metavar="SIZE", default="4 MiB",
+                     help="Simulate rows up to this size; larger ones are continued from it and its half."),
+            Declared("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
+            CACHED.but(help="Without -o: print what was printed before, if all that it depends on is the same."),
+            JOBS.but(help="Processes that simulate collectives."), TIMEOUT, JSON, QUIET,
+        ),
     ],
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},

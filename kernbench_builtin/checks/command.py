@@ -9,15 +9,13 @@ import rich_click as click
 
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.options import JSON
 from kernbench_core.cli.shell import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernbench_core.testing import CheckResult
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-
 
 _WRONG = 1
 #: Entries with one and the same verdict that are told by name.
@@ -26,7 +24,7 @@ _FEW = 3
 
 @click.command()
 @click.argument("name", shell_complete=completed_by("plugins"))
-@_JSON
+@JSON
 @click.pass_obj
 def show(shell: Shell, name: str, as_json: bool) -> None:
     """Describe the plug-in called NAME: what it registers, and the parameters, ports and statistics of its models."""
@@ -44,7 +42,7 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
 @click.argument("name", shell_complete=completed_by("plugins"))
 @click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
 @click.option("--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which of several kits of one name; again.")
-@_JSON
+@JSON
 @click.pass_obj
 def check(shell: Shell, name: str, only: tuple[str, ...], kits: tuple[str, ...], as_json: bool) -> int:
     """Check what the plug-in called NAME registers, or only some ENTRY or CHECK of it; exit with 1 when any fails."""

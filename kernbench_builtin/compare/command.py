@@ -12,6 +12,7 @@ import rich_click as click
 
 from kernbench_builtin.compare.limit import SlowerLimit, SlowerLimitType
 from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.options import COMPONENTS, JSON, ONE_LINE, PARAMS, SETS, TOPOLOGY, Declared, with_parameters
 from kernbench_core.cli.run import Look, run_options
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
@@ -40,19 +41,12 @@ class DiffCommand(RunCommand):
 
 @click.command(cls=DiffCommand)
 @click.argument("what", metavar="A B|BENCH", nargs=-1, required=True, shell_complete=completed_by("files"))
-@click.option(
-    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of BENCH; repeatable.",
-    shell_complete=completed_by("parameters"),
-)
-@click.option("--b-set", metavar="KEY=VALUE", multiple=True, help="Set one configuration key of B alone; repeatable.")
-@click.option("--b-param", metavar="NAME=VALUE", multiple=True, help="Set a parameter of B alone; repeatable.")
-@click.option(
-    "--b-topology", metavar="PRESET|FILE", help="The machine of B, if it is another one.",
-    shell_complete=completed_by("presets"),
-)
-@click.option(
-    "--b-components", metavar="FILE", help="A YAML file merged over the topology of B, instead of --components.",
-    shell_complete=completed_by("files"),
+@PARAMS
+@SETS.but(names=("--b-set",), help="Set one configuration key of B alone; repeatable.")
+@PARAMS.but(names=("--b-param",), help="Set a parameter of B alone; repeatable.", shell_complete=None)
+@TOPOLOGY.but(names=("--b-topology",), default=None, help="The machine of B, if it is another one.")
+@COMPONENTS.but(
+    names=("--b-components",), help="A YAML file merged over the topology of B, instead of --components."
 )
 @click.option(
     "--b-bench", metavar="BENCH", help="The bench of B, if it is another one.", shell_complete=completed_by("benches")
@@ -62,11 +56,8 @@ class DiffCommand(RunCommand):
     "--fail-above", "limit", type=SlowerLimitType(), metavar="LIMIT",
     help="Exit with 1 when B is slower than A by more than this, as '3%' or '50 ns'.",
 )
-@click.option(
-    "--report", metavar="FILE", help="Write an HTML page of both, side by side.", shell_complete=completed_by("files")
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-@click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
+@Declared("--report", metavar="FILE", help="Write an HTML page of both, side by side.")
+@with_parameters(JSON, ONE_LINE)
 @run_options(but=_NOT_HERE)
 @click.pass_context
 def diff(

@@ -9,7 +9,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from kernbench_builtin.probe import dram_command, traffic_command, transfers_command
-from kernbench_core.cli.option_types import Time, completed_by
+from kernbench_core.cli.options import CACHED, COMPONENTS, JSON, SETS, TIMEOUT, TOPOLOGY, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
@@ -21,33 +21,14 @@ class Mode(Protocol):
 
     #: The option that chooses the mode, the first of its own; "" for what is done without any.
     FLAG: str
-    OPTIONS: tuple[click.Option, ...]
+    OPTIONS: list[click.Parameter]
     #: The machine that is probed when nobody names one.
     DEFAULT_TOPOLOGY: str
     run: Callable[..., int]
 
 
 MODES: tuple[Mode, ...] = (transfers_command, traffic_command, dram_command)
-COMMON = (
-    click.Option(
-        ["--topology"], metavar="PRESET|FILE", default="default", show_default=True, help="The machine to probe.",
-        shell_complete=completed_by("presets"),
-    ),
-    click.Option(
-        ["--components"], metavar="FILE", help="A YAML file merged over the topology.",
-        shell_complete=completed_by("files"),
-    ),
-    click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
-)
-CACHED = click.Option(
-    ["--cached"],
-    is_flag=True,
-    help="Print what was printed before, if all that it depends on is the same; else keep it.",
-)
-TIMEOUT = click.Option(
-    ["--timeout", "timeout_s"], metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time, as '60 s'."
-)
+COMMON = parameters(TOPOLOGY.but(help="The machine to probe."), COMPONENTS, SETS, JSON)
 
 
 @click.pass_context
@@ -71,7 +52,7 @@ def _probe(ctx: click.Context, /, timeout_s: float | None, cached: bool, **optio
 
 
 # an option that several modes share stands once, as the first of them declares it
-_EVERY = [*COMMON, CACHED, TIMEOUT, *(option for mode in MODES for option in mode.OPTIONS)]
+_EVERY = [*COMMON, *parameters(CACHED, TIMEOUT), *(option for mode in MODES for option in mode.OPTIONS)]
 _ALL = {option.name: option for option in reversed(_EVERY)}
 
 probe = click.RichCommand(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.core import ParameterSource
 
+from kernbench_core.cli.options import Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
@@ -26,30 +27,25 @@ _FEW, _MANY = 2048, 16384
 _SMALL = 512
 _MOST_REQUESTS = 1_000_000
 
-OPTIONS: tuple[click.Option, ...] = (
-    click.Option(
-        ["--dram"], is_flag=True, help="Drive one HBM controller alone. --load is then a list of parts of its peak."
+OPTIONS = parameters(
+    Declared("--dram", is_flag=True, help="Drive one HBM controller alone. --load is then a list of parts of its peak."
     ),
-    click.Option(
-        ["--pattern"],
-        metavar="PATTERN",
+    Declared("--pattern", metavar="PATTERN",
         default="sequential",
-        show_default=True,
         help="Addresses: sequential, stride, random, rows (so many bytes of a random row) or onebank (a new row of one "
         "bank each time).",
     ),
-    click.Option(["--read-ratio"], metavar="FRACTION", default="1", show_default=True, help="Part that is reads."),
-    click.Option(["--turns"], metavar="R,W", help="R reads, then W writes, in turn; instead of --read-ratio."),
-    click.Option(
-        ["--chain"], is_flag=True, help="Measure dependent random reads of one burst beside the load, not the load."
+    Declared("--read-ratio", metavar="FRACTION", default="1", help="Part that is reads."),
+    Declared("--turns", metavar="R,W", help="R reads, then W writes, in turn; instead of --read-ratio."),
+    Declared("--chain", is_flag=True, help="Measure dependent random reads of one burst beside the load, not the load."
     ),
-    click.Option(["--trace"], metavar="FILE", help="Send the requests of a file, 'ns R|W address bytes' a line."),
-    click.Option(["--chunk"], metavar="BYTES", help="Bytes of a request. [default: 4 KiB in sequence, else one burst]"),
-    click.Option(["--stride"], metavar="BYTES", default="4 KiB", show_default=True, help="Between stride's requests."),
-    click.Option(["--requests"], metavar="N", help=f"Requests of each point. [default: {_FEW}, small ones {_MANY}]"),
-    click.Option(["--outstanding"], metavar="N,...", help="Requests under way at once. [default: 1,4,16,64,256,1024]"),
-    click.Option(["--load"], metavar="LOADS", help="Offer parts of the peak at random times: 0.2,0.5,0.8."),
-    click.Option(["--seed"], metavar="N", default="0", show_default=True, help="Seed of what is random."),
+    Declared("--trace", metavar="FILE", help="Send the requests of a file, 'ns R|W address bytes' a line."),
+    Declared("--chunk", metavar="BYTES", help="Bytes of a request. [default: 4 KiB in sequence, else one burst]"),
+    Declared("--stride", metavar="BYTES", default="4 KiB", help="Between stride's requests."),
+    Declared("--requests", metavar="N", help=f"Requests of each point. [default: {_FEW}, small ones {_MANY}]"),
+    Declared("--outstanding", metavar="N,...", help="Requests under way at once. [default: 1,4,16,64,256,1024]"),
+    Declared("--load", metavar="LOADS", help="Offer parts of the peak at random times: 0.2,0.5,0.8."),
+    Declared("--seed", metavar="N", default="0", help="Seed of what is random."),
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from click.core import ParameterSource
 
+from kernbench_core.cli.options import Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
@@ -28,31 +29,27 @@ DEFAULT_TOPOLOGY = "mesh"
 DEFAULT_SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 _MOST_LOADS = 200
 
-OPTIONS: tuple[click.Option, ...] = (
-    click.Option(
-        ["--traffic"],
-        metavar="PATTERN",
+OPTIONS = parameters(
+    Declared(
+        "--traffic", metavar="PATTERN",
         help="Drive a stand-alone mesh (default: the preset mesh) with uniform, transpose, bitcomp, tornado, neighbor, "
         "hotspot or permutation traffic.",
     ),
-    click.Option(
-        ["--load"],
-        metavar="LOADS",
+    Declared(
+        "--load", metavar="LOADS",
         help="Offered flits/node/cycle: 0.2, 0.1,0.3 or FROM:TO:STEP. [default: parts of the ceiling]",
     ),
-    click.Option(
-        ["--packet"], metavar="SIZE", default="1", show_default=True, help="Size of a packet in flits, or as '128 B'."
-    ),
-    click.Option(["--hotspot"], metavar="rRcC,...", help="Hot routers. [default: the one in the middle]"),
-    click.Option(["--hotspot-share"], metavar="SHARE", help="Part of the packets that goes there. [default: 0.1]"),
-    click.Option(["--permutation"], metavar="FILE", help="Who sends to whom: lines 'r0c0 r3c4'. [default: by --seed]"),
-    click.Option(["--burst"], metavar="PACKETS", help="Mean length of bursts. [default: no bursts]"),
-    click.Option(["--saturation"], is_flag=True, help="Find the load at which queues begin to grow, too."),
-    click.Option(["--warmup"], metavar="CYCLES", default="1000", show_default=True, help="Cycles before measuring."),
-    click.Option(["--measure"], metavar="CYCLES", default="10000", show_default=True, help="Cycles that are measured."),
-    click.Option(["--drain"], metavar="CYCLES", help="Most cycles after it. [default: warm-up and measured cycles]"),
-    click.Option(["--seed"], metavar="N", default="0", show_default=True, help="Seed of the random traffic."),
-)
+    Declared("--packet", metavar="SIZE", default="1", help="Size of a packet in flits, or as '128 B'."),
+    Declared("--hotspot", metavar="rRcC,...", help="Hot routers. [default: the one in the middle]"),
+    Declared("--hotspot-share", metavar="SHARE", help="Part of the packets that goes there. [default: 0.1]"),
+    Declared("--permutation", metavar="FILE", help="Who sends to whom: lines 'r0c0 r3c4'. [default: by --seed]"),
+    Declared("--burst", metavar="PACKETS", help="Mean length of bursts. [default: no bursts]"),
+    Declared("--saturation", is_flag=True, help="Find the load at which queues begin to grow, too."),
+    Declared("--warmup", metavar="CYCLES", default="1000", help="Cycles before measuring."),
+    Declared("--measure", metavar="CYCLES", default="10000", help="Cycles that are measured."),
+    Declared("--drain", metavar="CYCLES", help="Most cycles after it. [default: warm-up and measured cycles]"),
+    Declared("--seed", metavar="N", default="0", help="Seed of the random traffic."),
+)  # fmt: skip
 
 
 def run(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_core.cli.options import Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.topology import design_of
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 FLAG = ""
 #: The machine that is probed when nobody names one.
 DEFAULT_TOPOLOGY = "default"
-OPTIONS: tuple[click.Option, ...] = (
-    click.Option(["--from", "source"], metavar="NODE", help="Where the data comes from: host, a PE or a memory."),
-    click.Option(["--to", "target"], metavar="NODE", help="Where the data goes to: host, a PE or a memory."),
-    click.Option(["--size"], metavar="BYTES", help="Bytes of a transfer.  [default: one chunk]"),
+OPTIONS = parameters(
+    Declared("--from", "source", metavar="NODE", help="Where the data comes from: host, a PE or a memory."),
+    Declared("--to", "target", metavar="NODE", help="Where the data goes to: host, a PE or a memory."),
+    Declared("--size", metavar="BYTES", help="Bytes of a transfer.  [default: one chunk]"),
 )
 SWEEP = tuple(64 * 4**step for step in range(10))
 """Sizes of the sweep: 64 B to 16 MiB."""

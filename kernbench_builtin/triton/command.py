@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_core.cli.options import JSON, ONE_LINE, VERBOSE, with_parameters
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import with_parts
 from kernbench_core.cli.shell import Shell
@@ -64,11 +65,8 @@ class ScriptCommand(click.RichCommand):
     "--points", type=click.IntRange(0), metavar="N", help="Of each benchmark of triton.testing, run the first N points."
 )
 @run_options(but=("race_by", "materialize", "verify_data", "bundle", "grid"))
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables; the script's to stderr."
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print one line.")
-@click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
+@JSON.but(help="Print one JSON object instead of text; the script's to stderr.")
+@with_parameters(ONE_LINE, VERBOSE)
 @click.pass_context
 def triton(
     ctx: click.Context, /, script: tuple[str, ...], autotune: str, points: int | None, as_json: bool,

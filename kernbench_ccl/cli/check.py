@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import textwrap
@@ -16,6 +15,7 @@ import click
 
 from kernbench_ccl.cli.completion import every_algorithm
 from kernbench_ccl.cli.completion import networks as network_names
+from kernbench_core.cli.options import JOBS, JSON, QUIET, TIMEOUT, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
@@ -62,31 +62,6 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stub
         return tuple(found)
 
 
-class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """An integer of at least 1."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; raise UsageError naming the option."""
-        if not re.fullmatch(r"0*[1-9]\d{0,17}", str(value)):
-            option = param.opts[0] if param is not None else "the option"
-            raise UsageError(f"option {option} must be an integer of at least 1, not {brief(value)}.")
-        return int(value)
-
-
-def _seconds(context: click.Context, option: click.Parameter, text: str) -> float:
-    """Read a time with its unit, in s; raise UsageError naming the option."""
-    from kernbench_core.units import parse_quantity
-
-    try:
-        return float(parse_quantity(text, "time", positive=True)) * 1e-9
-    except ValueError:
-        raise UsageError(
-            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {brief(text)}."
-        ) from None
-
-
 class _Display(ProgressDisplay):
     """The live line of a check: what is proved, and how far that is."""
 
@@ -104,14 +79,8 @@ class _Display(ProgressDisplay):
 )
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
-@click.option(
-    "--timeout", metavar="T", default="60 s", show_default=True, callback=_seconds, help="Most wall time of a case."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-@click.option(
-    "-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True, help="Processes that prove."
-)
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@TIMEOUT.but(default="60 s", help="Most wall time of a case.")
+@with_parameters(JSON, JOBS.but(default="2", help="Processes that prove."), QUIET)
 @click.pass_obj
 def check(
     shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, jobs: int, quiet: bool, **options: Any
@@ -132,7 +101,7 @@ def check(
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
     n_pe = None if pes is None else pes[0]
     registry = shell.plugins.networks
-    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout"], registry)
+    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout_s"], registry)
     _check_networks(algorithms, networks, registry)
     found: list[Checked] = []
     began = time.perf_counter()

@@ -12,15 +12,6 @@ from kernbench_ccl.plugin import ALGORITHMS, COLLECTIVES
 _Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def one_of(*names: str) -> _Complete:
-    """Return what completes one of these words."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
-
-    return complete
-
-
 def algorithms_of(collective: str, *more: str) -> _Complete:
     """Return what completes an algorithm of a collective by its shortest name, or by its full one; or one of `more`."""
 

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
+from click.shell_completion import CompletionItem
 
 from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
-from kernbench_ccl.cli.completion import algorithms_of, dtypes, networks, one_of
+from kernbench_ccl.cli.completion import algorithms_of
+from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
 from kernbench_ccl.plugin import COLLECTIVES
-from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.option_types import Whole
+from kernbench_core.cli.options import (
+    CACHED,
+    COMPONENTS,
+    JOBS,
+    JSON,
+    QUIET,
+    SETS,
+    TIMEOUT,
+    TOPOLOGY,
+    Declared,
+    parameters,
+)
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.wording import brief
@@ -96,31 +110,6 @@ def read_size(option: str, value: str) -> int:
     return int(number)
 
 
-def _at_least(least: int) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-        if value is None:
-            return None
-        number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else least - 1
-        if number < least:
-            raise UsageError(f"option {param.opts[0]} must be an integer of at least {least}, not {brief(value)}.")
-        return number
-
-    return read
-
-
-def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Read a time with its unit, in s; raise UsageError naming the option."""
-    from kernbench_core.units import parse_quantity
-
-    if value is None:
-        return None
-    try:
-        return float(parse_quantity(value, "time", positive=True)) * 1e-9
-    except ValueError:
-        must = "must be a positive time with its unit, as '60 s'"
-        raise UsageError(f"option {param.opts[0]} {must}, not {brief(value)}.") from None
-
-
 def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
@@ -133,13 +122,22 @@ def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     return factor
 
 
-def _one_of(*choices: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if value is not None:
-            _require_one_of(param.opts[-1], value, choices)
+class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """One of some words, refused in our words, and completed."""
+
+    name = "word"
+
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word; raise UsageError naming the option."""
+        _require_one_of("the option" if param is None else param.opts[-1], value, self.choices)
         return value
 
-    return read
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete one of the words."""
+        return [CompletionItem(name) for name in self.choices if name.startswith(incomplete)]
 
 
 def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
@@ -149,74 +147,54 @@ def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
 
 
 #: Options that change nothing of what is printed.
-_NOT_SHOWN = ("cached", "jobs", "max_events", "timeout", "quiet")
+_NOT_SHOWN = ("cached", "jobs", "max_events", "timeout_s", "quiet")
 _REDOPS = ("sum", "avg", "product", "min", "max")
 
 
 def _options(kind: CollectiveKind) -> list[click.Parameter]:
     """Return the options of a collective: those of nccl-tests, then the machine, then how it runs and what is shown."""
 
-    def option(*names: str, **given: Any) -> click.Option:
-        return click.Option(list(names), **given)
-
     own = []
     if kind.reduces:
-        own.append(option("-o", "--redop", metavar="OP", default="sum", show_default=True, callback=_one_of(*_REDOPS),
-                          shell_complete=one_of(*_REDOPS), help="sum, avg, product, min or max."))
+        own.append(Declared("-o", "--redop", metavar="OP", default="sum", type=OneOf(*_REDOPS),
+                            help="sum, avg, product, min or max."))
     if kind.per_pe:
-        own.append(option("--contributors", metavar="sip|pe", default="sip", show_default=True,
-                          callback=_one_of("sip", "pe"), shell_complete=one_of("sip", "pe"),
-                          help="Who brings a vector and gets the result: each SIP, or each PE."))
+        own.append(Declared("--contributors", metavar="sip|pe", default="sip", type=OneOf("sip", "pe"),
+                            help="Who brings a vector and gets the result: each SIP, or each PE."))
     if kind.rooted:
-        own.append(option("-r", "--root", metavar="RANK", default="0", show_default=True, callback=_at_least(0),
-                          help="The root rank."))
-    return [
-        option("-b", "--minbytes", "least", metavar="SIZE", default="1K", show_default=True, callback=_size,
-               help="The smallest size, as nccl-tests counts it; K, M, G are powers of 1024."),
-        option("-e", "--maxbytes", "most", metavar="SIZE", callback=_size,
-               help="The largest size.  [default: 16M, or -b where that is more]"),
-        option("-f", "--stepfactor", "factor", metavar="N", callback=_factor,
-               help="Each size is N times the one before.  [default: 2]"),
-        option("-i", "--stepbytes", "step", metavar="SIZE", callback=_size,
-               help="Each size is SIZE bytes more instead."),
-        option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, shell_complete=dtypes,
-               help="f16, bf16, f32, int32, …"),
+        own.append(Declared("-r", "--root", metavar="RANK", default="0", type=Whole(0), help="The root rank."))
+    return parameters(
+        Declared("-b", "--minbytes", "least", metavar="SIZE", default="1K", callback=_size,
+                 help="The smallest size, as nccl-tests counts it; K, M, G are powers of 1024."),
+        Declared("-e", "--maxbytes", "most", metavar="SIZE", callback=_size,
+                 help="The largest size.  [default: 16M, or -b where that is more]"),
+        Declared("-f", "--stepfactor", "factor", metavar="N", callback=_factor,
+                 help="Each size is N times the one before.  [default: 2]"),
+        Declared("-i", "--stepbytes", "step", metavar="SIZE", callback=_size,
+                 help="Each size is SIZE bytes more instead."),
+        DTYPE,
         *own,
-        option("--ranks", metavar="N", callback=_at_least(2),
-               help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
-        option("--network", metavar="NAME", shell_complete=networks,
-               help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's.  [default: the topology's]"),
-        option("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'."),
-        option("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'."),
-        option("--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine.",
-               shell_complete=completed_by("presets")),
-        option("--components", metavar="FILE", help="A YAML file merged over the topology.",
-               shell_complete=completed_by("files")),
-        option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
-        option("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
-        option("--algo", metavar="NAME|auto|all", multiple=True,
-               shell_complete=algorithms_of(kind.name, "auto", "all"),
-               help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
-        option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.",
-               shell_complete=completed_by("files")),
-        option("--tuning", metavar="FILE", help="The table of this machine, by kernbench ccl tune, for auto.",
-               shell_complete=completed_by("files")),
-        option("--pipeline", metavar="on|off", callback=_one_of("on", "off"), shell_complete=one_of("on", "off"),
-               help="off: no step begins before all of the last one have ended."),
-        option("--pes", metavar="N", callback=_at_least(1), help="PEs of each rank that take part."),
-        option("--check/--no-check", "check", default=True, help="Check the data, or keep shapes only."),
-        option("--backend", metavar="NAME[:DEVICE]", default="numpy", show_default=True,
-               help="What computes the data that is checked: numpy, or what plug-ins have, as torch:cuda."),
-        option("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
-        option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."),
-        option("--cached", is_flag=True,
-               help="Print what was printed before, if all that it depends on is the same; else keep it."),
-        option("-j", "--jobs", metavar="N", default="2", show_default=True, callback=_at_least(1),
-               help="Processes that simulate."),
-        option("--max-events", metavar="N", callback=_at_least(1), help="Stop a simulation after this many events."),
-        option("--timeout", metavar="T", callback=_time, help="Stop a simulation after this wall time, as '60 s'."),
-        option("-q", "--quiet", is_flag=True, help="Show no progress."),
-    ]  # fmt: skip
+        Declared("--ranks", metavar="N", type=Whole(2), help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
+        NETWORK, LINK_BW, LINK_LATENCY, TOPOLOGY, COMPONENTS, SETS,
+        Declared("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
+        Declared("--algo", metavar="NAME|auto|all", multiple=True,
+                 shell_complete=algorithms_of(kind.name, "auto", "all"),
+                 help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
+        CONFIG,
+        Declared("--tuning", metavar="FILE", help="The table of this machine, by kernbench ccl tune, for auto."),
+        Declared("--pipeline", metavar="on|off", type=OneOf("on", "off"),
+                 help="off: no step begins before all of the last one have ended."),
+        Declared("--pes", metavar="N", type=Whole(1), help="PEs of each rank that take part."),
+        Declared("--check/--no-check", "check", default=True, show_default=False,
+                 help="Check the data, or keep shapes only."),
+        Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
+                 help="What computes the data that is checked: numpy, or what plug-ins have, as torch:cuda."),
+        Declared("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
+        JSON, CACHED, JOBS.but(default="2"),
+        Declared("--max-events", metavar="N", type=Whole(1), help="Stop a simulation after this many events."),
+        TIMEOUT.but(help="Stop a simulation after this wall time, as '60 s'."),
+        QUIET,
+    )  # fmt: skip
 
 
 def _command(kind: CollectiveKind, sentence: str) -> click.Command:
@@ -257,7 +235,7 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     _check_ranks(question, machine)
     _warn(shell, setup.idealised, machine)
     chooser = Chooser(question, machine, config, plugins)
-    limits = Limits(options["max_events"], None, options["timeout"])
+    limits = Limits(options["max_events"], None, options["timeout_s"])
     sweep = Sweep(question, setup, machine, plugins, options["jobs"], limits=limits)
     names = _algorithms(options["algo"], config)
     name = chosen_name(config, kind.name, names[0] if names else None)

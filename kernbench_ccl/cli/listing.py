@@ -12,6 +12,7 @@ import click
 from attrs import asdict, frozen
 
 from kernbench_ccl.cli.completion import collectives
+from kernbench_core.cli.options import JSON
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -44,7 +45,7 @@ class Listed:
 
 @click.command("list")
 @click.argument("collective", required=False, shell_complete=collectives)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 @click.pass_obj
 def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> int:
     """List the algorithms, of one COLLECTIVE or of all: the networks and numbers of ranks that they do, a sentence."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
-from kernbench_ccl.cli.check import AtLeastOne, Numbers
-from kernbench_ccl.cli.completion import collectives, dtypes, networks
-from kernbench_core.cli.option_types import completed_by
+from kernbench_ccl.cli.check import Numbers
+from kernbench_ccl.cli.completion import collectives
+from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
+from kernbench_core.cli.options import COMPONENTS, JOBS, JSON, QUIET, SETS, TOPOLOGY, Declared, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
@@ -46,30 +47,18 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 )
 @click.option("--ranks", metavar="N,N-N", type=Numbers(), help="Numbers of ranks.  [default: the topology's SIPs]")
 @click.option("--sizes", metavar="SIZE,SIZE", default=_SIZES, show_default=True, callback=_sizes, help="Bytes.")
-@click.option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, shell_complete=dtypes,
-              help="f16, bf16, f32, int32, …")  # fmt: skip
-@click.option(
-    "--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine.",
-    shell_complete=completed_by("presets"),
-)
-@click.option("--components", metavar="FILE", help="A YAML file merged over the topology.",
-              shell_complete=completed_by("files"))  # fmt: skip
-@click.option("--network", metavar="NAME", shell_complete=networks, help="The shape of the scale-up network.")
-@click.option("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'.")
-@click.option("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'.")
-@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
-@click.option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.",
-              shell_complete=completed_by("files"))  # fmt: skip
-@click.option(
-    "-o", "--output", metavar="FILE", default="tuning.json", show_default=True, shell_complete=completed_by("files"),
-    help="The table; what one of this machine holds already stays.",
-)
-@click.option("--nccl-csv", metavar="FILE", help="Write what NCCL has names for as its example tuner plug-in reads it.",
-              shell_complete=completed_by("files"))  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-@click.option("-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True,
-              help="Processes that simulate.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@with_parameters(
+    DTYPE, TOPOLOGY, COMPONENTS, NETWORK.but(help="The shape of the scale-up network."), LINK_BW, LINK_LATENCY, SETS,
+    CONFIG,
+    Declared(
+        "-o", "--output", metavar="FILE", default="tuning.json",
+        help="The table; what one of this machine holds already stays.",
+    ),
+    Declared(
+        "--nccl-csv", metavar="FILE", help="Write what NCCL has names for as its example tuner plug-in reads it."
+    ),
+    JSON, JOBS.but(default="2"), QUIET,
+)  # fmt: skip
 @click.pass_obj
 def tune(shell: Shell, /, **options: Any) -> int:
     """Measure which algorithm is the best on a machine, and write the table that auto goes by there.

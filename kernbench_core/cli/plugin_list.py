@@ -11,6 +11,7 @@ from attrs import asdict, frozen
 
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.group import CommandGroup
+from kernbench_core.cli.options import JSON
 from kernbench_core.cli.shell import Shell
 from kernbench_core.plugins import PluginFailure, Plugins, Provider
 
@@ -21,7 +22,7 @@ def plugin_group() -> None:
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 @click.pass_obj
 def list_plugins(shell: Shell, as_json: bool) -> None:
     """List the plug-ins, those that are left out too, and why."""

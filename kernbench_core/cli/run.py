@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, as_option, completed_by
+from kernbench_core.cli.option_types import as_option, completed_by
+from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, QUIET, TIMEOUT, VERBOSE, with_parameters
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -56,14 +57,9 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
 
 @click.command(cls=RunCommand)
 @click.argument("bench", metavar="BENCH", shell_complete=completed_by("benches"))
-@click.option(
-    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.",
-    shell_complete=completed_by("parameters"),
-)
+@PARAMS
 @run_options()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-@click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
+@with_parameters(JSON, ONE_LINE, VERBOSE)
 @click.pass_obj
 def run(
     shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any
@@ -116,12 +112,7 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
 @click.command()
 @click.argument("manifest", metavar="MANIFEST|BUNDLE", shell_complete=completed_by("files"))
 @click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
-@click.option(
-    "--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9),
-    help="Stop after this wall time, as '60 s', instead of the manifest's.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@with_parameters(TIMEOUT.but(help="Stop after this wall time, as '60 s', instead of the manifest's."), JSON, QUIET)
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: Any) -> int:
     """Run again what a manifest, or the one in a bundle, describes: the same op-log hash, or what differs."""

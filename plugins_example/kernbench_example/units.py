@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernbench_core.cli.options import JSON, TOPOLOGY
+
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
 
 
 @click.command()
-@click.option("--topology", default="default", metavar="NAME|FILE", help="The machine; a preset or a YAML file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@TOPOLOGY
+@JSON
 @click.pass_obj
 def units(shell: Shell, topology: str, as_json: bool) -> None:
     """Count the nodes of a machine by the model that serves them."""

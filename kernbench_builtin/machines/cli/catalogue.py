@@ -12,6 +12,7 @@ import rich_click as click
 from kernbench_core.cli.bench_view import parameter_lines, typed
 from kernbench_core.cli.columns import GAP, paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.options import JSON
 from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError, UnknownName
@@ -28,7 +29,7 @@ PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
 
 @click.command("list")
 @click.argument("name", metavar="[NAME|FILE.py]", required=False, shell_complete=completed_by("benches"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 @click.pass_obj
 def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
     """List the benches, or describe the one called NAME, or in FILE.py: what it does, and its parameters.
@@ -111,7 +112,7 @@ def _assignment(param: BenchParam) -> str:
 
 @click.command()
 @click.argument("name", required=False, shell_complete=completed_by("models"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 @click.pass_obj
 def components(shell: Shell, name: str | None, as_json: bool) -> None:
     """List the hardware models, or describe the one called NAME: its parameters, and what it models and ignores.

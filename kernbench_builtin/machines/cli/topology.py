@@ -9,6 +9,7 @@ import rich_click as click
 
 from kernbench_core.cli.columns import table
 from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.options import COMPONENTS, JSON, SETS, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
@@ -17,12 +18,6 @@ from kernbench_core.wording import brief
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
     from kernbench_core.plugins import MachineRegistry, NetworkRegistry
-
-_COMPONENTS = click.option(
-    "--components", metavar="FILE", help="A YAML file merged over the topology.", shell_complete=completed_by("files")
-)
-_SETS = click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,9 +38,7 @@ def topology() -> None:
     "--svg", metavar="FILE", help="Draw it into an SVG file instead.", shell_complete=completed_by("files")
 )
 @click.option("--node", metavar="PART", help="The part that --svg draws, such as sip0.cube0, instead of a view.")
-@_COMPONENTS
-@_SETS
-@_JSON
+@with_parameters(COMPONENTS, SETS, JSON)
 @click.pass_obj
 def show(
     shell: Shell, source: str, view: str, svg: str | None, node: str | None, components: str | None,
@@ -67,9 +60,7 @@ def show(
 
 @topology.command()
 @click.argument("source", metavar="PRESET|FILE", shell_complete=completed_by("presets"))
-@_COMPONENTS
-@_SETS
-@_JSON
+@with_parameters(COMPONENTS, SETS, JSON)
 @click.pass_obj
 def validate(shell: Shell, source: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Check a configuration; report every error at once, each with file and line."""
@@ -85,7 +76,7 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 
 @topology.command("list")
 @click.argument("name", required=False, shell_complete=completed_by("preset_names"))
-@_JSON
+@JSON
 @click.pass_obj
 def presets(shell: Shell, name: str | None, as_json: bool) -> None:
     """List the presets, or those with NAME in their names: what each is, who brings it, its SIPs, cubes and PEs."""
@@ -95,7 +86,7 @@ def presets(shell: Shell, name: str | None, as_json: bool) -> None:
 
 
 @topology.command()
-@_JSON
+@JSON
 @click.pass_obj
 def networks(shell: Shell, as_json: bool) -> None:
     """List the shapes that system.network.topology may name."""
@@ -103,7 +94,7 @@ def networks(shell: Shell, as_json: bool) -> None:
 
 
 @topology.command()
-@_JSON
+@JSON
 @click.pass_obj
 def machines(shell: Shell, as_json: bool) -> None:
     """List the sections of a configuration that say which kind of machine it describes."""

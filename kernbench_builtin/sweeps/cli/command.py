@@ -7,6 +7,7 @@ from typing import Any
 import rich_click as click
 
 from kernbench_core.cli.option_types import Time, Whole, completed_by
+from kernbench_core.cli.options import JSON
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -56,7 +57,7 @@ def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.option("--retry-changed", is_flag=True, help="Try the points again whose files or code were changed since.")
 @click.option("--cached", is_flag=True, default=None, help="Take points from the user's cache, and keep them there.")
 @run_options(but=_NOT_OF_POINTS)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of rows.")
+@JSON
 @click.option(
     "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema,
     help="Print the JSON Schema of plans, for editors, and end.",

@@ -1,0 +1,19 @@
+"""Options that several commands of `kernbench ccl` have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kernbench_ccl.cli.completion import dtypes, networks
+from kernbench_core.cli.options import Declared
+
+DTYPE: Final = Declared(
+    "-d", "--dtype", metavar="DTYPE", default="f16", shell_complete=dtypes, help="f16, bf16, f32, int32, …"
+)
+NETWORK: Final = Declared(
+    "--network", metavar="NAME", shell_complete=networks,
+    help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's.  [default: the topology's]",
+)  # fmt: skip
+LINK_BW: Final = Declared("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'.")
+LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'.")
+CONFIG: Final = Declared("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.")
