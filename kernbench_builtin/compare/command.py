@@ -35,8 +35,10 @@ class DiffCommand(RunCommand):
     """A command with the options of runs, but for those of parts that look on or tell something."""
 
     def takes(self, part: type[RunPart]) -> bool:
-        """Whether a part changes how a run comes about, and nothing of what is known of it."""
-        return part.REPEATABLE and not part.KEPT
+        """Whether a part says how a run comes about, as from a cache."""
+        from kernbench_core.runs import parts
+
+        return part.around is not parts.RunPart.around
 
 
 @click.command(cls=DiffCommand)
