@@ -39,7 +39,7 @@ def test_flat_files_are_few() -> None:
     for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
         for folder in (REPO / package).rglob("*/"):
             if folder.name not in families:
-                assert len(list(folder.glob("*.py"))) <= 22, folder
+                assert len([file for file in folder.glob("*.py") if file.name != "plugin.py"]) <= 22, folder
         for file in (REPO / package).rglob("*.py"):
             assert len(file.read_text().splitlines()) <= 450, file
 

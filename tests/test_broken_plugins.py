@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import EntryPoint, distribution, distributions
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,9 @@ MUST_BE = "a function without arguments that returns a list of OpEntry objects"
 VERSION = "kernbench_api of module 'broken_plugin', the version of the hooks that it is written for, must be 1"
 HOOKS = (
     "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, "
-    "kernbench_machines, kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, "
-    "kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, "
-    "kernbench_pictures, kernbench_kits, kernbench_points"
+    "kernbench_machines, kernbench_exporters, kernbench_ops, kernbench_backends, kernbench_algorithms, "
+    "kernbench_collectives, kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, "
+    "kernbench_folders, kernbench_pictures, kernbench_kits, kernbench_points"
 )
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {
@@ -76,7 +76,10 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     site.distribution("broken", "0.3", "broken", "")
     (site.folder / "broken_plugin.py").write_text(text)
     monkeypatch.syspath_prepend(site.folder)
-    own = [EntryPoint(*text.split(" = "), "kernbench") for text in own_plugins()]
+    own = [
+        EntryPoint(*text.split(" = "), "kernbench")._for(distribution("kernbench"))  # type: ignore[attr-defined]
+        for text in own_plugins()
+    ]
     theirs = [point for each in distributions(path=[str(site.folder)]) for point in each.entry_points]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [*own, *theirs])
     yield reason
