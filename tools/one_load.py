@@ -18,7 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-os.environ["KERNBENCH_PURE"] = "1"
+if __name__ == "__main__":
+    os.environ["KERNBENCH_PURE"] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
