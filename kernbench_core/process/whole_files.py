@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import stat
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, cast
+from typing import IO, Final, cast
 
 from kernbench_core.errors import UsageError
 
@@ -118,11 +116,10 @@ def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
     try:
         new.mkdir()
         yield new
-        with _undisturbed():
-            if path.exists():
-                _merge(new, path, replaced)
-            else:
-                _put(new, path)
+        if path.exists():
+            _merge(new, path, replaced)
+        else:
+            _put(new, path)
     except OSError as error:
         raise _named(error, path) from None
     finally:
@@ -224,23 +221,3 @@ def _remove_empty(folder: Path, top: Path) -> None:
 def _temporary(folder: Path) -> Path:
     """Name something new in a folder, short enough wherever a file of any name fits."""
     return folder / f".kernbench.{os.urandom(6).hex()}.tmp"
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Keep Ctrl-C and SIGTERM back until the block has ended, which must be soon."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    usual: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = {number: handler for number, handler in usual.items() if callable(handler) or handler == signal.SIG_DFL}
-    for number in heard:
-        signal.signal(number, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in heard.items():
-            signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
