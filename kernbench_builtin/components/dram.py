@@ -33,8 +33,8 @@ class DramGeometry:
     row open, their bank closed, and another row open. Banks of a group follow each other. `buses` pseudo-channels share
     command buses, `queue_of` of them a queue, of which a scheduler sees so many reads and writes (`window`),
     writes are drained from so many to so many (`drain`), at most `front_end` requests wait in front of the queues (0:
-    any number) and take `overhead` ns to come there, `refresh` is all_bank, per_bank or none, and `unverified` names
-    the figures of the `standard` without a source.
+    any number) and take `overhead` ns to come there, `refresh` is all_bank, per_bank or none, and `standard` names
+    where figures are from.
     """
 
     channels: int
@@ -59,7 +59,6 @@ class DramGeometry:
     overhead: float = 0.0
     refresh: str = "none"
     standard: str = ""
-    unverified: tuple[str, ...] = ()
 
     @property
     def peak(self) -> float:

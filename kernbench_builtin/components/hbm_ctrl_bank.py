@@ -19,7 +19,7 @@ from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import BurstQueue
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.memory_standards import DEFAULT, STANDARDS, figures, unverified
+from kernbench_builtin.memory_standards import DEFAULT, STANDARDS, figures
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory import AtomicMemory
@@ -198,7 +198,6 @@ figure), builtin.hbm_ctrl (atomic_step).
             overhead=p["overhead"],
             refresh=p["refresh"],
             standard=p["standard"],
-            unverified=unverified(p["standard"]),
             address=mapping.address,
             locate=mapping.locate,
             outcomes=self._outcomes,

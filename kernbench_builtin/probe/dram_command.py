@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.core import ParameterSource
 
+from kernbench_builtin.memory_standards import STANDARDS
 from kernbench_core.cli.options import Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -290,8 +291,9 @@ def _print(
 
 def _standard(probe: DramProbe) -> str:
     """Name the figures of the standard that nobody has verified."""
-    g = probe.geometry
-    return f"unverified figures of {g.standard}: {', '.join(g.unverified)}" if g.unverified else ""
+    name = probe.geometry.standard
+    unverified = STANDARDS[name].unverified if name in STANDARDS else ()
+    return f"unverified figures of {name}: {', '.join(unverified)}" if unverified else ""
 
 
 def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm | None) -> str:
