@@ -5,13 +5,34 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
-from kernbench_core.plugins import ComponentEntry, KitEntry, TopologyEntry
+from typing import Any, Final
+
+from kernbench_core.plugins import (
+    ComponentEntry,
+    DefaultsRegistry,
+    KitEntry,
+    MemoryStandardEntry,
+    Point,
+    TopologyEntry,
+)
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
+
+#: What `standard` of `builtin.hbm_ctrl_bank` chooses among.
+MEMORY_STANDARDS: Final = Point(
+    MemoryStandardEntry,
+    "Return the standards that `standard` of a controller with banks names, named `vendor.thing`.",
+    DefaultsRegistry,
+)
+
+
+def kernbench_points() -> list[Point[Any]]:
+    """Return the sorts of entries that models choose among."""
+    return [MEMORY_STANDARDS]
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -63,6 +84,16 @@ def kernbench_components() -> list[ComponentEntry]:
             "A systolic array, counted cycle by cycle.",
         ),
         ComponentEntry("builtin.pe_math", f"{NODE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
+    ]
+
+
+def kernbench_memory_standards() -> list[MemoryStandardEntry]:
+    """Return the standards of memories."""
+    at = f"{HERE}.memory_standards"
+    return [
+        MemoryStandardEntry("hbm2_2000", f"{at}:HBM2_2000", "HBM2, 64 bit at 2 Gb/s."),
+        MemoryStandardEntry("hbm3_6400", f"{at}:HBM3_6400", "HBM3, 32 bit at 6.4 Gb/s."),
+        MemoryStandardEntry("hbm4_8000", f"{at}:HBM4_8000", "HBM4, 32 bit at 8 Gb/s."),
     ]
 
 

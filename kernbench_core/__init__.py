@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import ExporterEntry as ExporterEntry
     from kernbench_core.plugins import KitEntry as KitEntry
     from kernbench_core.plugins import MachineEntry as MachineEntry
+    from kernbench_core.plugins import MemoryStandardEntry as MemoryStandardEntry
     from kernbench_core.plugins import NetworkEntry as NetworkEntry
     from kernbench_core.plugins import OpEntry as OpEntry
     from kernbench_core.plugins import ProgramEntry as ProgramEntry

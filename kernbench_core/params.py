@@ -49,6 +49,9 @@ class Param:
     `follows` names a parameter that is declared before, and the default for each of its values where that differs from
     `default`: choosing a whole set of figures by one name leaves each of them open to be given alone.
 
+    `entries` is a sort of entries of plug-ins whose names are choices, too, as "memory_standards": what one points at
+    has `defaults`, by name, of the parameters that follow this one. `hint` says more of a name that is no choice.
+
     >>> clock = kb.Param("clock", "frequency", "1 GHz", "Clock of the unit.", positive=True)
     >>> clock.default_value, clock.convert("500 MHz")
     (1.0, 0.5)
@@ -66,6 +69,8 @@ class Param:
     choices: tuple[object, ...] = ()
     maximum: float | None = None
     follows: tuple[str, Mapping[object, object]] | None = None
+    entries: str = ""
+    hint: Callable[[str], str] | None = field(default=None, repr=False)
 
     def default_beside(self, values: Mapping[str, Any]) -> object:
         """Return the default, as written in YAML, beside the `values` of parameters that are declared before."""
@@ -107,7 +112,8 @@ class Param:
         )
         if self.choices and converted not in self.choices:
             listed = ", ".join(repr(choice) for choice in self.choices)
-            raise ValueError(f"must be one of {listed}, not {value!r}.")
+            hint = "" if self.hint is None else self.hint(str(value))
+            raise ValueError(f"must be one of {listed}, not {value!r}.{hint}")
         return converted
 
     def _table(self, given: object) -> dict[str, float]:

@@ -23,7 +23,8 @@ REPO = Path(__file__).parents[1]
 EXAMPLE = REPO / "plugins_example"
 #: Beside the doors of core's rooms and its flat files: checks, and what the collective package has for who extends it.
 OTHERS = {
-    "kernbench_builtin.checks", "kernbench_builtin.machines", "kernbench_builtin.pages.plugin",
+    "kernbench_builtin.checks", "kernbench_builtin.machines", "kernbench_builtin.memory_standards",
+    "kernbench_builtin.pages.plugin",
     "kernbench_ccl.collectives", "kernbench_ccl.contract", "kernbench_ccl.testing",
 }  # fmt: skip
 

@@ -36,6 +36,7 @@ def kernbench_kits() -> list[KitEntry]:
     return [
         KitEntry("components", f"{HERE}.components.kit:KIT", "Hardware models."),
         KitEntry("networks", f"{HERE}.network_checks:KIT", "Shapes of the scale-up network."),
+        KitEntry("memory_standards", f"{HERE}.memory_checks:KIT", "Standards of memories."),
         KitEntry("ops", f"{HERE}.op_checks:KIT", "Math ops that kernels call by their names."),
         KitEntry("run_parts", f"{HERE}.run_part_checks:KIT", "Parts of runs."),
     ]

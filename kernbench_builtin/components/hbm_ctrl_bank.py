@@ -87,7 +87,7 @@ figure), builtin.hbm_ctrl (atomic_step).
     )
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("standard", "str", DEFAULT, "Where the defaults of rate, burst, banks, row and times come from.",
-              choices=tuple(STANDARDS)),
+              choices=tuple(STANDARDS), entries="memory_standards"),
         Param("overhead", "time", "10 ns", "Controller pipeline latency, per request."),
         Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1, maximum=1024),
         Param("pseudo_channels", "int", 2, "Pseudo-channels that share command buses, from the first on.", minimum=1,

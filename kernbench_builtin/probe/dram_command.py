@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.core import ParameterSource
 
-from kernbench_builtin.memory_standards import STANDARDS
+from kernbench_builtin.plugin import MEMORY_STANDARDS
 from kernbench_core.cli.options import Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -17,6 +17,7 @@ from kernbench_core.wording import brief
 if TYPE_CHECKING:
     from kernbench_builtin.probe.dram_driver import ClosedForm, DramCase, DramPoint, DramProbe
     from kernbench_core.graph import Node
+    from kernbench_core.plugins import Plugins
 
 FLAG = "--dram"
 #: The machine that is probed when nobody names one.
@@ -84,8 +85,9 @@ def run(
     loads = [_share(part) for part in load.split(",")] if load is not None else []
     node, capacity = _controller(shell, topology, components, sets)
     probe = DramProbe(node, shell.plugins.components)
+    told = _unverified(shell.plugins, probe.geometry.standard)
     if trace is not None:
-        return _trace(topology, node, probe, trace, capacity or probe.geometry.span_bytes, as_json, _given())
+        return _trace(topology, node, probe, trace, capacity or probe.geometry.span_bytes, as_json, _given(), told)
     nbytes = probe.default_chunk(pattern) if chunk is None else _number("--chunk", chunk, "size", positive=True)
     case = DramCase(
         pattern,
@@ -106,7 +108,8 @@ def run(
     if as_json:
         click.echo(_json(topology, node, probe, case, points, form))
     else:
-        _print(topology, node, probe, _in_words(case), probe.peak(case), points, _verdict(case, points, form))
+        told += [_verdict(case, points, form)]
+        _print(topology, node, _in_words(case), probe.peak(case), points, told)
     return 0
 
 
@@ -133,8 +136,9 @@ def _given() -> set[str]:
 
 
 def _trace(
-    topology: str, node: Node, probe: DramProbe, path: str, capacity: int, as_json: bool, given: set[str]
-) -> int:
+    topology: str, node: Node, probe: DramProbe, path: str, capacity: int, as_json: bool, given: set[str],
+    told: list[str],
+) -> int:  # fmt: skip
     """Measure the requests of a file, which are to a slice of `capacity` bytes."""
     import attrs
 
@@ -154,7 +158,7 @@ def _trace(
         click.echo(json_text(found))
     else:
         what = f"{len(requests):,} request{'s' * (len(requests) > 1)} of {path}"
-        _print(topology, node, probe, what, probe.geometry.peak, [point], "")
+        _print(topology, node, what, probe.geometry.peak, [point], told)
     return 0
 
 
@@ -257,7 +261,7 @@ def _in_words(case: DramCase) -> str:
 
 
 def _print(
-    topology: str, node: Node, probe: DramProbe, asked: str, peak: float, points: list[DramPoint], verdict: str
+    topology: str, node: Node, asked: str, peak: float, points: list[DramPoint], told: list[str]
 ) -> None:
     from rich.console import Group
     from rich.text import Text
@@ -285,15 +289,14 @@ def _print(
     title = Text.assemble(
         (node.impl, "bold"), f" at {node.id} of {topology}: {asked}; peak {format_bandwidth(peak)}"
     )  # fmt: skip
-    told = [line for line in (_standard(probe), verdict) if line]
-    show(Group(title, Text(), table, *(part for line in told for part in (Text(), Text(line)))), console)
+    show(Group(title, Text(), table, *(part for line in told if line for part in (Text(), Text(line)))), console)
 
 
-def _standard(probe: DramProbe) -> str:
-    """Name the figures of the standard that nobody has verified."""
-    name = probe.geometry.standard
-    unverified = STANDARDS[name].unverified if name in STANDARDS else ()
-    return f"unverified figures of {name}: {', '.join(unverified)}" if unverified else ""
+def _unverified(plugins: Plugins, name: str) -> list[str]:
+    """Name the figures of a standard that nobody has verified, on a line, where there are any."""
+    standards = plugins.of(MEMORY_STANDARDS)
+    unverified = standards.load(name).unverified if name in standards else ()
+    return [f"unverified figures of {name}: {', '.join(unverified)}"] if unverified else []
 
 
 def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm | None) -> str:

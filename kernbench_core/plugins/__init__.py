@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.entries import FolderEntry as FolderEntry
     from kernbench_core.plugins.entries import KitEntry as KitEntry
     from kernbench_core.plugins.entries import MachineEntry as MachineEntry
+    from kernbench_core.plugins.entries import MemoryStandardEntry as MemoryStandardEntry
     from kernbench_core.plugins.entries import NetworkEntry as NetworkEntry
     from kernbench_core.plugins.entries import OpEntry as OpEntry
     from kernbench_core.plugins.entries import PictureEntry as PictureEntry
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.points import RUN_PARTS as RUN_PARTS
     from kernbench_core.plugins.points import Point as Point
     from kernbench_core.plugins.registry import ComponentRegistry as ComponentRegistry
+    from kernbench_core.plugins.registry import DefaultsRegistry as DefaultsRegistry
     from kernbench_core.plugins.registry import MachineRegistry as MachineRegistry
     from kernbench_core.plugins.registry import NetworkRegistry as NetworkRegistry
     from kernbench_core.plugins.registry import PluginFailure as PluginFailure

@@ -167,6 +167,17 @@ class TopologyEntry(_Described):
 
 
 @attrs.frozen
+class MemoryStandardEntry(_Described):
+    """A standard of memories: `target` is a `MemoryStandard` of `kernbench_builtin.memory_standards`.
+
+    >>> def kernbench_memory_standards():
+    ...     return [kb.MemoryStandardEntry("acme.hbm3e", "acme_models.hbm3e:STANDARD", "HBM3E at 9.2 Gb/s.")]
+    """
+
+    KIND, NOUN, VENDOR = "memory_standards", "standard of memories", True
+
+
+@attrs.frozen
 class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 

@@ -25,6 +25,7 @@ from kernbench_core.plugins.points import Point
 from kernbench_core.plugins.registry import (
     UNWANTED,
     ComponentRegistry,
+    DefaultsRegistry,
     MachineRegistry,
     NetworkRegistry,
     PluginFailure,
@@ -217,6 +218,8 @@ class _Loader:
             kind: point.registry(point.noun, offers[kind], failures + blocked, all_used=point.all_used)
             for kind, point in known.items()
         }
+        choosable = {kind: registry for kind, registry in registries.items() if isinstance(registry, DefaultsRegistry)}
+        cast(ComponentRegistry, registries[points.COMPONENTS.kind]).choosable = MappingProxyType(choosable)
         taken = tuple(failure for registry in registries.values() for failure in registry.taken.values())
         frozen = MappingProxyType(known), MappingProxyType(registries)
         return Plugins(*frozen, tuple(sources), failures + taken, blocked)

@@ -9,6 +9,7 @@ import difflib
 import importlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -16,7 +17,7 @@ import attrs
 
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UnknownName, in_words
-from kernbench_core.params import Param, did_you_mean
+from kernbench_core.params import Param, closest, did_you_mean
 from kernbench_core.plugins.chosen import WITHOUT
 from kernbench_core.plugins.entries import ComponentEntry, Entry, MachineEntry, NetworkEntry, Provider
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -154,8 +155,59 @@ class Registry(Generic[E], Mapping[str, E]):
         return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries, n=len(self._entries) or 1)))
 
 
+class DefaultsRegistry(Registry[E]):
+    """The registry of a sort that a parameter of models chooses among, as its `Param.entries` says."""
+
+    def why_not(self, name: str) -> str:
+        """Say of a name that is not here which it may be a slip for, or whose it may be."""
+        error = self._missing(name)
+        if isinstance(error, PluginError):
+            return f" {str(error).removesuffix('.')}."
+        close = closest(name, self._entries)
+        return f" Did you mean {close!r}?" if close else self.left_out
+
+
+class _Defaults(Mapping[object, object]):
+    """The default of one parameter for each choice of another: the model's own, then those of entries, on first use.
+
+    Entries that cannot be had are not listed.
+    """
+
+    def __init__(self, param: str, own: Mapping[object, object], entries: DefaultsRegistry[Any]) -> None:
+        self._param, self._own, self._entries = param, own, entries
+
+    def __getitem__(self, name: object) -> object:
+        if name in self._own:
+            return self._own[name]
+        if name not in self._entries:
+            raise KeyError(name)
+        defaults = getattr(self._entries.load(str(name)), "defaults", {})
+        if self._param not in defaults:
+            raise self._entries.fault(str(name), f"must have a default of {self._param!r}, which it lacks")
+        return defaults[self._param]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._entries
+
+    def __iter__(self) -> Iterator[object]:
+        yield from self._own
+        for name in self._entries:
+            with suppress(PluginError):
+                _ = self[name]
+                if name not in self._own:
+                    yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class ComponentRegistry(Registry[ComponentEntry]):
-    """The registry of hardware models; it is also the catalogue that a topology is compiled against."""
+    """The registry of hardware models; it is also the catalogue that a topology is compiled against.
+
+    `choosable` are the registries, by sort, that parameters of models may choose among.
+    """
+
+    choosable: Mapping[str, DefaultsRegistry[Any]] = MappingProxyType({})
 
     def declared(self, impl: str) -> tuple[Param, ...]:
         """Return the `Param`s that the component class `impl` declares; raise UnknownName or PluginError."""
@@ -167,7 +219,20 @@ class ComponentRegistry(Registry[ComponentEntry]):
                 f"component {impl!r} of {self.provider(impl)} must be a ComponentBase class whose PARAMS is a tuple of "
                 f"Param, not {found!r}; repair {self[impl].target!r}."
             )
-        return tuple(params or ())
+        return tuple(self._opened(params or ()))
+
+    def _opened(self, params: tuple[Param, ...]) -> Iterator[Param]:
+        """Yield parameters with what entries add: the choices of one, and the defaults of those that follow it."""
+        chosen = {param.name: self.choosable[param.entries] for param in params if param.entries in self.choosable}
+        for param in params:
+            of, defaults = param.follows or ("", {})
+            if param.name in chosen:
+                names = tuple(dict.fromkeys((*param.choices, *chosen[param.name])))
+                yield attrs.evolve(param, choices=names, hint=chosen[param.name].why_not)
+            elif of in chosen:
+                yield attrs.evolve(param, follows=(of, _Defaults(param.name, defaults, chosen[of])))
+            else:
+                yield param
 
     def made_for(self, impl: str) -> tuple[str, ...]:
         """Return the node kinds that `impl` is registered for, none for any; raise UnknownName or PluginError."""

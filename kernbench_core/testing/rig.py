@@ -88,7 +88,8 @@ class ModelClasses:
         for node_id, model in models.items():
             placed = placed_of(model)
             impl = self._name(placed.model)
-            declared = self._classes[impl].PARAMS
+            ask = getattr(self._catalogue, "declared", None) if isinstance(placed.model, str) else None
+            declared = self._classes[impl].PARAMS if ask is None else ask(impl)  # with what plug-ins add
             params, wrong = resolve_params(declared, placed.params, _where(node_id))
             problems += wrong
             nodes.append(Node(node_id, placed.kind, impl, params))

@@ -21,7 +21,7 @@ from attrs import evolve
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
-from kernbench_core.plugins import MachineRegistry, NetworkRegistry, Plugins
+from kernbench_core.plugins import DefaultsRegistry, MachineRegistry, NetworkRegistry, Plugins
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology.configuration import Config
@@ -62,7 +62,8 @@ def compile_topology(config: Config | Mapping[str, Any], plugins: Plugins | None
     loaded = config if isinstance(config, Config) else Config(config, {})
     with no_automatic_collection(), redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
         registries = (plugins.components, plugins.networks, plugins.machines)
-        return compiled_once(loaded, registries, lambda: _compiled(loaded, *registries))
+        choosable = (each for each in plugins.registries.values() if isinstance(each, DefaultsRegistry))
+        return compiled_once(loaded, (*registries, *choosable), lambda: _compiled(loaded, *registries))
 
 
 def _compiled(

@@ -13,6 +13,7 @@ from kernbench_core import (
     ExporterEntry,
     KitEntry,
     MachineEntry,
+    MemoryStandardEntry,
     NetworkEntry,
     OpEntry,
     ProgramEntry,
@@ -53,6 +54,11 @@ def kernbench_components() -> list[ComponentEntry]:
             sentence="A port of a long link, with retimers on the way.",
         ),
     ]
+
+
+def kernbench_memory_standards() -> list[MemoryStandardEntry]:
+    """Return the standards of memories; `standard: example.hbm3_4000` of a controller with banks takes this one."""
+    return [MemoryStandardEntry("example.hbm3_4000", "kernbench_example.slow_hbm3:STANDARD", "HBM3 at 4 Gb/s.")]
 
 
 def kernbench_topologies() -> list[TopologyEntry]:

@@ -33,6 +33,7 @@ PUBLIC = [
     "KernelError",
     "KitEntry",
     "MachineEntry",
+    "MemoryStandardEntry",
     "MsgBase",
     "NetworkEntry",
     "Node",

@@ -165,7 +165,8 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
     module = site.module("typo_plugin", "def kernbench_componets():\n    return []\n")
     assert [str(failure) for failure in load_plugins([f"typo = {module}"], installed=False).failures] == [
         "plug-in 'typo' (typo_plugin (source tree)) is left out: its hooks must be among kernbench_components, "
-        "kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, kernbench_machines, "
+        "kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_memory_standards, kernbench_networks, "
+        "kernbench_machines, "
         "kernbench_exporters, kernbench_ops, kernbench_backends, kernbench_algorithms, kernbench_collectives, "
         "kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, "
         "kernbench_pictures, kernbench_kits, kernbench_points, not 'kernbench_componets'; did you mean "

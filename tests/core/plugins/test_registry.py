@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from kernbench_core.errors import PluginError, UnknownName
+from kernbench_core.params import Param, resolve_params
 from kernbench_core.plugins import (
     AlgorithmEntry,
     BenchEntry,
     ComponentEntry,
     ComponentRegistry,
+    DefaultsRegistry,
     NetworkEntry,
     PluginFailure,
     Provider,
@@ -160,3 +165,60 @@ def test_a_vendor_name_in_upper_case_is_a_sentence(make: Callable[[], object], n
         f"{noun} 'acme.Sfu' must have a name in lower case; call it 'acme.sfu', and write the name of the plug-in's "
         "entry point in lower case too."
     )
+
+
+class Choosy:
+    """Be a model whose parameter `set` chooses among entries, and `rate` follows it."""
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("set", "str", "own", "Where the rate is from.", choices=("own",), entries="rates"),
+        Param("rate", "int", 3, "How many.", follows=("set", {"own": 3})),
+    )
+
+
+def choosing(*failures: PluginFailure, **rates: object) -> ComponentRegistry:
+    """Return a registry with that model, and with sets of defaults in a module of a test."""
+    vars(module := ModuleType("choosy_rates")).update(rates, Choosy=Choosy)
+    sys.modules[module.__name__] = module
+    entries = [(BenchEntry(f"acme.{name}", f"choosy_rates:{name}"), ACME) for name in (*rates, "absent")]
+    found = ComponentRegistry("component", [(ComponentEntry("acme.choosy", "choosy_rates:Choosy", "", "It."), ACME)])
+    found.choosable = {"rates": DefaultsRegistry("set of rates", entries, failures)}
+    return found
+
+
+def test_a_parameter_chooses_among_entries_and_others_follow_it() -> None:
+    """Each is imported when it is named; what cannot be had is not listed as a default, and fails who names it."""
+    fast, bare = SimpleNamespace(defaults={"rate": 9}), SimpleNamespace(defaults={})
+    declared = choosing(fast=fast, bare=bare).declared("acme.choosy")
+    assert declared[0].choices == ("own", "acme.absent", "acme.bare", "acme.fast")
+    assert declared[1].follows is not None
+    assert dict(declared[1].follows[1]) == {"own": 3, "acme.fast": 9}
+    assert "acme.bare" in declared[1].follows[1]
+    for given, rate in (({}, 3), ({"set": "acme.fast"}, 9), ({"set": "acme.fast", "rate": 5}, 5)):
+        values, wrong = resolve_params(declared, given, str)
+        assert (values["rate"], wrong) == (rate, [])
+    with pytest.raises(PluginError) as caught:
+        resolve_params(declared, {"set": "acme.bare"}, str)
+    assert str(caught.value) == (
+        "set of rates 'acme.bare' of acme-models 1.2 must have a default of 'rate', which it lacks; repair or "
+        "reinstall acme-models."
+    )
+    with pytest.raises(PluginError, match=r"^set of rates 'acme\.absent' of acme-models 1\.2 must be importable"):
+        resolve_params(declared, {"set": "acme.absent"}, str)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("acme.fst", " Did you mean 'acme.fast'?"),
+        ("slow", " It may belong to a plug-in that was left out: 'broken' (broken 3)."),
+        ("broken.fast", " set of rates 'broken.fast' belongs to plug-in 'broken' (broken 3), which could not be "
+         "loaded: ImportError."),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_no_entry_is_told_with_those_there_are(name: str, hint: str) -> None:
+    """And with the plug-in whose it may be."""
+    failure = PluginFailure(Provider("broken", "broken", "3"), "ImportError")
+    declared = choosing(failure, fast=SimpleNamespace(defaults={"rate": 9})).declared("acme.choosy")
+    _, wrong = resolve_params(declared, {"set": name}, str)
+    assert wrong == [f"set must be one of 'own', 'acme.absent', 'acme.fast', not {name!r}.{hint}"]
