@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import MemoryStandardEntry as MemoryStandardEntry
     from kernbench_core.plugins import NetworkEntry as NetworkEntry
     from kernbench_core.plugins import OpEntry as OpEntry
+    from kernbench_core.plugins import PictureEntry as PictureEntry
     from kernbench_core.plugins import ProgramEntry as ProgramEntry
     from kernbench_core.plugins import ReportSectionEntry as ReportSectionEntry
     from kernbench_core.plugins import RunPartEntry as RunPartEntry

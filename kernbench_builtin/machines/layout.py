@@ -18,7 +18,7 @@ from kernbench_builtin.machines.specification import CubeSpec
 
 Cell = tuple[int, int]
 """Row and column of a router, counted from the north-west, both from 0."""
-Point = tuple[float, float]
+Position = tuple[float, float]
 MAX_SIDE = 256
 """Most rows or columns of a router mesh."""
 
@@ -30,11 +30,11 @@ class CubeLayout:
     rows: int
     columns: int
     zone: tuple[int, int, int, int]
-    routers: Mapping[Cell, Point]
+    routers: Mapping[Cell, Position]
     pes: tuple[Cell, ...]
-    m_cpu: tuple[Point, Cell]
-    sram: tuple[Point, Cell]
-    ucie: Mapping[str, tuple[Point, tuple[Cell, ...]]]
+    m_cpu: tuple[Position, Cell]
+    sram: tuple[Position, Cell]
+    ucie: Mapping[str, tuple[Position, tuple[Cell, ...]]]
 
 
 class LayoutFault(ValueError):
@@ -78,7 +78,7 @@ def lay_out_cube(cube: CubeSpec, ucie_bandwidth: float) -> CubeLayout:
     return CubeLayout(rows, columns, zone, routers, pes, (west, m_cpu), (east, sram), ucie)
 
 
-def nearest(point: Point, routers: Mapping[Cell, Point]) -> Cell:
+def nearest(point: Position, routers: Mapping[Cell, Position]) -> Cell:
     """Return the router closest to a point; ties go to the smaller row, then column."""
     return min(routers, key=lambda cell: (round(math.dist(point, routers[cell]), 9), cell))
 
@@ -139,8 +139,8 @@ def _zone(cube: CubeSpec, rows: int, columns: int) -> tuple[int, int, int, int]:
 
 
 def _port(
-    side: str, routers: Mapping[Cell, Point], cube: CubeSpec, rows: int, columns: int, wanted: int
-) -> tuple[Point, tuple[Cell, ...]]:
+    side: str, routers: Mapping[Cell, Position], cube: CubeSpec, rows: int, columns: int, wanted: int
+) -> tuple[Position, tuple[Cell, ...]]:
     middle_x, middle_y = cube.width / 2, cube.height / 2
     point, edge = {
         "n": ((middle_x, 0.0), [(0, c) for c in range(columns)]),

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from kernbench_builtin.machines import naming
 from kernbench_builtin.machines.checking import IO_KINDS, KINDS, Plan, check
-from kernbench_builtin.machines.layout import Point
+from kernbench_builtin.machines.layout import Position
 from kernbench_builtin.machines.specification import PcieSpec, Spec, UcieSpec, UnitSpec
 from kernbench_builtin.machines.wiring import io_position, widest_path, wire
 from kernbench_core.graph import Graph, Node
@@ -53,7 +53,7 @@ def place(plan: Plan) -> list[Node]:
 def _place_cube(plan: Plan, sip: int, cube: int) -> list[Node]:
     layout, origin = plan.layout, cube_origin(plan.spec, cube)
 
-    def node(node_id: str, kind: str, at: Point, pe: int | None = None) -> Node:
+    def node(node_id: str, kind: str, at: Position, pe: int | None = None) -> Node:
         return Node(node_id, kind, sip=sip, cube=cube, pe=pe, position=(origin[0] + at[0], origin[1] + at[1]))
 
     nodes = [node(naming.router(sip, cube, *cell), "router", at) for cell, at in layout.routers.items()]
@@ -67,7 +67,7 @@ def _place_cube(plan: Plan, sip: int, cube: int) -> list[Node]:
     return nodes
 
 
-def cube_origin(spec: Spec, cube: int) -> Point:
+def cube_origin(spec: Spec, cube: int) -> Position:
     """Return the north-west corner of a cube in its package, in mm; cubes are numbered row by row."""
     row, column = divmod(cube, spec.sip.mesh.width)
     return column * spec.cube.width, row * spec.cube.height

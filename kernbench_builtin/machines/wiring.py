@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from kernbench_builtin.machines import naming
 from kernbench_builtin.machines.checking import PE_KINDS, Plan
-from kernbench_builtin.machines.layout import Point
+from kernbench_builtin.machines.layout import Position
 from kernbench_builtin.machines.specification import LinkSpec, Spec
 from kernbench_core.graph import Edge, EdgeKind, Graph
 from kernbench_core.topology.naming import cube_unit, hbm_ctrl, pe_unit
@@ -143,7 +143,7 @@ def edge_cubes(side: str, width: int, height: int) -> Iterable[int]:
     }[side]
 
 
-def io_position(spec: Spec, io: int) -> Point:
+def io_position(spec: Spec, io: int) -> Position:
     """Return where an IO chiplet sits in its package, in mm: the first north, then south, west, east of the mesh."""
     width, height = spec.sip.mesh.width * spec.cube.width, spec.sip.mesh.height * spec.cube.height
     return {
@@ -154,7 +154,7 @@ def io_position(spec: Spec, io: int) -> Point:
     }[naming.SIDES[io]]
 
 
-def _manhattan(a: Point, b: Point) -> float:
+def _manhattan(a: Position, b: Position) -> float:
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 
@@ -203,7 +203,7 @@ class _CubeWires:
     def _span(self, a: tuple[int, int], b: tuple[int, int]) -> float:
         return _manhattan(self._layout.routers[a], self._layout.routers[b])
 
-    def _reach(self, at: Point, cell: tuple[int, int]) -> float:
+    def _reach(self, at: Position, cell: tuple[int, int]) -> float:
         return _manhattan(at, self._layout.routers[cell])
 
     def _pairs(self) -> Iterator[tuple[str, str, _Gauge]]:

@@ -18,7 +18,7 @@ from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import entries, points
 from kernbench_core.plugins.chosen import WITHOUT, Chosen, several_plugins
-from kernbench_core.plugins.entries import CORE, Entry, HookRaised, Provider
+from kernbench_core.plugins.entries import CORE, HookRaised, Provider
 from kernbench_core.plugins.hooks import collect, declared
 from kernbench_core.plugins.installed import import_file, import_named, installed_plugins, vendor_of
 from kernbench_core.plugins.points import Point
@@ -26,6 +26,7 @@ from kernbench_core.plugins.registry import (
     UNWANTED,
     ComponentRegistry,
     DefaultsRegistry,
+    E,
     MachineRegistry,
     NetworkRegistry,
     PluginFailure,
@@ -34,8 +35,7 @@ from kernbench_core.plugins.registry import (
 from kernbench_core.process.interrupt import INTERRUPTS
 
 _CORE: Final = "kernbench_core.plugin"
-E = TypeVar("E", bound=Entry)
-T = TypeVar("T")
+_Loaded = TypeVar("_Loaded")
 
 
 @attrs.frozen(order=True)
@@ -229,7 +229,7 @@ class _Loader:
             if self._points.setdefault(point.kind, point) is not point:
                 raise HookRaised(f"it must not declare {point.kind!r}, which another plug-in does; rename it")
 
-    def _guarded(self, provider: Provider, load: Callable[[], T]) -> T | None:
+    def _guarded(self, provider: Provider, load: Callable[[], _Loaded]) -> _Loaded | None:
         """Return what is loaded; None, with a failure, for a plug-in that cannot be."""
         try:
             return load()

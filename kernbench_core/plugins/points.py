@@ -9,18 +9,17 @@ as `"module:attr"`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
 import attrs
 
 from kernbench_core.plugins import entries
 from kernbench_core.plugins.entries import Entry
-from kernbench_core.plugins.registry import ComponentRegistry, MachineRegistry, NetworkRegistry, Registry
+from kernbench_core.plugins.registry import ComponentRegistry, E, MachineRegistry, NetworkRegistry, Registry
 
 PREFIX: Final = "kernbench_"
 #: The hook by which a plug-in declares points.
 POINTS: Final = f"{PREFIX}points"
-E = TypeVar("E", bound=Entry)
 
 
 @attrs.frozen(eq=False)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernbench_core.process.interrupt import Alarm as Alarm
     from kernbench_core.process.interrupt import WallTime as WallTime
     from kernbench_core.process.interrupt import WallTimeExceeded as WallTimeExceeded
+    from kernbench_core.process.notebook import Pictured as Pictured
     from kernbench_core.process.supervision import GRACE_S as GRACE_S
     from kernbench_core.process.supervision import end_with as end_with
     from kernbench_core.process.supervision import ended_by_limit as ended_by_limit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 
 from kernbench_builtin.pages.report import RunPage, Section
+from kernbench_core.process import Pictured
 from kernbench_core.runs import Option, OptionRecord, RunPart
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class IdleOptions(OptionRecord):
 
 
 @attrs.frozen
-class Idle:
+class Idle(Pictured):
     """The times from and until which no unit was busy, the longest first, and how long the run took; all in ns."""
 
     gaps: tuple[tuple[float, float], ...]
@@ -120,3 +121,13 @@ def _data(page: RunPage) -> dict[str, Any]:
 
 
 IDLE = Section("Idle times", 46, _html, _data)
+
+
+def picture(thing: object) -> str | None:
+    """Show an answer in a notebook as a bar that is dark where no unit was busy; nothing else."""
+    if not isinstance(thing, Idle):
+        return None
+    total = thing.total_ns or 1.0
+    gaps = [(100 * begin / total, 100 * (end - begin) / total) for begin, end in thing.gaps]
+    bars = (f'<rect x="{at}" width="{wide}" height="4"/>' for at, wide in gaps)
+    return f'<svg viewBox="0 0 100 4" width="400" role="img" aria-label="idle times">{"".join(bars)}</svg>'

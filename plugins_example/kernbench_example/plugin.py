@@ -16,6 +16,7 @@ from kernbench_core import (
     MemoryStandardEntry,
     NetworkEntry,
     OpEntry,
+    PictureEntry,
     ProgramEntry,
     ReportSectionEntry,
     RunPartEntry,
@@ -147,6 +148,11 @@ def kernbench_report_sections() -> list[ReportSectionEntry]:
 def kernbench_run_parts() -> list[RunPartEntry]:
     """Return what runs may be asked for besides their times; `kernbench run BENCH --idle` asks for this one."""
     return [RunPartEntry("idle", "kernbench_example.idle:IdlePart", "When no unit was busy.")]
+
+
+def kernbench_pictures() -> list[PictureEntry]:
+    """Return what draws things for notebooks."""
+    return [PictureEntry("idle", "kernbench_example.idle:picture", "Idle times.")]
 
 
 def kernbench_commands() -> list[CommandEntry]:

@@ -9,6 +9,7 @@ import pytest
 
 import kernbench_builtin
 from kernbench_builtin import plugin
+from kernbench_builtin.benches.plugin import kernbench_benches
 from kernbench_core.component import ComponentBase
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.timing import docstring_section, ignored_by
@@ -36,7 +37,7 @@ def test_what_models_ignore_is_told_in_short_sentences_each_once(plugins: Plugin
     assert [sentence for sentence in sentences if len(sentence) > 180 or not sentence.endswith(".")] == []
 
 
-@pytest.mark.parametrize("entry", plugin.kernbench_benches(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", kernbench_benches(), ids=lambda entry: entry.name)
 def test_a_bench_has_a_sentence_and_typed_parameters(plugins: Plugins, entry: object) -> None:
     """A bench loads, and its signature is a parameter schema."""
     bench = open_bench(entry.name, plugins.benches)  # type: ignore[attr-defined]
@@ -63,4 +64,4 @@ def test_every_bench_module_is_registered() -> None:
     """A module in the benches' folder is registered, unless its name begins with an underscore."""
     folder = Path(kernbench_builtin.__path__[0]) / "benches"
     files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
-    assert files == {entry.target.split(":")[0].rpartition(".")[2] for entry in plugin.kernbench_benches()}
+    assert files == {entry.target.split(":")[0].rpartition(".")[2] for entry in kernbench_benches()}

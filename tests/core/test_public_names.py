@@ -39,6 +39,7 @@ PUBLIC = [
     "Node",
     "OpEntry",
     "Param",
+    "PictureEntry",
     "ProgramEntry",
     "Replicate",
     "ReportSectionEntry",
