@@ -1,18 +1,15 @@
 """How the parameters and accesses of an op record become a signature and numbers, and come back.
 
 A *signature* is the tuple that records of one class share; each record adds integers, floats and, rarely, objects of a
-side table. Logging is on the path of every kernel command: what parameters of the same names and types have in common
-is worked out once, in a `ParamPlan`.
+side table. Logging is on the path of every kernel command: what the commands of one pattern have in common is worked
+out once, in a `PatternPlan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import itemgetter
 from typing import Any, Final
-
-from attrs import frozen
 
 from kernbench_core.oplog.description import OpDescription, OpPattern, handle_of
 from kernbench_core.values.region import Region
@@ -36,7 +33,6 @@ _PLAIN: Final = (str, bool, type(None))
 
 RawAccess = tuple[str, tuple[Region, ...], Value | None]
 PackedParams = tuple[tuple[str, ...], str, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
-Getter = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 class OfReads:
@@ -48,19 +44,6 @@ class OfReads:
 
 
 OF_READS: Final = OfReads()
-
-
-@frozen(eq=False)
-class ParamPlan:
-    """Where parameters of given names and types go; `codes` is None where that depends on more than the types."""
-
-    codes: str | None
-    ints: Getter
-    floats: Getter
-    consts: Getter
-    tuples: Getter
-    addresses: Getter
-    handle: int
 
 
 class PatternPlan:
@@ -91,41 +74,46 @@ class PatternPlan:
         return found
 
 
-Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], ParamPlan]
-
-
 def encode_params(
-    described: OpDescription, ints: list[int], floats: list[float], side: list[object], plans: Plans, huge: bool = False
+    described: OpDescription, ints: list[int], floats: list[float], side: list[object], huge: bool = False
 ) -> PackedParams:
-    """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts."""
-    params = described.params
-    keys, values = tuple(params), tuple(params.values())
-    types = tuple(map(type, values))
-    plan = plans.get((keys, types))
-    if plan is None:
-        plan = plans[keys, types] = _plan(keys, types)
-    if plan.codes is None or huge:
-        return _encode_singly(described, keys, values, ints, floats, side, huge)
-    nested = tuple(map(types_inside, plan.tuples(values)))
-    if None in nested or (plan.handle >= 0 and values[plan.handle] != handle_of(described.op_id)):
-        return _encode_singly(described, keys, values, ints, floats, side, huge)
-    counts: tuple[int, ...] = ()
-    consts = plan.consts(values)
-    if LIST in plan.codes:
-        consts = tuple([tuple(each) if type(each) is list else each for each in consts])
-    addresses = plan.addresses(values)
-    if addresses:
-        if not all(_all_ints(tuple(map(type, each))) for each in addresses):
-            return _encode_singly(described, keys, values, ints, floats, side, huge)
-        counts = tuple(map(len, addresses))
-    ints += plan.ints(values)
-    floats += plan.floats(values)
-    for each in addresses:
-        ints += each
-    return keys, plan.codes, consts, nested, counts
+    """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts.
+
+    `huge` integers, beyond 64 bits, go to the side table.
+    """
+    codes, consts, nested, counts, later = "", [], [], [], []
+    params: Mapping[str, Any] = described.params
+    for key, value in params.items():
+        kind = type(value)
+        inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
+        if kind is OfReads or _repeats_reads(key, value, described):
+            codes += READ
+        elif (kind is int and not huge) or kind is float:
+            codes += INT if kind is int else FLOAT
+            (ints if kind is int else floats).append(value)
+        elif kind is str and key == "handle_id":
+            same = value == handle_of(described.op_id)
+            codes += HANDLE if same else SIDE
+            side += [] if same else [value]
+        elif kind in _PLAIN:
+            codes += CONST
+            consts.append(value)
+        elif inner is None or (huge and key.endswith("addrs")):
+            codes += SIDE
+            side.append(value)
+        elif key.endswith("addrs") and all(t is int for t in inner):
+            codes += ADDRESSES if kind is tuple else ADDRESS_LIST
+            later += value
+            counts.append(len(value))
+        else:
+            codes += TUPLE if kind is tuple else LIST
+            consts.append(tuple(value))
+            nested.append(inner)
+    ints += later
+    return tuple(params), codes, tuple(consts), tuple(nested), tuple(counts)
 
 
-def plan_of_pattern(pattern: OpPattern, plans: Plans) -> PatternPlan | None:
+def plan_of_pattern(pattern: OpPattern) -> PatternPlan | None:
     """Return how descriptions of a pattern are logged; None where they have to be taken one by one."""
     known = (-1, -1)  # so that a handle_id is that of the op
     params: Mapping[str, Any] = pattern.params
@@ -134,7 +122,7 @@ def plan_of_pattern(pattern: OpPattern, plans: Plans) -> PatternPlan | None:
     ints: list[int] = []
     floats: list[float] = []
     side: list[object] = []
-    packed = encode_params(OpDescription("", "", params, op_id=known), ints, floats, side, plans)
+    packed = encode_params(OpDescription("", "", params, op_id=known), ints, floats, side)
     keys, codes, _, _, counts = packed
     starts: dict[str, int] = {}
     single, at, lengths = 0, codes.count(INT), iter(counts)
@@ -185,91 +173,6 @@ def types_inside(value: Sequence[Any]) -> tuple[Any, ...] | None:
 @cache
 def _all_plain(types: tuple[type, ...]) -> bool:
     return all(t is int or t in _PLAIN for t in types)
-
-
-@cache
-def _all_ints(types: tuple[type, ...]) -> bool:
-    return all(t is int for t in types)
-
-
-def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> ParamPlan:
-    codes = [_code(key, kind) for key, kind in zip(keys, types, strict=True)]
-
-    def getter(letters: str) -> Getter:
-        at = [i for i, code in enumerate(codes) if code is not None and code in letters]
-        if len(at) > 1:
-            return itemgetter(*at)
-        return (lambda values: (values[at[0]],)) if at else (lambda values: ())
-
-    known = None if None in codes else "".join(code for code in codes if code is not None)
-    handle = codes.index(HANDLE) if HANDLE in codes else -1
-    return ParamPlan(
-        codes=known,
-        ints=getter(INT),
-        floats=getter(FLOAT),
-        consts=getter(CONST + TUPLE + LIST),
-        tuples=getter(TUPLE + LIST),
-        addresses=getter(ADDRESSES + ADDRESS_LIST),
-        handle=handle,
-    )
-
-
-def _code(key: str, kind: type) -> str | None:
-    """Return the letter of a parameter whose name and type say it all, or None."""
-    if kind is int:
-        return INT
-    if kind is float:
-        return FLOAT
-    if kind is str and key == "handle_id":
-        return HANDLE
-    if kind in _PLAIN:
-        return CONST
-    if kind is tuple:
-        return ADDRESSES if key.endswith("addrs") else TUPLE
-    if kind is list and key != "input_snapshots":
-        return ADDRESS_LIST if key.endswith("addrs") else LIST
-    return READ if kind is OfReads else None
-
-
-def _encode_singly(
-    described: OpDescription,
-    keys: tuple[str, ...],
-    values: tuple[Any, ...],
-    ints: list[int],
-    floats: list[float],
-    side: list[object],
-    huge: bool,
-) -> PackedParams:
-    """Encode parameters one by one: those with lists, objects, or (`huge`) integers beyond 64 bits among them."""
-    codes, consts, nested, counts, later = "", [], [], [], []
-    for key, value in zip(keys, values, strict=True):
-        kind = type(value)
-        inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
-        if kind is OfReads or _repeats_reads(key, value, described):
-            codes += READ
-        elif (kind is int and not huge) or kind is float:
-            codes += INT if kind is int else FLOAT
-            (ints if kind is int else floats).append(value)
-        elif kind is str and key == "handle_id":
-            same = value == handle_of(described.op_id)
-            codes += HANDLE if same else SIDE
-            side += [] if same else [value]
-        elif kind in _PLAIN:
-            codes += CONST
-            consts.append(value)
-        elif inner is None or (huge and key.endswith("addrs")):
-            codes += SIDE
-            side.append(value)
-        elif key.endswith("addrs") and all(t is int for t in inner):
-            codes += ADDRESSES if kind is tuple else ADDRESS_LIST
-            later += value
-            counts.append(len(value))
-        else:
-            codes += TUPLE if kind is tuple else LIST
-            consts.append(tuple(value))
-            nested.append(inner)
-    ints += later
-    return keys, codes, tuple(consts), tuple(nested), tuple(counts)
 
 
 def _repeats_reads(key: str, value: object, described: OpDescription) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.oplog.packing import NumberArray, NumberColumn, PackedColumn
-from kernbench_core.oplog.parameters import PatternPlan, Plans, encode_params, plan_of_pattern
+from kernbench_core.oplog.parameters import PatternPlan, encode_params, plan_of_pattern
 from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
@@ -74,7 +74,6 @@ class ColumnWriter:
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
         self._template_ids: dict[tuple[object, ...], int] = {}
-        self._plans: Plans = {}
         self._patterns: dict[OpPattern, PatternPlan | None] = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
@@ -144,7 +143,7 @@ class ColumnWriter:
             ints, side = [], []
             look = self._encode_accesses(described, ints, side, huge=True)
         floats: list[float] = []
-        params = encode_params(described, ints, floats, side, self._plans, huge=huge)
+        params = encode_params(described, ints, floats, side, huge=huge)
         try:
             packed = array("q", ints)
         except OverflowError:
@@ -171,7 +170,7 @@ class ColumnWriter:
         try:
             return self._patterns[pattern]
         except KeyError:
-            found = self._patterns[pattern] = plan_of_pattern(pattern, self._plans)
+            found = self._patterns[pattern] = plan_of_pattern(pattern)
             return found
 
     def add_template(self, template: Template) -> int:
