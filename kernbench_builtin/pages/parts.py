@@ -16,9 +16,9 @@ from kernbench_core.runs.options import Option, OptionRecord, RunCall
 from kernbench_core.runs.parts import RunPart, SoFar
 
 if TYPE_CHECKING:
+    from kernbench_builtin.pages.live_pages import RunWatcher
     from kernbench_builtin.pages.timeline import Timeline, TimelineRecorder
     from kernbench_builtin.pages.timeline.window import TimeWindow
-    from kernbench_builtin.pages.watching import RunWatcher
     from kernbench_core.cli.shell import Shell
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.session import GraphEngine
@@ -120,7 +120,7 @@ class MachinePart(RunPart):
 
     def answer(self, session: "GraphEngine") -> Mapping[str, Any]:
         """Return the drawing as it is now; plain JSON types."""
-        from kernbench_builtin.pages.looks import machine_json
+        from kernbench_builtin.pages.run_report import machine_json
 
         return machine_json(session, self.request.config, self.request.topology)
 
@@ -220,15 +220,15 @@ class ReportPart(RunPart):
 
     def end(self, result: "RunResult", answers: Mapping[str, Any]) -> None:
         """Write it."""
-        from kernbench_builtin.pages.looks import page_of, write_report
+        from kernbench_builtin.pages.run_report import page_of, write_report
 
         write_report(self._path, [page_of(result, answers["machine"])], self.plugins)
 
     @classmethod
     def write_saved(cls, path: Path, runs: Sequence[tuple[str, Path]], plugins: "Plugins") -> None:
         """Write one page of saved runs, side by side, each with the name that it has there."""
-        from kernbench_builtin.pages.looks import write_report
         from kernbench_builtin.pages.report.saved_runs import read_page
+        from kernbench_builtin.pages.run_report import write_report
 
         write_report(path, [read_page(place, name) for name, place in runs], plugins)
 
@@ -284,14 +284,14 @@ class WatchPart(RunPart):
 
     def __init__(self, options: WatchOptions, call: RunCall, plugins: "Plugins") -> None:
         super().__init__(options, call, plugins)
-        from kernbench_builtin.pages.watching import PartialPages
+        from kernbench_builtin.pages.live_pages import PartialPages
 
         assert options.watcher is not None
         self._pages = PartialPages(options.watcher)
 
     def progressed(self, progress: "Progress", so_far: "SoFar | None") -> None:
         """Show what there is so far where that is wanted."""
-        from kernbench_builtin.pages.looks import page_of
+        from kernbench_builtin.pages.run_report import page_of
 
         def page() -> Any:
             assert so_far is not None
@@ -302,6 +302,6 @@ class WatchPart(RunPart):
 
     def end(self, result: "RunResult", answers: Mapping[str, Any]) -> None:
         """Show the whole run."""
-        from kernbench_builtin.pages.looks import page_of
+        from kernbench_builtin.pages.run_report import page_of
 
         self._pages.watcher.show(page_of(result, answers["machine"]), complete=True)

@@ -79,7 +79,7 @@ def kernbench_exporters() -> list[ExporterEntry]:
 
 def kernbench_pictures() -> list[PictureEntry]:
     """Return what draws for notebooks."""
-    return [PictureEntry("pages", f"{PAGE}.cells:picture", "Runs, machines, launches, hazards and tensors.")]
+    return [PictureEntry("pages", f"{PAGE}.notebook:picture", "Runs, machines, launches, hazards and tensors.")]
 
 
 def kernbench_report_sections() -> list[ReportSectionEntry]:

@@ -48,8 +48,8 @@ def report(shell: Shell, folders: tuple[str, ...], output: str | None, points: t
 
 def _runs(shell: Shell, runs: tuple[str, ...], path: Path) -> str:
     """Write the page of runs; return what it shows in words."""
-    from kernbench_builtin.pages.looks import write_report
     from kernbench_builtin.pages.report.saved_runs import read_run
+    from kernbench_builtin.pages.run_report import write_report
 
     with doing("reading the runs"):
         pages = [read_run(Path(run), run) for run in runs]

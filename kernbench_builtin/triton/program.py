@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.host.programs import ProgramKind, check_names, program_bench
 
 if TYPE_CHECKING:
-    from kernbench_builtin.triton.alone import RunTrial
+    from kernbench_builtin.triton.kernel_program import RunTrial
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.parameters.grid import KernelGrid
     from kernbench_core.host.sources import Sources
@@ -40,7 +40,7 @@ class JitKind(ProgramKind):
 
     def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
         """Return the bench that launches it once."""
-        from kernbench_builtin.triton.alone import jit_program
+        from kernbench_builtin.triton.kernel_program import jit_program
 
         def program(grid: KernelGrid | None, run_trial: RunTrial) -> Callable[..., None]:
             assert grid is not None

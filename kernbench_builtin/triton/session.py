@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from kernbench_builtin.triton import simulation
+from kernbench_builtin.triton.host_arrays import HeldArgument, Mirror
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
-from kernbench_builtin.triton.mirror import HeldArgument, Mirror
 from kernbench_builtin.triton.modules import imports, torch_cuda
 from kernbench_builtin.triton.scalars import mapped
 from kernbench_builtin.triton.simulation import facts_of

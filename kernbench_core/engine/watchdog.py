@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kernbench_core.engine.standstill import Standstill
+from kernbench_core.engine.no_progress import Standstill
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.process.collection import no_automatic_collection

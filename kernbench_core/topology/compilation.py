@@ -24,10 +24,10 @@ from kernbench_core.graph import Graph, Node
 from kernbench_core.plugins import DefaultsRegistry, MachineRegistry, NetworkRegistry, Plugins
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.topology.compiled_machines import compiled_once
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
 from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone
-from kernbench_core.topology.reuse.kept import compiled_once
 from kernbench_core.topology.section_reader import read_choices
 from kernbench_core.topology.sections import Choices
 from kernbench_core.wording import brief

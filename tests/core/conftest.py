@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.core.alone import alone
+from tests.core.isolation import alone
 from tests.core.plugin_site import Site
 
 

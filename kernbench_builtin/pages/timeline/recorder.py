@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_builtin.pages.timeline.assembly import assemble
+from kernbench_builtin.pages.timeline.instruments import NotingBridge, noting_wire
 from kernbench_builtin.pages.timeline.levels import LEVELS, check_level
 from kernbench_builtin.pages.timeline.notes import Notes
 from kernbench_builtin.pages.timeline.timeline import Timeline, op_number
-from kernbench_builtin.pages.timeline.watching import NotingBridge, noting_wire
 from kernbench_core.kernel.queue_commands import RecvCmd
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MsgBase, Transaction
 

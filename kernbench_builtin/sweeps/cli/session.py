@@ -17,7 +17,7 @@ from kernbench_builtin.sweeps.drive import is_failed
 from kernbench_builtin.sweeps.fidelity import fidelity_errors
 from kernbench_builtin.sweeps.folder import SweepFolder, is_sweep, read_sweep
 from kernbench_builtin.sweeps.plan import LIMITS, OPTIONS, SweepPlan
-from kernbench_builtin.sweeps.planning.asked import plan_of
+from kernbench_builtin.sweeps.planning.cli_plan import plan_of
 from kernbench_builtin.sweeps.planning.plan_file import read_plan
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words

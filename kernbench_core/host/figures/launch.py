@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.host.figures.columns import ColumnTable
     from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse, Resources
-    from kernbench_core.host.figures.owners import BoolArray
     from kernbench_core.host.figures.readings import BusyInterval
+    from kernbench_core.host.figures.resource_locations import BoolArray
     from kernbench_core.host.figures.roofline import RooflinePoint
     from kernbench_core.messages import KernelLaunchMsg
 

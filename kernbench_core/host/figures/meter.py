@@ -16,8 +16,8 @@ import numpy.typing as npt
 from kernbench_core.component import ComponentBase
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
-from kernbench_core.host.figures.owners import BoolArray, Owners
 from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
+from kernbench_core.host.figures.resource_locations import BoolArray, Owners
 from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, PeCounter
 

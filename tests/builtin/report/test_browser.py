@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_builtin.pages.looks import write_report
 from kernbench_builtin.pages.report.saved_runs import read_run
+from kernbench_builtin.pages.run_report import write_report
 from kernbench_core.plugins import Plugins
 from kernbench_core.units import format_time
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kernbench_builtin.sweeps import SweepPlan
-from kernbench_builtin.sweeps.planning.asked import plan_of
+from kernbench_builtin.sweeps.planning.cli_plan import plan_of
 from kernbench_builtin.sweeps.planning.plan_file import KEYS, read_plan
 from kernbench_builtin.sweeps.planning.schema import plan_schema
 from kernbench_core.errors import ConfigError, UsageError

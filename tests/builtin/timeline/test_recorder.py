@@ -12,8 +12,8 @@ import pytest
 import kernbench_core as kb
 from kernbench_builtin.explain.explanation import Recorder
 from kernbench_builtin.pages.timeline import TimelineRecorder
+from kernbench_builtin.pages.timeline.instruments import noting_wire
 from kernbench_builtin.pages.timeline.notes import Notes
-from kernbench_builtin.pages.timeline.watching import noting_wire
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.messages import MemoryReadMsg, MsgBase

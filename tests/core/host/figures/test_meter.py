@@ -12,7 +12,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures import readings
-from kernbench_core.host.figures.owners import Owners
+from kernbench_core.host.figures.resource_locations import Owners
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase
 from tests.core.toy_machine import Classes, ToyPe, toy_engine

@@ -254,4 +254,4 @@ def _style() -> str:
 
 def _drawn(macro: str, *values: Any) -> str:
     """Return what a macro of the template makes of values, as a plain text: adding to it escapes nothing."""
-    return str(getattr(environment().get_template("cells.html").module, macro)(_style(), *values))
+    return str(getattr(environment().get_template("notebook.html").module, macro)(_style(), *values))

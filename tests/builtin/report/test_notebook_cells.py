@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.pages.report.cells import picture, tensors_cell
+from kernbench_builtin.pages.report.notebook import picture, tensors_cell
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.memory.device_memory import TensorAllocation, TensorSegment

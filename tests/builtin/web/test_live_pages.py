@@ -6,10 +6,10 @@ import attrs
 import pytest
 
 import kernbench_core as kb
-from kernbench_builtin.pages import watching
+from kernbench_builtin.pages import live_pages
+from kernbench_builtin.pages.live_pages import PartialPages
 from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, render_report
-from kernbench_builtin.pages.watching import PartialPages
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.plugins import Plugins
 
@@ -39,8 +39,8 @@ class Watcher:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pages made as often as there is anything to tell, however long they take, and tell of every look."""
-    monkeypatch.setattr(watching, "_LEAST_S", 0.0)
-    monkeypatch.setattr(watching, "_PATIENCE", 0.0)
+    monkeypatch.setattr(live_pages, "_LEAST_S", 0.0)
+    monkeypatch.setattr(live_pages, "_PATIENCE", 0.0)
     monkeypatch.setattr("kernbench_core.runs.run_progress._LOOK_S", 0.0)
     monkeypatch.setattr("kernbench_core.engine.watchdog._LOOK_S", 0.0)
 
@@ -85,7 +85,7 @@ def test_pages_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPa
         now[0] += takes[0]
         return RunPage("page", {})
 
-    monkeypatch.setattr("kernbench_builtin.pages.watching.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("kernbench_builtin.pages.live_pages.time.perf_counter", lambda: now[0])
     for took, pause in ((0.01, 1.0), (2.0, 40.0)):
         takes[0] = took
         watcher = Watcher()

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.core.alone import alone
+from tests.core.isolation import alone
 
 CORE = Path(__file__).parent
 #: An import of another package, or of the tests of one: the fixtures of all tests are core's, too.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kernbench as kb
-from kernbench_builtin.triton import alone
+from kernbench_builtin.triton import kernel_program
 from kernbench_core.cli import main
 from kernbench_core.cli.written_benches import parameters_of
 from kernbench_core.host.parameters.kernel_argument import NewArray
@@ -233,7 +233,7 @@ def test_kb_launch_takes_a_jit_function() -> None:
 
 def test_new_arrays_are_tensors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is another one, whatever object of it lives where that of an earlier one did."""
-    monkeypatch.setattr(alone, "placed", lambda *_: None)
-    kernel = alone.KernelAlone(None, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(kernel_program, "placed", lambda *_: None)
+    kernel = kernel_program.KernelAlone(None, None)  # type: ignore[arg-type]
     held = [kernel.hold(f"x{i}", NewArray("f32", (4,), False), False) for i in range(20)]
     assert len({id(each) for each in held}) == 20

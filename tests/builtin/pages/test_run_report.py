@@ -13,9 +13,9 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.machines.drawing import MachineDrawing
-from kernbench_builtin.pages.looks import machine_json, page_of, write_report
 from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, Section
+from kernbench_builtin.pages.run_report import machine_json, page_of, write_report
 from kernbench_core.errors import PluginError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.topology.compilation import compile_topology
