@@ -10,10 +10,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-import attrs
-
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
+from kernbench_ccl.plugin import ALGORITHMS
 from kernbench_core.plugins import AlgorithmEntry, Plugins, Provider, Registry, load_plugins
 from tests.core.shapes import NETWORKS
 
@@ -123,4 +122,4 @@ def plugins() -> Plugins:
         for name in COLLECTIVES
         if name != "send_recv"
     ]
-    return attrs.evolve(load_plugins(), algorithms=Registry("algorithm", entries))
+    return load_plugins().having(ALGORITHMS, Registry("algorithm", entries))

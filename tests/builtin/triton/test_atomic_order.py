@@ -85,7 +85,7 @@ def test_all_data_follows_the_turns(how: str, dtype: Any, width: int, programs: 
     assert sim.result is not None
     assert (sim.result.hazards, sim.verified) == ((), True)
     left: dict[int, Any] = {}
-    found = replayed(sim.result._op_log, how, dtype, left, 3)
+    found = replayed(sim.result.op_log, how, dtype, left, 3)
     kept = keep != 0
     assert sorted(out[kept].tolist()) == sorted(float(each) for each in found)
     assert not out[~kept].any()

@@ -101,7 +101,7 @@ def test_what_was_before_an_op_is_known_through_others(between: str, last: str, 
 def test_two_runs_have_one_log(with_lock: tuple[Any, np.ndarray]) -> None:
     again, _ = locked("tiny", "acquire")
     assert again.result.op_log_sha256 == with_lock[0].result.op_log_sha256
-    turns = [record.params["turn"] for record in again.result._op_log if record.op_name.startswith("atomic_c")]
+    turns = [record.params["turn"] for record in again.result.op_log if record.op_name.startswith("atomic_c")]
     assert len(turns) > 16, "who found it locked asked again"
     assert len(set(turns)) == len(turns)
 

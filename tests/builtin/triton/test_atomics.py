@@ -39,8 +39,8 @@ def test_programs_change_the_same_elements(how: str) -> None:
     assert out.tolist() == expected.tolist()
     assert sim.result is not None
     assert sim.result.hazards == ()
-    assert sim.result._op_log is not None
-    names = [record.op_name for record in sim.result._op_log]
+    assert sim.result.op_log is not None
+    names = [record.op_name for record in sim.result.op_log]
     assert 8 < names.count(f"atomic_{how}") <= 8 * 4, "a command for each of the memories that a block touches"
     assert names.count("dma_read") == 16
     assert "atomic_before" not in names, "what nobody uses is not brought back"

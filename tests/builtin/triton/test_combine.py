@@ -37,8 +37,8 @@ def found(body: Callable[..., Any], *arrays: Any, shape: Any, dtype: Any = np.fl
 def ops(sim: kb.TritonRun) -> list[str]:
     """Name the math ops of a run."""
     assert sim.result is not None
-    assert sim.result._op_log is not None
-    return [record.op_name for record in sim.result._op_log if record.op_kind == "math"]
+    assert sim.result.op_log is not None
+    return [record.op_name for record in sim.result.op_log if record.op_kind == "math"]
 
 
 def functions(triton: Any, tl: Any) -> dict[str, Any]:

@@ -186,8 +186,8 @@ def test_stacks_of_matrices_are_multiplied(dtype: Any) -> None:
         kernel[(1,)](a, b, out)
     np.testing.assert_array_equal(out, 3 * (a.astype(np.float32) @ b.astype(np.float32)))
     assert sim.result is not None
-    assert sim.result._op_log is not None
-    assert sum(record.op_kind == "gemm" for record in sim.result._op_log) == 6
+    assert sim.result.op_log is not None
+    assert sum(record.op_kind == "gemm" for record in sim.result.op_log) == 6
 
 
 def test_a_product_of_index_arithmetic() -> None:

@@ -63,7 +63,7 @@ def test_f64_is_multiplied_by_the_vector_unit(lead: tuple[int, ...]) -> None:
     sim = _launched(body, a, b, c, out, onto)
     np.testing.assert_allclose(out, a @ b, rtol=0, atol=1e-14)
     np.testing.assert_allclose(onto, a @ b + c, rtol=0, atol=1e-14)
-    log = list(sim.result._op_log)
+    log = list(sim.result.op_log)
     adds = [record for record in log if record.op_name in ("mul", "fma")]
     assert [record for record in log if record.op_kind == "gemm"] == []
     assert sum(np.prod(record.params["shape_out"]) for record in adds) == 2 * a.size * 2
@@ -195,7 +195,7 @@ def test_stacks_of_scaled_matrices_are_added_to_a_sum() -> None:
     factors = [np.repeat(2.0 ** (scale.astype(int) - 127), 32, 2) for scale in (left, right)]
     wanted = (_of_bytes(4, 3)[a] * factors[0]) @ (pairs * factors[1].transpose(0, 2, 1)) + sums
     np.testing.assert_allclose(out, wanted, rtol=1e-6, atol=1e-4)
-    assert [record.params["dtype_in"] for record in sim.result._op_log if record.op_kind == "gemm"] == ["bf16"] * 2
+    assert [record.params["dtype_in"] for record in sim.result.op_log if record.op_kind == "gemm"] == ["bf16"] * 2
     assert sim.verified
 
 
