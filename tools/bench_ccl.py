@@ -101,7 +101,7 @@ from kernbench_ccl.measure import Setup, machine_of
 from kernbench_ccl.measure.measurement import measure
 from kernbench_ccl.measure import Sweep
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 job = json.loads(sys.argv[1])
 began = time.perf_counter()
 plugins = load_plugins(own_plugins(), installed=False)

@@ -32,7 +32,7 @@ import gc, sys, time
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 model, part = "builtin.hbm_ctrl_bank", float(sys.argv[1])
 plugins = load_plugins(own_plugins("builtin"), installed=False)
 values, _ = resolve_params(plugins.components.declared(model), {}, str)

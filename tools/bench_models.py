@@ -39,7 +39,7 @@ MOST_BYTES = 1 << 30
 
 IN_A_PROCESS = """
 import json, resource, sys
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.runs.bench_run import run
 plugins = load_plugins(own_plugins("builtin"), installed=False)
 bench, topology, params, options = json.loads(sys.argv[1])

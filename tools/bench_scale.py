@@ -48,7 +48,7 @@ print(events, s, *peaks)
 RUNS = """
 import json, sys, time
 from kernbench_core.engine.watchdog import Watchdog
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.runs.bench_run import run
 plugins = load_plugins(own_plugins("builtin"), installed=False)
 took = []

@@ -64,7 +64,7 @@ from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 order = json.loads(sys.argv[1])
-own = getattr(package, "OWN_PLUGINS", own_plugins())
+own = getattr(package, "OWN_PLUGINS", ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"])
 plugins = load_plugins(own, installed=False)
 def computed(params):
     simulated = run(order["bench"], order["topology"], params, plugins=plugins)
@@ -86,7 +86,7 @@ from kernbench_core.params import resolve_params
 from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 order = json.loads(sys.argv[1])
-own = getattr(package, "OWN_PLUGINS", own_plugins())
+own = getattr(package, "OWN_PLUGINS", ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"])
 plugins = load_plugins(own, installed=False)
 model = "builtin.hbm_ctrl_bank"
 values, _ = resolve_params(plugins.components.declared(model), {}, str)
@@ -112,7 +112,7 @@ from kernbench_core import package
 from kernbench_core.plugins import load_plugins
 from kernbench_core.values.dtypes import itemsize
 order = json.loads(sys.argv[1])
-own = getattr(package, "OWN_PLUGINS", own_plugins())
+own = getattr(package, "OWN_PLUGINS", ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"])
 plugins = load_plugins(own, installed=False)
 setup = Setup(order["topology"], None, tuple(order["sets"]), False, True)
 machine = machine_of(setup, plugins)
