@@ -9,6 +9,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins, own_plugins
+from tests.core.offered import MACHINES
 from tests.core.plugin_site import Site
 from tests.core.small_machine import KINDS, TEXT
 
@@ -45,7 +46,7 @@ def toys(site: Site) -> Plugins:
     (parts / "__init__.py").touch()
     (parts / "small.yaml").write_text(TEXT)
     (parts / "bad.yaml").write_text("system: {sips: none}\n")
-    return load_plugins([*CHECKS, "test = tests.core.working_machine", "more = more"], installed=False)
+    return load_plugins([*CHECKS, MACHINES, "test = tests.core.working_machine", "more = more"], installed=False)
 
 
 def shown(toys: Plugins, capsys: pytest.CaptureFixture[str], name: str) -> tuple[dict[str, Any], str]:

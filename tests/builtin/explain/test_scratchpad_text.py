@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.explain.scratchpad_text import _most, lines
 from kernbench_core.memory.scratchpad_map import TcmMap, TcmUse
-from tests.core.memory.test_scratchpad_map import recorded
+from tests.core.recorded_scratchpads import recorded
 
 
 def test_the_page_fits_its_width_and_names_the_peak() -> None:

@@ -5,19 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
-
-from kernbench_core.memory.scratchpad_map import TcmMap
 from tests.core.kernel_rig import Rig
-
-X = np.arange(1024, dtype=np.float32).reshape(32, 32)
-
-
-def recorded(kernel: Any, pes: int = 1) -> tuple[TcmMap, Rig]:
-    """Run a kernel with a recorder."""
-    rig = Rig(pes, scratchpad_map=True)
-    rig.run(kernel, rig.tensor(X))
-    return rig.recorder.result(rig.env.now), rig
+from tests.core.recorded_scratchpads import X, recorded
 
 
 def test_blocks_are_held_from_birth_to_their_last_use() -> None:
