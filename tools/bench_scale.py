@@ -109,7 +109,7 @@ def pes(quick: bool) -> Iterable[Result]:
 def _collective(name: str, job: bench_ccl.Job) -> Iterable[Result]:
     found = bench_ccl.measure(job)
     yield Result(f"{name}: wrong or faulty", float((found["wrong"] or 0) + len(found["faults"])), "elements", 0.0)
-    yield from _told(name, found)
+    yield from _results(name, found)
 
 
 def layer(quick: bool) -> Iterable[Result]:
@@ -118,10 +118,10 @@ def layer(quick: bool) -> Iterable[Result]:
     parts = ("layernorm",) if quick else ("rmsnorm", "qkv-gemm", "attention", "mlp")
     found = [measure(part, "default", {"model": model, "tokens": tokens}, data=False) for part in parts]
     whole = {name: sum(each[name] for each in found) for name in ("events", "ops", "cpu_s")}
-    yield from _told("a layer of llama3-70b", whole | {"peak_mib": max(each["peak_mib"] for each in found)})
+    yield from _results("a layer of llama3-70b", whole | {"peak_mib": max(each["peak_mib"] for each in found)})
 
 
-def _told(name: str, found: dict[str, Any]) -> Iterable[Result]:
+def _results(name: str, found: dict[str, Any]) -> Iterable[Result]:
     yield Result(f"{name}: events", found["events"] / 1e6, "million")
     yield Result(f"{name}: processor time", found["cpu_s"], "s")
     yield Result(f"{name}: peak memory", found["peak_mib"], "MiB", 2048.0)

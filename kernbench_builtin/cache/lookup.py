@@ -185,11 +185,11 @@ def _parts_of_run(request: Request, manifest: Manifest, here: Path) -> dict[str,
         "bench": _digest([told.pop("bench"), files, str(here)]),
         "arguments": _digest([told.pop("params"), types]),
         "versions": _digest([told.pop("versions"), told.pop("plugins"), environment_digest()]),
-        "options": _digest([told, options.outputs, _asked(request), device]),
+        "options": _digest([told, options.outputs, _requested_parts(request), device]),
     }
 
 
-def _asked(request: Request) -> list[list[str]]:
+def _requested_parts(request: Request) -> list[list[str]]:
     """Return what parts of the run are asked for, with their options."""
     return [[part.NAME, repr(part.options)] for part in request.parts if part.asked and part.REPEATABLE]
 

@@ -212,7 +212,7 @@ def calibrate(
 
     require_rising(things.rows, slopes(middle_of(unknowns)))
     fitted = fit(unknowns, np.array([row.ns for row in things.rows]), slopes, tried.times)
-    took = tried.tell(terms_of(unknowns, [one.value for one in fitted.values]))
+    took = tried.simulated_rows(terms_of(unknowns, [one.value for one in fitted.values]))
     paired = tuple(CalibratedRow(row, took[place]) for row, place in zip(logs.rows, places, strict=True))
     return Calibrated(logs, base, fitted.values, paired, tried.rounds, fitted.factor)
 
@@ -235,7 +235,7 @@ class _Tried:
         """Return what the machine with these terms takes for each row, in ns."""
         return np.array([one.ns for one in self._of(terms)[0]])
 
-    def tell(self, terms: Vector) -> list[SimulatedRow]:
+    def simulated_rows(self, terms: Vector) -> list[SimulatedRow]:
         """Return the simulated rows of the machine with these terms, and pass on what it warned of."""
         took, told = self._of(terms)
         for one in {str(warning.message): warning for warning in told}.values():

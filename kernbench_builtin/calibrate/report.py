@@ -68,12 +68,12 @@ def compared(found: SystemComparison) -> Table:
     table = _table("case", "published", "simulated", "error", left=(0,))
     for row in found.rows:
         table.add_row(
-            row.case, _told(row.published, row.unit), _told(row.simulated, row.unit), signed_percent(row.error)
+            row.case, _text(row.published, row.unit), _text(row.simulated, row.unit), signed_percent(row.error)
         )
     return table
 
 
-def _told(value: float, unit: str) -> str:
+def _text(value: float, unit: str) -> str:
     return format_time(value) if unit == "ns" else f"{value:.4g} {unit}"
 
 

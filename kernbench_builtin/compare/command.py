@@ -90,7 +90,7 @@ def diff(
             found = compare(sides[0].figures, sides[1].figures)
         if page is not None:
             _write(shell, page, sides)
-    return _tell(shell, found, sides, top, limit, look, saved=len(what) == 2)
+    return _print_comparison(shell, found, sides, top, limit, look, saved=len(what) == 2)
 
 
 def _was_given(context: click.Context, option: click.Parameter) -> bool:
@@ -120,7 +120,7 @@ def _write(shell: Shell, page: Path, sides: Sequence[ComparedSide]) -> None:
 
 
 @doing("printing the result")
-def _tell(
+def _print_comparison(
     shell: Shell, found: RunComparison, sides: Sequence[ComparedSide], top: int, limit: SlowerLimit | None, look: Look,
     *, saved: bool,
 ) -> int:  # fmt: skip

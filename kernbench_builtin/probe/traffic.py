@@ -243,9 +243,9 @@ class _Run:
                 raise
             except BaseException as error:
                 raise component_error(self.hardware, error) from error
-            self._tell(stop)
+            self._report_progress(stop)
 
-    def _tell(self, cycle: int) -> None:
+    def _report_progress(self, cycle: int) -> None:
         """Say how far the load is; the drain ends sooner or later."""
         window, told = self.traffic.window, self.traffic.on_progress
         if told is not None:

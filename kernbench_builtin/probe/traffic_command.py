@@ -112,7 +112,7 @@ def _measure(
     """Measure the loads, and where queues begin to grow; print each row unless `quiet`."""
     from kernbench_builtin.probe.traffic_saturation import find_saturation
 
-    def tell(point: LoadPoint) -> None:
+    def print_row(point: LoadPoint) -> None:
         if not quiet:
             click.echo(shown(report.row(point)))
 
@@ -120,10 +120,10 @@ def _measure(
     for at, value in enumerate(wanted, 1):
         display.title = f"{title}, {at} of {len(wanted)}"
         report.points.append(report.traffic.measure(value))
-        tell(report.points[-1])
+        print_row(report.points[-1])
     if saturation:
         display.title = f"{title}, saturation"
-        report.saturation = find_saturation(report.traffic, report.points, tell)
+        report.saturation = find_saturation(report.traffic, report.points, print_row)
 
 
 def _pattern(

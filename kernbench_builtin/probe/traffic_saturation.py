@@ -60,12 +60,12 @@ def check_window(traffic: TrafficSetup) -> None:
 def find_saturation(
     traffic: TrafficSetup,
     known: Iterable[LoadPoint] = (),
-    tell: Callable[[LoadPoint], None] = lambda _: None,
+    on_point: Callable[[LoadPoint], None] = lambda _: None,
 ) -> Saturation:
     """Find the load at which queues begin to grow, to 1/64 of the ceiling, which it never exceeds.
 
     Each load that is tried is simulated for itself, from an empty mesh, with the windows of `traffic`, and given to
-    `tell` when that is done. `known` have been, with the same windows: what was found agrees with each of them.
+    `on_point` when that is done. `known` have been, with the same windows: what was found agrees with each of them.
     """
     points = list(known)
     calm = max((point.load for point in points if point.state != "saturated"), default=0.0)
@@ -81,7 +81,7 @@ def find_saturation(
         middle = (load + beyond) / 2
         if calm * _MORE < middle < grown / _MORE:
             tried.append(traffic.measure(middle))
-            tell(tried[-1])
+            on_point(tried[-1])
             grows = tried[-1].state == "saturated"
         else:
             grows = middle * _MORE >= grown

@@ -65,7 +65,7 @@ class SweepFolder:
 
         Raise UsageError where there is no room for them, or the folder cannot be written.
         """
-        with _told(self.path):
+        with _explain_write_error(self.path):
             try:
                 self._put(records)
             except OSError:
@@ -84,7 +84,7 @@ class SweepFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Raise UsageError where something that the block writes into the folder cannot be written."""
-        with _told(self.path):
+        with _explain_write_error(self.path):
             yield
 
     def write(self, name: str, data: bytes) -> None:
@@ -128,7 +128,7 @@ def open_sweep(
                 "changed since; simulate these again with --retry-changed, or give another folder."
             )
         gone = {key for key, record in records.items() if changed and (key in changed or record["error"])}
-        with _told(path):
+        with _explain_write_error(path):
             for key in gone:  # before anything else: what stayed would be shown beside what is made now
                 (path / _POINTS / f"{key}.json").unlink()
             write_whole(path / _PLAN, _text(head))
@@ -333,7 +333,7 @@ def _made(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _explain_write_error(path: Path) -> Iterator[None]:
     """Say of an error of the file system what it means for a sweep."""
     try:
         yield

@@ -67,7 +67,7 @@ class Script:
             except (KernbenchError, *INTERRUPTS):
                 raise
             except BaseException as error:
-                _tell(error)
+                _print_traceback(error)
                 return 1
         return 0
 
@@ -91,7 +91,7 @@ def _is_importable(module: str) -> bool:
         return False
 
 
-def _tell(error: BaseException) -> None:
+def _print_traceback(error: BaseException) -> None:
     """Write what a script raised, as Python does, from its own lines on."""
     at = error.__traceback__
     while at is not None and (machinery(at.tb_frame.f_globals) or at.tb_frame.f_globals.get("__name__") == "runpy"):

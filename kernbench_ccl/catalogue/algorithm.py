@@ -110,7 +110,7 @@ class Algorithm:
 
     def own_refusal(self, world: int, network: Network) -> str | None:
         """Return what the module's `refuses` says; KernelError where that is neither a sentence nor None."""
-        sentence = self._asked("refuses", world, network)
+        sentence = self._call_checked("refuses", world, network)
         if sentence is not None and (not isinstance(sentence, str) or not sentence):
             raise KernelError(
                 f"{line_of(self.refuses)}: refuses must return a sentence or None, not {sentence!r}; say why not."
@@ -119,7 +119,7 @@ class Algorithm:
 
     def scratch(self, count: int, world: int) -> int:
         """Return the elements of scratch memory that each rank needs; KernelError where the module says nonsense."""
-        found = self._asked("scratch_count", count, world)
+        found = self._call_checked("scratch_count", count, world)
         if not hasattr(found, "__index__") or found < 0:
             raise KernelError(
                 f"{line_of(self.scratch_count)}: scratch_count must return a number of elements from 0, not {found!r}."
@@ -128,14 +128,14 @@ class Algorithm:
 
     def queues(self, world: int) -> int:
         """Return how many queues a PE receives from; 0 for so few that their slots need no thought."""
-        found = self._asked("peers", world)
+        found = self._call_checked("peers", world)
         if not hasattr(found, "__index__") or found < 0:
             raise KernelError(f"{line_of(self.peers)}: peers must return a number of ranks from 0, not {found!r}.")
         return int(found)
 
     def arguments(self, ctx: KernelContext) -> tuple[Any, ...]:
         """Return the nine arguments of one PE's kernel; KernelError where `kernel_args` does not give nine."""
-        given = self._asked("kernel_args", ctx)
+        given = self._call_checked("kernel_args", ctx)
         if not isinstance(given, Sequence) or len(given) != len(PARAMETERS) - 1:
             found = f"{len(given)} of them" if isinstance(given, Sequence) else repr(given)
             raise KernelError(
@@ -148,7 +148,7 @@ class Algorithm:
         """Return the closed form in ns, or why there is none; KernelError where the module says nonsense."""
         if self.formula is None:
             return "its module publishes none"
-        found = self._asked("formula", cost)
+        found = self._call_checked("formula", cost)
         if found is None or (isinstance(found, str) and " " in found):
             return found or f"its module has none for this on {cost.network.name}"
         if not isinstance(found, Real) or isinstance(found, bool) or not 0 <= float(found) < math.inf:
@@ -158,7 +158,7 @@ class Algorithm:
             )
         return float(found)
 
-    def _asked(self, name: str, *arguments: Any) -> Any:
+    def _call_checked(self, name: str, *arguments: Any) -> Any:
         """Call a function of the module; KernelError with its line for whatever it raises."""
         try:
             return getattr(self, name)(*arguments)

@@ -60,7 +60,7 @@ class _Answers:
         self._begin(call)
         if rank not in self._brought:
             place = self._place(call, rank)
-            count = self._asked("brings", place, lambda: self._kind.brings(call, rank))
+            count = self._call_checked("brings", place, lambda: self._kind.brings(call, rank))
             if count is not None and not _is_count(count):
                 raise self._fault(f"must give as brings a number of elements from 0, or None, not {count!r}, {place}")
             self._brought[rank] = None if count is None else int(count)
@@ -76,7 +76,7 @@ class _Answers:
     def factor(self, world: int) -> float:
         """Return the bus bandwidth over the algorithm's."""
         place = f"for {world} ranks"
-        found = self._asked("factor", place, lambda: self._kind.factor(world))
+        found = self._call_checked("factor", place, lambda: self._kind.factor(world))
         if not _is_amount(found):
             raise self._fault(f"must give as factor a finite number of at least 0, not {found!r}, {place}")
         return float(found)
@@ -84,7 +84,7 @@ class _Answers:
     def traffic(self, call: CallShape, size: float) -> Traffic:
         """Return what must be moved, whose functions are checked as well."""
         ask, place = self._kind.traffic, self._place(call, None)
-        found: object = self._asked("traffic", place, lambda: ask(call, size) if ask else None)
+        found: object = self._call_checked("traffic", place, lambda: ask(call, size) if ask else None)
         if not isinstance(found, Traffic):
             raise self._fault(f"must give as traffic a Traffic of kernbench_ccl.collectives, not {found!r}, {place}")
         amount = self._amount
@@ -113,7 +113,7 @@ class _Answers:
             found: object = self._kind.ends(call, rank)
             return tuple(found) if isinstance(found, Iterable) else found
 
-        found = self._asked("ends", place, ask)
+        found = self._call_checked("ends", place, ask)
         if found is not None and not isinstance(found, tuple):
             raise self._fault(
                 f"must give as ends a list of what moved and combined return, or None, not {found!r}, {place}"
@@ -170,12 +170,12 @@ class _Answers:
 
     def _amount(self, name: str, place: str, ask: Callable[[], object]) -> float:
         """Return bytes of a traffic."""
-        found: Any = self._asked(f"{name} of its traffic", place, ask)
+        found: Any = self._call_checked(f"{name} of its traffic", place, ask)
         if not _is_amount(found):
             raise self._fault(f"must give as {name} of its traffic {_BYTES} not {found!r}, {place}")
         return float(found)
 
-    def _asked(self, name: str, place: str, ask: Callable[[], Any]) -> Any:
+    def _call_checked(self, name: str, place: str, ask: Callable[[], Any]) -> Any:
         """Return an answer of the record; PluginError, with the lines of the record, for whatever it raises."""
         try:
             return ask()

@@ -107,10 +107,10 @@ def check(
     began = time.perf_counter()
     with _Display("beginning", enabled=not quiet) as display:
 
-        def tell(what: str) -> None:
+        def show_progress(what: str) -> None:
             display.title = what
 
-        for algorithm, rows in check_all(algorithms, wanted, jobs, tell):
+        for algorithm, rows in check_all(algorithms, wanted, jobs, show_progress):
             found += rows
             if rows and not as_json:
                 _say(_title(algorithm), *_laid_out(rows))
@@ -243,7 +243,7 @@ def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
     different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]
     lines = []
     for fault in different[:_MOST_TOLD]:
-        lines += _told(fault)
+        lines += _fault_lines(fault)
     more = len(faults) - len(different[:_MOST_TOLD])
     if more:
         lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
@@ -263,7 +263,7 @@ def _summary(found: Sequence[Checked], wall_s: float, broken: int) -> list[str]:
     return [*([""] if bad else []), f"{told} in {_wall(wall_s)}"]
 
 
-def _told(fault: Fault) -> list[str]:
+def _fault_lines(fault: Fault) -> list[str]:
     """Lay out one fault: the case, then the sentence."""
     here = f"{Path.cwd()}/"
     return ["", *_wrapped(f"{fault.kind}: {fault.case}", ""), *_wrapped(fault.sentence.replace(here, ""), "  ")]

@@ -96,7 +96,7 @@ class _Tuning:
                 table = table.with_entry(entry)
                 write_text(self.output, table.text())
                 made.append(entry)
-                self._say(*_told(entry))
+                self._say(*_summary_lines(entry))
         if not made:
             raise UsageError("there must be algorithms to choose from, and of what is asked for there is one or none.")
         for measurement, sentence in tuner.failures.items():
@@ -198,7 +198,7 @@ def _teller(display: ProgressDisplay) -> Callable[[int, int, float], None]:
     return done
 
 
-def _told(entry: MeasuredTimes) -> list[str]:
+def _summary_lines(entry: MeasuredTimes) -> list[str]:
     """Say which algorithm is the best up to which size."""
     stretches = entry.best_name_by_size(tuple(entry.names))
     spans = [f"up to {format_bytes(most)}" if most is not None else "above" for most, _ in stretches]

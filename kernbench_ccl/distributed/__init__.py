@@ -236,24 +236,24 @@ def new_group(
 
 def get_rank(group: ProcessGroup | None = None) -> int:
     """Return the place of the calling rank in a group, -1 when it is not in it."""
-    own, found = _asked("dist.get_rank", group)
+    own, found = _rank_and_group("dist.get_rank", group)
     return found.ranks.index(own.rank) if own.rank in found.ranks else -1
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of ranks of a group, -1 when the calling rank is not in it."""
-    own, found = _asked("dist.get_world_size", group)
+    own, found = _rank_and_group("dist.get_world_size", group)
     return found.size() if own.rank in found.ranks else -1
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     """Return the ranks of a group, in its order."""
-    return list(_asked("dist.get_process_group_ranks", group)[1].ranks)
+    return list(_rank_and_group("dist.get_process_group_ranks", group)[1].ranks)
 
 
 def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     """Return the rank that is at a place of a group."""
-    found = _asked("dist.get_global_rank", group)[1]
+    found = _rank_and_group("dist.get_global_rank", group)[1]
     if not is_index(group_rank) or not 0 <= group_rank < found.size():
         raise UsageError(
             f"dist.get_global_rank: group_rank must be a place in the group {found.name()!r}, from 0 to "
@@ -264,7 +264,7 @@ def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
 
 def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     """Return the place of a rank in a group."""
-    found = _asked("dist.get_group_rank", group)[1]
+    found = _rank_and_group("dist.get_group_rank", group)[1]
     if global_rank not in found.ranks:
         raise UsageError(
             f"dist.get_group_rank: global_rank must be a rank of the group {found.name()!r}, one of "
@@ -273,7 +273,7 @@ def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     return found.ranks.index(global_rank)
 
 
-def _asked(call: str, group: ProcessGroup | None) -> tuple[Here, ProcessGroup]:
+def _rank_and_group(call: str, group: ProcessGroup | None) -> tuple[Here, ProcessGroup]:
     """Return who asks about a group, and the group, all ranks where it is None; who asks need not be in it."""
     own = here(call)
     return own, own.group(None, call) if group is None else own.known(group, call)

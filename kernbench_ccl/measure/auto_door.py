@@ -36,11 +36,11 @@ def auto_door(rt: Runtime, call: TrialCall, called: str, pes: int | None = None)
             able = {name: (algorithm, evolve(settings, pes=pes)) for name, (algorithm, settings) in able.items()}
         return AlgorithmTrials(call, timed_machine(rt.graph, rt.plugins), rt.plugins, able)
 
-    def tell(chosen: AutoChoice) -> None:
+    def note(chosen: AutoChoice) -> None:
         if chosen.tried:
             told = f"{called}: auto took {chosen.name} for {ranks} ranks here, {chosen.basis}."
             rt.shared.notes[told] = None
         if chosen.unused is not None:
             rt.shared.notes[chosen.unused] = None
 
-    return AutoDoor(AutoMachine(rt.graph, machine_network(design).name, whole), times, tell)
+    return AutoDoor(AutoMachine(rt.graph, machine_network(design).name, whole), times, note)

@@ -106,7 +106,7 @@ class MachineTuner:
             while not all(each in found for each in several):
                 each, end = next(ended)
                 found[each] = end
-                self._tell(found, every)
+                self._report_progress(found, every)
             rows = self._rows(several, found)
             if rows:
                 yield MeasuredTimes(cell.collective, trials.machine.network.name, trials.world, rows)
@@ -136,7 +136,7 @@ class MachineTuner:
                 rows.setdefault(each.nbytes, {})[each.algorithm] = end
         return tuple(rows.items())
 
-    def _tell(self, found: dict[Measurement, float | str], every: Sequence[Measurement]) -> None:
+    def _report_progress(self, found: dict[Measurement, float | str], every: Sequence[Measurement]) -> None:
         whole = sum(each.nbytes + _SMALL for each in every)
         self.done(len(found), len(every), sum(each.nbytes + _SMALL for each in found) / whole)
 

@@ -207,12 +207,12 @@ class Sweep:
                         case = jobs.pop(future)
                         found[case] = self._end_of(future, case, keep)
                         progress.ended(weights[case] + _SMALL, found[case])
-                    progress.tell()
+                    progress.report()
                 yield [found[case] for case in group]
 
 
 class _Progress:
-    """Add up what has ended, and tell."""
+    """Add up what has ended, and report it."""
 
     def __init__(self, report: ReportProgress | None, whole: int, runs: int) -> None:
         self._report, self._whole, self._runs = report, whole, runs
@@ -226,12 +226,12 @@ class _Progress:
         if isinstance(end, Measured):
             self._events += end.events
             self._sim_ns += end.time_ns
-        self.tell()
+        self.report()
 
     def running(self, one: Progress) -> None:
-        self.tell(one.sim_ns, one.events)
+        self.report(one.sim_ns, one.events)
 
-    def tell(self, sim_ns: float = 0.0, events: int = 0) -> None:
+    def report(self, sim_ns: float = 0.0, events: int = 0) -> None:
         if self._report is not None:
             wall = time.perf_counter() - self._began
             found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)

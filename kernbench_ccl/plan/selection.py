@@ -50,7 +50,7 @@ class AutoDoor:
 
     machine: AutoMachine
     times: Callable[[Mapping[str, tuple[Algorithm, Settings]]], TrialTimes]
-    tell: Callable[[AutoChoice], None]
+    note: Callable[[AutoChoice], None]
 
 
 def choose_algorithm(
@@ -91,7 +91,7 @@ def choose_algorithm(
         raise UsageError("\n".join([nobody, *able.refusals.values()]))
     able.chosen[chosen.name][1].check_pes(most)
     if door is not None:
-        door.tell(chosen)
+        door.note(chosen)
     return able.chosen[chosen.name]
 
 

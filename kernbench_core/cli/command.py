@@ -87,7 +87,7 @@ def run_process(plugins: Plugins | None) -> int:
     """Run the command line of this process, which does nothing else; return its exit code."""
     given = sys.argv[1:]
     shell = Shell(plugins, as_json="--json" in given)
-    return own_process(lambda: run_here(given, plugins), given, lambda error: _told(shell, error))
+    return own_process(lambda: run_here(given, plugins), given, lambda error: _report_error(shell, error))
 
 
 def run_here(given: list[str], plugins: Plugins | None) -> int:
@@ -120,11 +120,11 @@ def _run(shell: Shell, given: list[str], termination: Termination) -> int:
     except SystemExit as stop:
         # click exits by itself in one case: help for a bare `kernbench` (2).
         if stop.code == _TERMINATED:
-            return _told(shell, Terminated())
-        return 2 if stop.code == 2 else _told(shell, stop)
+            return _report_error(shell, Terminated())
+        return 2 if stop.code == 2 else _report_error(shell, stop)
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
-        code = _told(shell, Terminated() if interrupted and termination.came else error)
+        code = _report_error(shell, Terminated() if interrupted and termination.came else error)
         end_if_cut_short(code)  # what the program left in the frames of the error is taken apart behind this line
         return code
 
@@ -147,7 +147,7 @@ def _sentences(shell: Shell) -> Iterator[None]:
         yield
 
 
-def _told(shell: Shell, error: BaseException) -> int:
+def _report_error(shell: Shell, error: BaseException) -> int:
     """Tell the user of an error, and return its exit code."""
     if isinstance(error, ConfigError):
         return shell.fail(error.exit_code, *error.problems, labelled=False)

@@ -54,7 +54,7 @@ class Calculation:
         self._function = function
         self._computed = computed
         #: How many ops were computed, and how many of them by the backend.
-        self.count = self.own = self._told = 0
+        self.count = self.own = self._reported = 0
         self._kinds: dict[int, Kind] = {}
         self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
         self._held_bytes = 0
@@ -79,7 +79,7 @@ class Calculation:
         """Compute an op by itself."""
         self._take(op, self._answer(op))
         if op.number < 0:
-            self.tell()
+            self.report_progress()
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
         """Compute ops that do not depend on each other: products together, others at the same time."""
@@ -100,7 +100,7 @@ class Calculation:
             for answers in compute(those):
                 for op, out in answers:
                     self._take(op, out)
-                self.tell()
+                self.report_progress()
 
     def _work(self, op: PlannedOp) -> float:
         """Return how many multiplications of a product take about as long as an op."""
@@ -139,11 +139,11 @@ class Calculation:
             out = dtypes.cast(out, result.dtype)
         result.fill(out if kind.alike else out.view())  # a plug-in may have kept the array, to write to it
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Say how many ops were computed since the last time."""
-        if self.count > self._told:
-            told, self._told = self._told, self.count
-            self._computed(self.count - told)
+        if self.count > self._reported:
+            before, self._reported = self._reported, self.count
+            self._computed(self.count - before)
 
     def _data(self, value: Value) -> Array:
         content = value.content()

@@ -175,7 +175,7 @@ class _Walk:
                     stack.append(later)
                 else:
                     heappush(self.ready, (later.t_start, later.row, later))
-        calculation.tell()
+        calculation.report_progress()
 
     def _begun(self) -> tuple[list[PlannedOp], set[PlannedOp]]:
         """Take a window of ready ops, and compute its products and large ops; return its ops, these last, and these."""

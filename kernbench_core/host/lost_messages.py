@@ -18,7 +18,7 @@ _MOST = 4
 def lost_messages(hardware: Hardware) -> list[str]:
     """Return a sentence for each of the first lost messages: the component that had it last, what it was, for whom."""
     found = list(_lost(hardware))
-    told = [_told(hardware, msg) for msg in found[:_MOST]]
+    told = [_describe(hardware, msg) for msg in found[:_MOST]]
     return [*told, f"and {len(found) - _MOST} more"] if len(found) > _MOST else told
 
 
@@ -41,7 +41,7 @@ def _lost(hardware: Hardware) -> Iterator[MsgBase]:
             yield msg
 
 
-def _told(hardware: Hardware, msg: MsgBase) -> str:
+def _describe(hardware: Hardware, msg: MsgBase) -> str:
     node = hardware.components[msg.path[msg.hop]]
     source, destination = (msg.path[-1], msg.path[0]) if msg.reply else (msg.path[0], msg.path[-1])
     what = msg.op if isinstance(msg, Transaction) else msg.sort or type(msg).__name__

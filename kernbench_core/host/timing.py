@@ -114,7 +114,7 @@ def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int,
 
 def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
     """Split the time from 0 to `total` ns into `PHASES`, by what the host had asked for at each instant."""
-    spans = _asked(total, requests)
+    spans = _phase_intervals(total, requests)
     split: dict[str, float] = {}
     seen: list[Interval] = []
     covered = 0.0
@@ -130,7 +130,7 @@ def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
 def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[float, float, str]]:
     """Return (begin, end, phase) in ns: the spans, in order, that tile the time from 0 to `total`; see `phases`."""
     changes: dict[float, dict[str, int]] = {0.0: {}}
-    for phase, intervals in _asked(total, requests).items():
+    for phase, intervals in _phase_intervals(total, requests).items():
         for begin, end in intervals:
             for time, step in ((begin, 1), (end, -1)):
                 at = changes.setdefault(time, {})
@@ -150,7 +150,7 @@ def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[flo
     return spans
 
 
-def _asked(total: float, requests: Iterable[HostRequest]) -> dict[str, list[Interval]]:
+def _phase_intervals(total: float, requests: Iterable[HostRequest]) -> dict[str, list[Interval]]:
     """Return when, in ns, requests of each phase were under way; idle time and copies to the device are the rest."""
     spans: dict[str, list[Interval]] = {"kernel": [], "launch": [], "device_to_host": []}
     for request in requests:

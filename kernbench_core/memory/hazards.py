@@ -270,9 +270,9 @@ class Hazards(Clocks):
 
     def found(self) -> tuple[Hazard, ...]:
         """Return every hazard once for each pair of kernel lines, in the order in which they were found."""
-        return tuple(pair if isinstance(pair, Hazard) else self._told(pair) for pair in self._found.values())
+        return tuple(pair if isinstance(pair, Hazard) else self._hazard_of(pair) for pair in self._found.values())
 
-    def _told(self, pair: _Pair) -> Hazard:
+    def _hazard_of(self, pair: _Pair) -> Hazard:
         first, second = pair.first, pair.second
         if not isinstance(second, _Use):
             pe, block, now = second

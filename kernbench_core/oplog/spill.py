@@ -29,7 +29,7 @@ _ABSTRACT, _RESULT, _LOADED, _KEPT = range(4)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _explain_full_disk() -> Iterator[None]:
     """Say where there is no room, in place of an OSError that would look like a component's."""
     try:
         yield
@@ -51,13 +51,13 @@ class SpilledColumn(NumberColumn):
 
     def __init__(self, numbers: array[Any]) -> None:
         super().__init__(numbers)
-        with _told():
+        with _explain_full_disk():
             self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
         finalize(self, _close, self._file)
 
     def spill(self) -> None:
         """Move everything to the file."""
-        with _told():
+        with _explain_full_disk():
             self._file.seek(0, os.SEEK_END)
             self.tail.tofile(self._file)
             self._file.flush()

@@ -158,11 +158,11 @@ class Outputs(Mapping[str, "Array"], Pictured):
         return {"_find": None, "_computed": self._computed, "_known": names, "_shapes": self.to_json()}
 
     def __repr__(self) -> str:
-        told = [f"{name!r}: {self._told(name)}" for name in [*self.tensors][:_SHOWN]]
+        told = [f"{name!r}: {self._describe(name)}" for name in [*self.tensors][:_SHOWN]]
         more = [f"… {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return f"<Outputs {{{', '.join([*told, *more])}}}>"
 
-    def _told(self, name: str) -> str:
+    def _describe(self, name: str) -> str:
         array = self._computed.get(name)
         return "not computed yet" if array is None else f"{array.dtype}{list(array.shape)}"
 

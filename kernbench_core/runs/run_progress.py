@@ -53,10 +53,10 @@ class RunStep:
 
 
 class RunProgress:
-    """Calls `told` (None: nobody) with a `Progress` for each step of a run, and four times a second within one."""
+    """Calls `on_progress`, unless it is None, with a `Progress` for each step, and four times a second within one."""
 
-    def __init__(self, told: Callable[[Progress], None] | None) -> None:
-        self._told = told
+    def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+        self._on_progress = on_progress
         self._engine: GraphEngine | None = None
         self._first_open = 0
         self._took: dict[tuple[str, int], float] = {}
@@ -70,44 +70,44 @@ class RunProgress:
     @property
     def on_tick(self) -> Callable[[Progress], None] | None:
         """What the engine is to call while it simulates; None where nobody wants to know."""
-        return None if self._told is None else self._simulated
+        return None if self._on_progress is None else self._simulated
 
     def watch(self, engine: GraphEngine) -> None:
         """Look at this engine from now on."""
         self._engine = engine
-        if self._told is not None:
+        if self._on_progress is not None:
             engine.shared.on_host = self._host
 
     def begin(self, phase: str, of: int | None = None, unit: str = "") -> None:
         """Say that another step begins, `of` units long, if that is known."""
         self._uncounted = 0
-        self._tell(RunStep(phase, done=None if of is None else 0, of=of, unit=unit, key=object()))
+        self._report(RunStep(phase, done=None if of is None else 0, of=of, unit=unit, key=object()))
 
     def did(self, number: int) -> None:
         """Count so many units of the present step as over; it is told four times a second, and when all are."""
         step = self._step
-        if self._told is None or step.done is None or not step.of:
+        if self._on_progress is None or step.done is None or not step.of:
             return
         self._uncounted += number
         done = step.done + self._uncounted
         if done >= step.of or time.perf_counter() - self._looked >= _LOOK_S:
             self._uncounted = 0
             of = max(done, step.of)  # what was dropped and is read again is computed once more
-            self._tell(evolve(step, done=done, of=of, fraction=done / of))
+            self._report(evolve(step, done=done, of=of, fraction=done / of))
 
     def _host(self, runs: bool) -> None:
         """Tell that a host program goes on, whatever it does now, or what it waits for."""
         if runs:
-            self._tell(RunStep("bench"))
+            self._report(RunStep("bench"))
         elif self._engine is not None:
-            self._tell(self._seen(self._engine, count=time.perf_counter() - self._counted >= _COUNT_S))
+            self._report(self._seen(self._engine, count=time.perf_counter() - self._counted >= _COUNT_S))
 
     def _simulated(self, tick: Progress) -> None:
         """Take note of where the simulation is; look at what it does, if that was long ago."""
         self._latest = tick
         now = time.perf_counter()
         if now - self._looked >= _LOOK_S and self._engine is not None:
-            self._tell(self._seen(self._engine))
+            self._report(self._seen(self._engine))
 
     def _seen(self, engine: GraphEngine, count: bool = True) -> RunStep:
         """Return what the oldest open request of the phase is, and how much of it is over, where that is to `count`.
@@ -139,7 +139,7 @@ class RunProgress:
             return step
         return evolve(step, fraction=min(0.99, (self._latest.sim_ns - _start_ns(request.launch)) / took))
 
-    def _tell(self, step: RunStep) -> None:
+    def _report(self, step: RunStep) -> None:
         """Report a step, whose fraction does not go back."""
         now = self._looked = time.perf_counter()
         if (step.phase, step.key) != (self._step.phase, self._step.key):
@@ -147,8 +147,8 @@ class RunProgress:
         elif self._step.fraction is not None:
             step = evolve(step, fraction=max(self._step.fraction, step.fraction or 0.0))
         self._step = step
-        if self._told is not None:
-            self._told(
+        if self._on_progress is not None:
+            self._on_progress(
                 Progress(
                     self._latest.sim_ns, self._latest.events, now - self._began, step.fraction, step.phase, step.what,
                     step.done, step.of, step.unit, now - self._step_began, self._latest.events_per_s,

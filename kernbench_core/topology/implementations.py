@@ -141,7 +141,7 @@ class Implementations:
         dropped = lacking(declared, choice.inherited, choice.params)
         places = {name: self._config.where(choice.where(name)) for name in dropped if name not in choice.replaced}
         if places:
-            self.warnings.append(_told(dotted(choice.params_path[:-1]), choice.impl, places))
+            self.warnings.append(_dropped_warning(dotted(choice.params_path[:-1]), choice.impl, places))
         given = {name: value for name, (value, _) in choice.params.items() if name not in dropped}
         values, problems = resolve_params(
             declared, given, lambda name, *entry: self._config.at((*choice.where(name), *entry))
@@ -227,7 +227,7 @@ def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
         paths = {name: (*owner, "params", name) for name in dropped}
         places = {name: config.where(path) for name, path in paths.items() if path not in config.replaced}
         if places:
-            warnings.append(_told(dotted(owner), section["impl"], places))
+            warnings.append(_dropped_warning(dotted(owner), section["impl"], places))
         if dropped:
             section["params"] = {name: value for name, value in section["params"].items() if name not in dropped}
     settled = MappingProxyType(data)
@@ -240,7 +240,7 @@ def lacking(declared: Iterable[Param], inherited: Iterable[object], given: Itera
     return tuple(name for name in given if name in held and name not in known)
 
 
-def _told(owner: str, impl: str, places: Mapping[str, str]) -> str:
+def _dropped_warning(owner: str, impl: str, places: Mapping[str, str]) -> str:
     if len(places) <= _MOST_PLACES:
         named = " and no ".join(f"{name!r} that {place} gave" for name, place in places.items())
         return f"{owner}: {impl} has no parameter {named}; {'it is' if len(places) == 1 else 'they are'} dropped."

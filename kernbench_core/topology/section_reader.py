@@ -69,11 +69,11 @@ def read_whole(config: Config, kind: type[_T]) -> _T:
     Raises:
         ConfigError: one sentence for every unknown or missing key and every value that does not fit.
     """
-    found: _T = _told(config, reader_of(kind))
+    found: _T = _read_checked(config, reader_of(kind))
     return found
 
 
-def _told(config: Config, reader: _Reader) -> Any:
+def _read_checked(config: Config, reader: _Reader) -> Any:
     """Type the merged configuration; raise ConfigError with every fault."""
     try:
         return reader(config.data)
@@ -124,7 +124,7 @@ def read_section(config: Config, name: str, kind: type[_T]) -> _T:
         "overrides": (reader_of(list[OverrideSpec]), False),
         "title": (reader_of(Text), False),
     }
-    found: _T = _told(config, _keys(known))[name]
+    found: _T = _read_checked(config, _keys(known))[name]
     return found
 
 

@@ -95,7 +95,7 @@ class Monitor:
         for component in self.components:
             self._note_beginning(component)
             for name in _TIMES if hasattr(component, "__dict__") else ():  # a compiled model is watched as Python only
-                setattr(component, name, self._asked(component, name, getattr(component, name)))
+                setattr(component, name, self._wrapped(component, name, getattr(component, name)))
             logger: Any = NotingLogger(self, component, component._op_logger)
             component._op_logger = logger
 
@@ -170,7 +170,7 @@ class Monitor:
         else:
             self._last[way] = number, msg
 
-    def _asked(self, component: ComponentBase, name: str, method: Callable[[Any], object]) -> Callable[[Any], object]:
+    def _wrapped(self, component: ComponentBase, name: str, method: Callable[[Any], object]) -> Callable[[Any], object]:
         def asked(msg: Any) -> object:
             answer = method(msg)
             self.check_time(answer, f"what {name} returns of {self.label(msg)}")

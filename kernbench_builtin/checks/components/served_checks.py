@@ -77,9 +77,9 @@ def conserves_messages_and_bytes(drive: DriveResult) -> None:
         label = drive.monitor.label(each.msg)
         times = came[each.msg, each.at_end]
         if not times and each.msg not in held:
-            raise CheckFailed(f"{_told(drive, each)} was sent to it, and never came to {each.at_end}")
+            raise CheckFailed(f"{_text(drive, each)} was sent to it, and never came to {each.at_end}")
         if times and isinstance(each.msg, AtomicTransaction) and each.msg.changed_ns is None:
-            raise CheckFailed(f"{_told(drive, each)} was answered, and no element changed; call its change before")
+            raise CheckFailed(f"{_text(drive, each)} was answered, and no element changed; call its change before")
         if times > 1:
             raise CheckFailed(f"{label} must come to {each.at_end} once, not {times} times")
         wanted = _bytes_at_end(each)
@@ -125,7 +125,7 @@ def never_undercuts_its_bound(drive: DriveResult) -> None:
         bound = _bound(_hardware(drive), each)
         if each.msg.elapsed < bound:
             raise CheckFailed(
-                f"{_told(drive, each)} came to {each.at_end} after {each.msg.elapsed:g} ns, below its lower bound of "
+                f"{_text(drive, each)} came to {each.at_end} after {each.msg.elapsed:g} ns, below its lower bound of "
                 f"{bound:g} ns"
             )
 
@@ -252,7 +252,7 @@ def _bytes_at_end(each: Sent) -> int:
     return each.before.total if isinstance(each.before, Transaction) and each.before.op == "read" else 0
 
 
-def _told(drive: DriveResult, each: Sent) -> str:
+def _text(drive: DriveResult, each: Sent) -> str:
     before, label = each.before, drive.monitor.label(each.msg)
     if isinstance(before, Transaction):
         return f"{label}, a {before.op} of {before.total} B,"

@@ -151,14 +151,14 @@ def _row(number: int, launch: LaunchFigures) -> Mapping[str, Any]:
         "kernel": launch.label or launch.kernel,
         "pes": launch.pes,
         "ns": launch.time_ns,
-        "computed": _told([each for each in resources if each.unit != "GB/s"]),
-        "moved": _told([each for each in resources if each.unit == "GB/s"]),
+        "computed": _best_achieved([each for each in resources if each.unit != "GB/s"]),
+        "moved": _best_achieved([each for each in resources if each.unit == "GB/s"]),
         "busiest": "" if first is None else first.name,
         "utilisation": 0.0 if first is None else first.utilisation,
     }
 
 
-def _told(resources: Sequence[Achieved]) -> str:
+def _best_achieved(resources: Sequence[Achieved]) -> str:
     """Tell what those of the kind that came nearest to its peak achieved."""
     nearest = max(resources, key=lambda each: each.share, default=None)
     return "–" if nearest is None else f"{rate_text(nearest.achieved, nearest.unit)} ({share(nearest.share)})"

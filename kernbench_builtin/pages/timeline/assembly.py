@@ -74,7 +74,7 @@ class Assembly:
         for request in requests:
             end = self._total if request.response is None else request.response.completed_ns
             nbytes = request.nbytes if isinstance(request, MemoryMsg) else 0
-            self._rows.add(track, self._rows.name(_asked(request)), request.born, end, nbytes=nbytes)
+            self._rows.add(track, self._rows.name(_request_name(request)), request.born, end, nbytes=nbytes)
 
     def add_launches(self, launches: Sequence[Launch]) -> None:
         """Add from when to when the programs of each launch ran, all together."""
@@ -293,7 +293,7 @@ def _full(until: float, numbers: int) -> str:
     )
 
 
-def _asked(request: HostRequest) -> str:
+def _request_name(request: HostRequest) -> str:
     if isinstance(request, KernelLaunchMsg):
         return f"launch {_name(request.launch)}"
     if isinstance(request, MmuMapMsg):

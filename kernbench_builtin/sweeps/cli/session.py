@@ -82,7 +82,7 @@ class SweepSession:
             with self.progress:
                 done = run_planned(
                     self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, coming=self._coming,
-                    tell=self._tell, **how,
+                    tell=self._show_record, **how,
                 )  # fmt: skip
         except BaseException as error:
             self._rest()
@@ -113,7 +113,7 @@ class SweepSession:
             for record in known:
                 self.rows.row(record)
 
-    def _tell(self, record: Mapping[str, Any]) -> None:
+    def _show_record(self, record: Mapping[str, Any]) -> None:
         self.notes |= dict.fromkeys(record["warnings"])
         if self.progress is not None:
             self.progress.told(record)

@@ -262,7 +262,7 @@ class Expression:
     def _truth(self, node: ast.expr, values: Mapping[str, object]) -> bool:
         found = self._of(node, values)
         if not isinstance(found, bool):
-            raise self._fault(node, f"must be true or false, as 'rows < 64', not {_told(found)}; compare it.")
+            raise self._fault(node, f"must be true or false, as 'rows < 64', not {_shown(found)}; compare it.")
         return found
 
     def _compared(self, node: ast.Compare, values: Mapping[str, object]) -> bool:
@@ -274,7 +274,7 @@ class Expression:
             if any(isinstance(each, str | bool) for each in pair):
                 if name not in ("==", "!=") or type(left) is not type(right):
                     raise self._fault(
-                        node, f"{_told(left)} and {_told(right)} cannot be compared by {name!r}; correct it."
+                        node, f"{_shown(left)} and {_shown(right)} cannot be compared by {name!r}; correct it."
                     )
             else:
                 self._same_kind(node, name, pair)
@@ -288,7 +288,7 @@ class Expression:
     ) -> Known | UnitNumber:
         for each in given:
             if isinstance(each, bool | str):
-                raise self._fault(node, f"{name!r} must be given numbers, not {_told(each)}.")
+                raise self._fault(node, f"{name!r} must be given numbers, not {_shown(each)}.")
         if name in _ONE_KIND:
             self._same_kind(node, name, tuple(given))
         numbers = [each.value if isinstance(each, UnitNumber) else each for each in given]
@@ -297,7 +297,7 @@ class Expression:
         except (ArithmeticError, ValueError):
             found = math.nan
         if isinstance(found, complex) or not math.isfinite(found):
-            parts = [f"({told})" if told[0] == "-" and name not in FUNCTIONS else told for told in map(_told, given)]
+            parts = [f"({told})" if told[0] == "-" and name not in FUNCTIONS else told for told in map(_shown, given)]
             told = f"{name}({', '.join(parts)})" if name in FUNCTIONS else f" {name} ".join(parts)
             raise self._fault(node, f"{told} is not a finite number.")
         return combined(name, given, found)
@@ -309,16 +309,16 @@ class Expression:
         if not strict:
             return  # figures say their unit by name, and what is derived from several kinds may be anything
         if len({each.dimension for each in kinds}) > 1:
-            told = " and ".join(map(_told, kinds))
+            told = " and ".join(map(_shown, kinds))
             raise self._fault(node, f"{told} are of different kinds, which {name!r} cannot have; correct the units.")
         for each in given:
             if not isinstance(each, UnitNumber) and each != 0:
                 raise self._fault(
-                    node, f"{_told(each)} has no unit beside {strict[0]}; write it with one, as '{strict[0]}'."
+                    node, f"{_shown(each)} has no unit beside {strict[0]}; write it with one, as '{strict[0]}'."
                 )
 
 
-def _told(value: Known | UnitNumber) -> str:
+def _shown(value: Known | UnitNumber) -> str:
     """Return a value as a sentence shows it."""
     if isinstance(value, UnitNumber):
         return str(value)

@@ -73,7 +73,7 @@ class PointSearch:
             self._carry_out(points)
             with self._writing():
                 for trial in batch:
-                    self._told(trial)
+                    self._report_trial(trial)
         trials = self.study.trials
         return SearchOutcome(len(trials), len(trials) - self.study.completed, len(self.points), self.study.skipped)
 
@@ -87,7 +87,7 @@ class PointSearch:
         size = min(self.method.batch(self.study.completed, self.processes), self.method.trials - over)
         with self._writing():
             while len(batch) < size:
-                batch.append(self._asked(number))
+                batch.append(self._next_trial(number))
         return batch
 
     @contextmanager
@@ -96,7 +96,7 @@ class PointSearch:
         with self.folder.writing(), self.study.step():
             yield
 
-    def _asked(self, batch: int) -> SearchTrial:
+    def _next_trial(self, batch: int) -> SearchTrial:
         for _ in range(_MOST_SKIPPED):
             trial = self.study.ask(batch)
             if self.allowed(point_of(self.folder.plan, trial.values, 0)):
@@ -118,7 +118,7 @@ class PointSearch:
         jobs = jobs_left(self.folder, self.folder.plan, wanted, retry_failed=again)
         record_all(self.folder, jobs, self.executor, self.tell)
 
-    def _told(self, trial: SearchTrial) -> None:
+    def _report_trial(self, trial: SearchTrial) -> None:
         key = self._point(trial).key
         self.study.tell(trial, key, objectives_of(self.folder.records[key]))
 

@@ -62,7 +62,7 @@ def _of_two(name: str, function: NumpyFunction, again: NumpyFunction, cost: Lane
     return MathOp(name, plain(function), floats, elementwise, Again(plain(again)), arity=2, cost=cost)
 
 
-def _asked(name: str, function: NumpyFunction, again: NumpyFunction) -> MathOp:
+def _predicate(name: str, function: NumpyFunction, again: NumpyFunction) -> MathOp:
     return _of_one(name, function, again, types=truth)
 
 
@@ -103,10 +103,10 @@ _ROUNDINGS = (
     _of_one("frac", lambda x: x - np.trunc(x), lambda x: np.where(np.isinf(x), np.nan, np.modf(x)[0]), LaneCost(2)),
 )
 _TESTS = (
-    _asked("isnan", np.isnan, lambda x: x != x),
-    _asked("isinf", np.isinf, lambda x: np.abs(x) == np.inf),
-    _asked("isfinite", np.isfinite, lambda x: np.abs(x) < np.inf),
-    _asked("signbit", np.signbit, lambda x: np.copysign(1.0, x) < 0),
+    _predicate("isnan", np.isnan, lambda x: x != x),
+    _predicate("isinf", np.isinf, lambda x: np.abs(x) == np.inf),
+    _predicate("isfinite", np.isfinite, lambda x: np.abs(x) < np.inf),
+    _predicate("signbit", np.signbit, lambda x: np.copysign(1.0, x) < 0),
 )
 _OF_TWO = (
     _of_two("copysign", np.copysign, lambda a, b: np.where(np.signbit(b), -np.abs(a), np.abs(a))),
