@@ -131,7 +131,8 @@ def import_file(path: str) -> ModuleType:
     setattr(module, _TEXT, text)
     sys.modules[name] = module
     try:
-        exec(compile(text, str(file), "exec"), vars(module))  # not from a cache, whose times are whole seconds
+        code = compile(text, str(file), "exec", dont_inherit=True)  # annotations are what the file makes them
+        exec(code, vars(module))  # not from a cache, whose times are whole seconds
     except BaseException:
         del sys.modules[name]
         raise

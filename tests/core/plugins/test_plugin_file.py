@@ -54,6 +54,13 @@ def test_it_is_loaded_again_when_its_text_has_changed_only(file: Path) -> None:
     assert load_plugins([str(file)], installed=False).benches.load("mine").__doc__ == "Do that."
 
 
+def test_its_annotations_are_what_the_file_makes_them(file: Path) -> None:
+    """They are texts only where the file says so: what reads them, as of options, finds what is written."""
+    file.write_text(file.read_text().replace("def bench(rt)", "def bench(rt, n: int = 1)"))
+    found = load_plugins([str(file)], installed=False).benches.load("mine")
+    assert found.__annotations__ == {"n": int}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
