@@ -177,7 +177,7 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 
 @doing("printing the result")
 def _print(result: RunResult, look: Look, shell: Shell) -> None:
-    from kernbench_core.runs.parts import parts_of
+    from kernbench_core.runs.parts import part_blamed, parts_of
 
     if look.as_json:
         from kernbench_core.runs.result import json_text
@@ -199,4 +199,5 @@ def _print(result: RunResult, look: Look, shell: Shell) -> None:
         console = make_console(sys.stdout)
         for part in shown_parts:
             if result.parts.get(part.NAME) is not None:
-                part.show(result.parts[part.NAME], console, verbose=look.verbose)
+                with part_blamed(part, shell.plugins):
+                    part.show(result.parts[part.NAME], console, verbose=look.verbose)

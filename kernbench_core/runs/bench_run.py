@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, kept_by, parts_of, told_apart
+from kernbench_core.runs.parts import Request, RunPart, kept_by, part_blamed, parts_of, told_apart
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
@@ -145,7 +145,8 @@ def run(*args: Any, **given: Any) -> RunResult:
         request = request_of(call, asked, config, plugins, here, wall)
         make = functools.partial(carry_out, request, call.on_progress, wall)
         for part in request.parts:
-            part.begin(request)
+            with part_blamed(part, plugins):
+                part.begin(request)
             make = functools.partial(part.around, make)
         result = make()
         _refuse(result, request.options)
@@ -215,9 +216,9 @@ def _carried_out(
 
     began = time.perf_counter()
     backend = open_backend(request.plugins, request.options.backend)
-    seen = _Watched([part for part in request.parts if part.watches], on_progress)
+    seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
-    observers = [each for part in request.parts if (each := part.observer()) is not None]
+    observers = list(_observers(request))
     engine = _engine(request, observers, progress, wall)
     seen.so_far = lambda: _result(request, engine, None, began, interrupted=True)
     try:
@@ -246,19 +247,29 @@ def _carried_out(
     return seen, result, answers, engine
 
 
+def _observers(request: Request) -> Iterator[RunObserver]:
+    for part in request.parts:
+        with part_blamed(part, request.plugins):
+            observer = part.observer()
+        if observer is not None:
+            yield observer
+
+
 @attrs.define
 class _Watched:
     """Tells parts, and who called, how far the run is."""
 
     parts: Sequence[RunPart]
     on_progress: Callable[[Progress], None] | None
+    plugins: Plugins
     so_far: Callable[[], tuple[RunResult, Mapping[str, Any]]] | None = None
 
     def progressed(self, progress: Progress) -> None:
         if self.on_progress is not None:
             self.on_progress(progress)
         for part in self.parts:
-            part.progressed(progress, self.so_far)
+            with part_blamed(part, self.plugins):
+                part.progressed(progress, self.so_far)
 
 
 def _program(request: Request) -> Callable[..., Any]:
@@ -312,13 +323,15 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
     kept = request.inputs.kept
     try:
         for part in request.parts:
-            part.end(result, answers)
+            with part_blamed(part, request.plugins, OSError):
+                part.end(result, answers)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, kept)
         if request.out is not None:
             with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
                 for part in request.parts:
-                    part.save(folder, answers)
+                    with part_blamed(part, request.plugins, OSError):
+                        part.save(folder, answers)
     except OSError as error:
         raise UsageError(
             f"the files of {' and '.join(request.files)} must be writable, but {error.filename!r} "
@@ -334,7 +347,10 @@ def _result(
     """Return what there is of a run now, and what each of its parts answers."""
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
-    answers = {part.NAME: part.answer(engine) for part in request.parts}
+    answers = {}
+    for part in request.parts:
+        with part_blamed(part, request.plugins):
+            answers[part.NAME] = part.answer(engine)
     kernels, on_demand = engine.device.kernels, engine.device.on_demand
     verdict = RunVerdict(
         verification=verification,

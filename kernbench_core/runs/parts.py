@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
-from kernbench_core.errors import KernbenchWarning, PluginError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError
 from kernbench_core.plugins import PICTURES
+from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.runs.options import OptionRecord
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Request:
         """Whether the sources and inputs are kept beside the manifest."""
         return self.out is not None or self.bundle is not None
 
+
+_OWN_DISTRIBUTION: Final = "kernbench"
 
 SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"
 
@@ -199,6 +202,23 @@ def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
     return tuple(sorted(found, key=lambda part: (part.ORDER, part.NAME)))
 
 
+@contextmanager
+def part_blamed(part: type[RunPart] | RunPart, plugins: Plugins, *passed: type[Exception]) -> Iterator[None]:
+    """Make what a plug-in's part raises, other than errors that kernbench has words for, its distribution's fault.
+
+    What is `passed` goes on as it is.
+    """
+    try:
+        yield
+    except (KernbenchError, *INTERRUPTS, MemoryError, *passed):
+        raise
+    except BaseException as error:
+        parts = plugins.run_parts
+        if part.NAME not in parts or parts.provider(part.NAME).distribution == _OWN_DISTRIBUTION:
+            raise
+        raise parts.raised(part.NAME, error) from error
+
+
 def kept_by(plugins: Plugins) -> tuple[str, ...]:
     """Return the names of the answers that a result has, given or not."""
     return tuple(part.NAME for part in parts_of(plugins) if part.KEPT)
@@ -220,11 +240,15 @@ def told_apart(
 
 
 def wanted_parts(
-    asked: Iterable[tuple[type[RunPart], OptionRecord]], call: RunCall
+    asked: Iterable[tuple[type[RunPart], OptionRecord]], call: RunCall, plugins: Plugins
 ) -> tuple[tuple[type[RunPart], OptionRecord, bool], ...]:
     """Return the parts that a run has, with their options, and whether each is asked for and not only needed."""
     known = list(asked)
-    direct = {part.NAME for part, options in known if part.wanted(options, call)}
+    direct = set()
+    for part, options in known:
+        with part_blamed(part, plugins):
+            if part.wanted(options, call):
+                direct.add(part.NAME)
     needs = {part.NAME: part.NEEDS for part, _ in known}
     names, open_ = set(direct), list(direct)
     while open_:
@@ -232,7 +256,8 @@ def wanted_parts(
         names.update(more)
         open_ += more
     for part, options in known:
-        part.check(options, part.NAME in names)
+        with part_blamed(part, plugins):
+            part.check(options, part.NAME in names)
     return tuple((part, options, part.NAME in direct) for part, options in known if part.NAME in names)
 
 

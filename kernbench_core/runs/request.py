@@ -20,7 +20,7 @@ from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bundle import Bundle, bundle_file
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
-from kernbench_core.runs.parts import Request, RunPart, wanted_parts
+from kernbench_core.runs.parts import Request, RunPart, part_blamed, wanted_parts
 from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def request_of(
     if call.backend != "numpy":
         open_backend(plugins, call.backend)  # before anything else takes time
     parts = []
-    for part, options, direct in wanted_parts(asked, call):
-        with wall.spent_on(part.BEGINS):
+    for part, options, direct in wanted_parts(asked, call, plugins):
+        with wall.spent_on(part.BEGINS), part_blamed(part, plugins):
             parts.append(part(options, call, plugins))
         parts[-1].asked = direct
     out = out_folder(call.out, tuple(name for part in parts for name in part.SAVES))

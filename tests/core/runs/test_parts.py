@@ -114,3 +114,42 @@ def test_a_part_that_cannot_be_used_is_left_out_and_told_of(toy: ModuleType, tmp
         assert run("toy", "one", plugins=load_plugins(given, installed=False)).total_ns
     with pytest.raises(PluginError, match=r"part of runs 'lost' of .* must be a RunPart class"):
         run("toy", "one", plugins=load_plugins(given, installed=False, strict=True))
+
+
+FAULTY = '''
+from typing import Annotated
+import attrs
+from kernbench_core.plugins import RunPartEntry
+from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.parts import RunPart
+kernbench_api = 1
+def kernbench_run_parts():
+    return [RunPartEntry("faulty", f"{__name__}:Faulty", "A part.")]
+@attrs.frozen(kw_only=True)
+class FaultyOptions(OptionRecord):
+    faulty: Annotated[bool, Option("Be there.")] = False
+def fail(*given, **more):
+    raise KeyError("volts")
+class Faulty(RunPart):
+    NAME, OPTIONS = "faulty", FaultyOptions
+    def answer(self, session):
+        return "an answer"
+'''
+
+
+@pytest.mark.parametrize(
+    "method", ["wanted", "check", "__init__", "begin", "observer", "answer", "show", "save", "end"]
+)
+def test_what_a_part_raises_is_its_plugin_s_fault(
+    toy: ModuleType, method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sentence that names part and distribution, with the part's own line, and exit code 6; no traceback of ours."""
+    written = FAULTY + f"Faulty.{method} = {'classmethod(fail)' if method in ('wanted', 'check', 'show') else 'fail'}\n"
+    file = tmp_path / f"faulty_{method.strip('_')}.py"  # a module for each case
+    file.write_text(written)
+    monkeypatch.chdir(tmp_path)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(file)], installed=False)
+    assert main(["run", "toy", "--topology", "one", "--faulty", "--out", "saved"], plugins) == 6
+    told = capsys.readouterr().err
+    assert "part of runs 'faulty' of " in told and file.name in told and "raised KeyError: 'volts'" in told
+    assert 'raise KeyError("volts")' in told and "Traceback" not in told
