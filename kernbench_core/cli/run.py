@@ -199,5 +199,5 @@ def _print(result: RunResult, look: Look, shell: Shell) -> None:
         console = make_console(sys.stdout)
         for part in shown_parts:
             if result.parts.get(part.NAME) is not None:
-                with part_blamed(part, shell.plugins):
+                with part_blamed(part, shell.plugins.run_parts):
                     part.show(result.parts[part.NAME], console, verbose=look.verbose)

@@ -145,7 +145,7 @@ def run(*args: Any, **given: Any) -> RunResult:
         request = request_of(call, asked, config, plugins, here, wall)
         make = functools.partial(carry_out, request, call.on_progress, wall)
         for part in request.parts:
-            with part_blamed(part, plugins):
+            with part_blamed(part, plugins.run_parts):
                 part.begin(request)
             make = functools.partial(part.around, make)
         result = make()
@@ -249,7 +249,7 @@ def _carried_out(
 
 def _observers(request: Request) -> Iterator[RunObserver]:
     for part in request.parts:
-        with part_blamed(part, request.plugins):
+        with part_blamed(part, request.plugins.run_parts):
             observer = part.observer()
         if observer is not None:
             yield observer
@@ -268,7 +268,7 @@ class _Watched:
         if self.on_progress is not None:
             self.on_progress(progress)
         for part in self.parts:
-            with part_blamed(part, self.plugins):
+            with part_blamed(part, self.plugins.run_parts):
                 part.progressed(progress, self.so_far)
 
 
@@ -323,14 +323,14 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
     kept = request.inputs.kept
     try:
         for part in request.parts:
-            with part_blamed(part, request.plugins, OSError):
+            with part_blamed(part, request.plugins.run_parts, OSError):
                 part.end(result, answers)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, kept)
         if request.out is not None:
             with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
                 for part in request.parts:
-                    with part_blamed(part, request.plugins, OSError):
+                    with part_blamed(part, request.plugins.run_parts, OSError):
                         part.save(folder, answers)
     except OSError as error:
         raise UsageError(
@@ -349,7 +349,7 @@ def _result(
     manifest = manifest_of(request, op_log_sha256)
     answers = {}
     for part in request.parts:
-        with part_blamed(part, request.plugins):
+        with part_blamed(part, request.plugins.run_parts):
             answers[part.NAME] = part.answer(engine)
     kernels, on_demand = engine.device.kernels, engine.device.on_demand
     verdict = RunVerdict(

@@ -6,14 +6,16 @@ whose option is `kept` stands in the manifest, from which a rerun takes it.
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UsageError, in_words
 from kernbench_core.process.whole_files import LONGEST_PATH
 from kernbench_core.wording import brief
 
@@ -30,7 +32,7 @@ _PATHS = ("FILE", "DIR")
 
 @attrs.frozen
 class Option:
-    """How a field of `RunOptions` stands on the command line, and whether a manifest keeps it.
+    """How a field of an `OptionRecord` stands on the command line, and whether a manifest keeps it.
 
     `help` is its sentence, `metavar` stands there for its value. It is called as the field, unless it has a `name`; a
     bool that is true by default is turned off by `--no-NAME`. An integer is `least` or more. A time is given with its
@@ -251,9 +253,23 @@ def command_options(record: type[OptionRecord]) -> Mapping[str, Option]:
     found = _OPTIONS_OF.get(record)
     if found is None:
         fields = sorted(attrs.fields(record), key=lambda field: field.kw_only)
-        found = {field.name: option for field in fields for option in getattr(field.type, "__metadata__", ())}
+        kinds = {field.name: _annotation(record, field.name, field.type) for field in fields}
+        found = {name: option for name, kind in kinds.items() for option in getattr(kind, "__metadata__", ())}
         _OPTIONS_OF[record] = found
     return found
+
+
+def _annotation(record: type, name: str, kind: Any) -> Any:
+    """Return the annotation of a field, also of a module that defers them; TypeError for one that cannot be read."""
+    if not (isinstance(kind, str) and "Annotated" in kind):
+        return kind
+    owner = next((each for each in record.__mro__ if name in vars(each).get("__annotations__", ())), record)
+    try:
+        written = SimpleNamespace(__annotations__={name: kind})
+        return get_type_hints(written, vars(sys.modules[owner.__module__]), include_extras=True)[name]
+    except Exception as error:
+        must = "must have an annotation of what its module imports when it runs"
+        raise TypeError(f"{name!r} of {record.__name__} {must}, not {kind!r}: {in_words(error)}") from None
 
 
 def require_path(what: str, given: object, must_be: str) -> None:

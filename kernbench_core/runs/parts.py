@@ -18,7 +18,7 @@ import attrs
 from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError
 from kernbench_core.plugins import PICTURES
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.runs.options import OptionRecord
+from kernbench_core.runs.options import OptionRecord, command_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -184,6 +184,9 @@ def open_part(name: str, parts: Registry[RunPartEntry]) -> type[RunPart]:
     part = parts.load(name)
     if not (isinstance(part, type) and issubclass(part, RunPart) and name == part.NAME):
         raise parts.fault(name, f"must be a RunPart class whose NAME is {name!r}, not {part!r}")
+    with part_blamed(part, parts):
+        for record in (part.OPTIONS, part.COMMAND):
+            command_options(record)
     return part
 
 
@@ -203,17 +206,19 @@ def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
 
 
 @contextmanager
-def part_blamed(part: type[RunPart] | RunPart, plugins: Plugins, *passed: type[Exception]) -> Iterator[None]:
+def part_blamed(
+    part: type[RunPart] | RunPart, parts: Registry[RunPartEntry], *passed: type[BaseException]
+) -> Iterator[None]:
     """Make what a plug-in's part raises, other than errors that kernbench has words for, its distribution's fault.
 
     What is `passed` goes on as it is.
     """
+    told: tuple[type[BaseException], ...] = (KernbenchError, *INTERRUPTS, MemoryError, *passed)
     try:
         yield
-    except (KernbenchError, *INTERRUPTS, MemoryError, *passed):
+    except told:
         raise
     except BaseException as error:
-        parts = plugins.run_parts
         if part.NAME not in parts or parts.provider(part.NAME).distribution == _OWN_DISTRIBUTION:
             raise
         raise parts.raised(part.NAME, error) from error
@@ -246,7 +251,7 @@ def wanted_parts(
     known = list(asked)
     direct = set()
     for part, options in known:
-        with part_blamed(part, plugins):
+        with part_blamed(part, plugins.run_parts):
             if part.wanted(options, call):
                 direct.add(part.NAME)
     needs = {part.NAME: part.NEEDS for part, _ in known}
@@ -256,7 +261,7 @@ def wanted_parts(
         names.update(more)
         open_ += more
     for part, options in known:
-        with part_blamed(part, plugins):
+        with part_blamed(part, plugins.run_parts):
             part.check(options, part.NAME in names)
     return tuple((part, options, part.NAME in direct) for part, options in known if part.NAME in names)
 

@@ -153,3 +153,46 @@ def test_what_a_part_raises_is_its_plugin_s_fault(
     told = capsys.readouterr().err
     assert "part of runs 'faulty' of " in told and file.name in told and "raised KeyError: 'volts'" in told
     assert 'raise KeyError("volts")' in told and "Traceback" not in told
+
+
+DEFERRED = """
+from __future__ import annotations
+from typing import TYPE_CHECKING, Annotated
+import attrs
+from kernbench_core.plugins import RunPartEntry
+from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.parts import RunPart
+if TYPE_CHECKING:
+    from pathlib import Path
+kernbench_api = 1
+def kernbench_run_parts():
+    return [RunPartEntry("loud", f"{__name__}:Loud", "A part.")]
+@attrs.frozen(kw_only=True)
+class LoudOptions(OptionRecord):
+    loud: Annotated[KIND, Option("Be loud.")] = False
+    unused: Path | None = None
+class Loud(RunPart):
+    NAME, OPTIONS = "loud", LoudOptions
+    def answer(self, session):
+        return "LOUD"
+    @classmethod
+    def show(cls, answer, console, *, verbose=False):
+        console.print(answer)
+"""
+
+
+def test_a_part_may_defer_its_annotations(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its options are there all the same; one that cannot be read is told of, and no silence."""
+    for name, kind in (("deferring", "bool"), ("lacking", "Path")):
+        (tmp_path / f"{name}.py").write_text(DEFERRED.replace("KIND", kind))
+    right, wrong = (
+        load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / f"{name}.py")], installed=False)
+        for name in ("deferring", "lacking")
+    )
+    assert main(["run", "toy", "--topology", "one", "--loud"], right) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "LOUD"
+    assert main(["run", "toy", "--topology", "one"], wrong) == 0
+    told = capsys.readouterr().err
+    assert "part of runs 'loud' of" in told and "name 'Path' is not defined" in told
