@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,38 @@ if TYPE_CHECKING:
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """An integer of at least `least`, refused in our words."""
+    """An integer, of at least `least` if that is given; refused in our words."""
 
     name = "integer"
 
-    def __init__(self, least: int) -> None:
+    def __init__(self, least: int | None) -> None:
         self.least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the integer; raise UsageError naming the option."""
+        least = "" if self.least is None else f" of at least {self.least}"
         try:
             number = int(value)
         except ValueError:
-            number = self.least - 1
-        if number < self.least:
-            raise UsageError(f"option {_name(param)} must be an integer of at least {self.least}, not {brief(value)}.")
+            number = None
+        if number is None or (self.least is not None and number < self.least):
+            raise UsageError(f"option {_name(param)} must be an integer{least}, not {brief(value)}.")
+        return number
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """A finite number, refused in our words."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; raise UsageError naming the option."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise UsageError(f"option {_name(param)} must be a number, not {brief(value)}.")
         return number
 
 
@@ -112,10 +130,12 @@ def as_option(name: str, option: Option, default: object) -> Callable[[Callable[
         kind = click.Choice(option.choices)
     elif option.metavar == "PORT":
         kind = PortNumber()
-    elif option.least is not None:
-        kind = Whole(option.least)
     elif option.example is not None:
         kind = Time(option.example, option.per_ns)
+    elif option.least is not None or isinstance(default, int):
+        kind = Whole(option.least)
+    elif isinstance(default, float):
+        kind = Number()
     shown = default not in (None, ())
     return click.option(
         flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,

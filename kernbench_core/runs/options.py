@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
@@ -35,8 +35,9 @@ class Option:
     """How a field of an `OptionRecord` stands on the command line, and whether a manifest keeps it.
 
     `help` is its sentence, `metavar` stands there for its value. It is called as the field, unless it has a `name`; a
-    bool that is true by default is turned off by `--no-NAME`. An integer is `least` or more. A time is given with its
-    unit, as the `example`; the field is in a unit of which an ns is `per_ns`.
+    bool that is true by default is turned off by `--no-NAME`. Where the default is a number, so is what is given; an
+    integer is `least` or more. A time is given with its unit, as the `example`; the field is in a unit of which an ns
+    is `per_ns`. All else is text.
     """
 
     help: str
@@ -104,6 +105,10 @@ class OptionRecord:
                 raise UsageError(f"{field.name} must be True or False, not {brief(given)}.")
             if option is None:
                 continue
+            kind = {int: Integral, float: Real}.get(type(field.default)) if option.least is None else None
+            if kind is not None and not isinstance(given, kind):
+                must = "an integer" if kind is Integral else "a number"
+                raise UsageError(f"{field.name} must be {must}, not {brief(given)}.")
             if option.metavar in _PATHS and field.default is None and given is not None:
                 require_path(field.name, given, "a path, as text or a Path, or None")
             if option.choices and (not isinstance(given, str) or given not in option.choices):

@@ -43,7 +43,7 @@ def request_of(
         open_backend(plugins, call.backend)  # before anything else takes time
     parts = []
     for part, options, direct in wanted_parts(asked, call, plugins):
-        with wall.spent_on(part.BEGINS), part_blamed(part, plugins.run_parts):
+        with wall.spent_on(part.BEGINS), part_blamed(part, plugins.run_parts, OSError):
             parts.append(part(options, call, plugins))
         parts[-1].asked = direct
     out = out_folder(call.out, tuple(name for part in parts for name in part.SAVES))

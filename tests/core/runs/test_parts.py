@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.errors import KernbenchWarning, PluginError
+from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 from tests.core.offered import MACHINES
@@ -196,3 +196,28 @@ def test_a_part_may_defer_its_annotations(
     assert main(["run", "toy", "--topology", "one"], wrong) == 0
     told = capsys.readouterr().err
     assert "part of runs 'loud' of" in told and "name 'Path' is not defined" in told
+
+
+def test_an_option_whose_default_is_a_number_takes_numbers(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the command line and in Python; else both refuse it."""
+    (tmp_path / "counted.py").write_text(
+        DEFERRED.replace("KIND", "bool")
+        .replace("unused: Path | None = None", 'volts: Annotated[float, Option("V.")] = 1.5\n'
+                 '    times: Annotated[int, Option("How often.")] = 2')
+        .replace('"LOUD"', "f'{self.options.volts * 2} {self.options.times * 2}'")
+    )  # fmt: skip
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / "counted.py")], installed=False)
+    asked = ["run", "toy", "--topology", "one", "--loud"]
+    assert main([*asked, "--volts", "3", "--times", "-4"], plugins) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "6.0 -8"
+    assert main(asked, plugins) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "3.0 4"
+    refused = (("volts", "x", "a number"), ("volts", "inf", "a number"), ("times", "1.5", "an integer"))
+    for option, given, kind in refused:
+        assert main([*asked, f"--{option}", given], plugins) == 2
+        assert capsys.readouterr().err == f"error: option --{option} must be {kind}, not {given!r}.\n"
+    for option, kind in (("volts", "a number"), ("times", "an integer")):
+        with pytest.raises(UsageError, match=rf"^{option} must be {kind}, not '3'\.$"):
+            run("toy", "one", loud=True, plugins=plugins, **{option: "3"})
