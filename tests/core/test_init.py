@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.plugins import entries
 
 
 @pytest.mark.parametrize("name", [name for name in kb.__all__ if name != "__version__"])
@@ -15,6 +16,12 @@ def test_an_export_is_the_thing_and_no_module(name: str) -> None:
     """Every exported name is a class or a function of that name."""
     assert getattr(kb, name).__name__ == name
     assert name in dir(kb)
+
+
+def test_every_class_of_entries_is_exported() -> None:
+    """A plug-in's module imports them from here, whichever hook it has."""
+    found = {name for name, each in vars(entries).items() if isinstance(each, type) and issubclass(each, entries.Entry)}
+    assert {name for name in found if name.endswith("Entry") and name != "Entry"} <= {*kb.__all__}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -27,6 +27,7 @@ PUBLIC = [
     "DataExecutor",
     "ExporterEntry",
     "Fabric",
+    "FolderEntry",
     "GraphEngine",
     "Interleave",
     "KernbenchError",
