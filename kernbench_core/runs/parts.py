@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
@@ -71,8 +71,6 @@ class Request:
         """Whether the sources and inputs are kept beside the manifest."""
         return self.out is not None or self.bundle is not None
 
-
-_OWN_DISTRIBUTION: Final = "kernbench"
 
 SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"
 
@@ -219,7 +217,7 @@ def part_blamed(
     except told:
         raise
     except BaseException as error:
-        if part.NAME not in parts or parts.provider(part.NAME).distribution == _OWN_DISTRIBUTION:
+        if part.NAME not in parts or parts.provider(part.NAME).is_ours:
             raise
         raise parts.raised(part.NAME, error) from error
 
