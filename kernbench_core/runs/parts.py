@@ -192,6 +192,8 @@ def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
     """Return the parts that plug-ins register, the outermost last; one that cannot be used is left out, and told of."""
     found = []
     for name in plugins.run_parts:
+        if ":" in name:
+            continue  # one of two that have a name: its options could not be told apart from the other's
         try:
             part = open_part(name, plugins.run_parts)
         except PluginError as error:

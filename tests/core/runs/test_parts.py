@@ -221,3 +221,17 @@ def test_an_option_whose_default_is_a_number_takes_numbers(
     for option, kind in (("volts", "a number"), ("times", "an integer")):
         with pytest.raises(UsageError, match=rf"^{option} must be {kind}, not '3'\.$"):
             run("toy", "one", loud=True, plugins=plugins, **{option: "3"})
+
+
+def test_parts_of_one_name_are_left_out_without_a_word_on_what_they_are(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence says that two plug-ins have it, and runs are made."""
+    for name in ("hers", "his"):
+        (tmp_path / f"{name}.py").write_text(DEFERRED.replace("KIND", "bool"))
+    given = ["toy = toy_plugin", MACHINES, *(str(tmp_path / f"{name}.py") for name in ("hers", "his"))]
+    plugins = load_plugins(given, installed=False)
+    assert main(["run", "toy", "--topology", "one", "-q"], plugins) == 0
+    told = capsys.readouterr().err
+    assert told.count("warning: ") == 1
+    assert "part of runs 'loud' is left out: it must be registered once" in told
