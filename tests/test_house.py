@@ -20,8 +20,8 @@ def house() -> dict[str, Any]:
 def test_the_figure_is_of_this_tree(house: dict[str, Any]) -> None:
     """Drawing it raises where rooms know each other in a circle."""
     _, edges, _ = house["read"]()
-    drawn = (REPO / "docs" / "pictures" / "house.svg").read_text()
-    assert house["figure"](edges) + "\n" == drawn, "run tools/house.py --figure docs/pictures/house.svg"
+    drawn = (REPO / "docs" / "house.svg").read_text()
+    assert house["figure"](edges) + "\n" == drawn, "run tools/house.py --figure docs/house.svg"
 
 
 @pytest.mark.parametrize(("what", "most"), [("a model", 3_600), ("model and engine", 5_600)])
