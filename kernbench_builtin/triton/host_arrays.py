@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class MirroredStorage:
+class DeviceCopy:
     """A storage that the device holds; `alike` are the bytes that both sides held when they were last alike.
 
     `owner` gives the array that the storage is of, None once that is gone.
@@ -45,19 +45,19 @@ class HeldArgument:
 
     name: str
     view: StorageView
-    held: MirroredStorage
+    held: DeviceCopy
     pointer: Pointer
 
 
 @define(eq=False)
-class Mirror:
+class DeviceCopies:
     """The storages of the host that the device of `rt` holds. What the host changed is there when a launch begins.
 
     Triton's tensors are on the device when a kernel is launched, so moving them takes no simulated time.
     """
 
     rt: Runtime
-    _held: list[MirroredStorage] = field(factory=list)
+    _held: list[DeviceCopy] = field(factory=list)
 
     def hold(self, views: Mapping[str, StorageView], kernel: str) -> dict[str, HeldArgument]:
         """Return the arguments of a launch with what the host has in them now; of storages that overlap the larger.
@@ -78,7 +78,7 @@ class Mirror:
             found[name] = HeldArgument(name, view, held, _pointer(view, held, name, kernel))
         return found
 
-    def _of(self, view: StorageView, name: str) -> MirroredStorage:
+    def _of(self, view: StorageView, name: str) -> DeviceCopy:
         """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it."""
         address, nbytes = view.address, len(view.storage)
         same = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes) and _fits(each, view))
@@ -87,7 +87,7 @@ class Mirror:
         if held is None:
             whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
             tensor = self.rt.tensor(whole, view.dtype, name=name, preloaded=True)
-            held = MirroredStorage(address, nbytes, tensor, view.storage.copy(), None)
+            held = DeviceCopy(address, nbytes, tensor, view.storage.copy(), None)
             self._held.append(held)
         elif held.alike is None or not np.array_equal(held.alike, view.storage):
             self.rt.preload(held.tensor, typed(view.storage, held.tensor.dtype))
@@ -103,7 +103,7 @@ class Mirror:
 
     def read_back(self, used: Collection[HeldArgument], kernel: str) -> None:
         """Give the host what a launch left in some arrays; UsageError, and nothing, where one of them is read-only."""
-        changed: dict[MirroredStorage, tuple[StorageView, Array]] = {}
+        changed: dict[DeviceCopy, tuple[StorageView, Array]] = {}
         for each in used:
             held, view = each.held, each.view
             if not held.nbytes or held in changed or len(view.storage) < held.nbytes:
@@ -123,7 +123,7 @@ class Mirror:
             held.alike = view.storage.copy()
 
 
-def _pointer(view: StorageView, held: MirroredStorage, name: str, kernel: str) -> Pointer:
+def _pointer(view: StorageView, held: DeviceCopy, name: str, kernel: str) -> Pointer:
     if not held.nbytes:
         return Pointer(held.tensor.allocation, 1, view.dtype)  # behind all that there is
     first, rest = divmod(view.first_byte + view.address - held.address, itemsize(view.dtype))
@@ -135,21 +135,21 @@ def _pointer(view: StorageView, held: MirroredStorage, name: str, kernel: str) -
     return Pointer(held.tensor.allocation, first, view.dtype)
 
 
-def _fits(held: MirroredStorage, view: StorageView) -> bool:
+def _fits(held: DeviceCopy, view: StorageView) -> bool:
     """Whether each element of a view is in one piece, wherever the tensor's placement cuts it."""
     return itemsize(view.dtype) <= itemsize(held.tensor.dtype)
 
 
-def _holds(held: MirroredStorage, view: StorageView) -> bool:
+def _holds(held: DeviceCopy, view: StorageView) -> bool:
     end = view.address + len(view.storage)
     return bool(len(view.storage)) and held.address <= view.address and end <= held.end
 
 
-def _meets(held: MirroredStorage, view: StorageView) -> bool:
+def _meets(held: DeviceCopy, view: StorageView) -> bool:
     return held.address < view.address + len(view.storage) and view.address < held.end
 
 
-def _free_for(held: MirroredStorage, view: StorageView, name: str) -> bool:
+def _free_for(held: DeviceCopy, view: StorageView, name: str) -> bool:
     """Whether the array is gone that a tensor was for, and another one of the same name and size can be in it."""
     alike = held.nbytes == len(view.storage) and held.tensor.dtype == view.dtype and held.tensor.name == name
     return alike and held.owner() is None

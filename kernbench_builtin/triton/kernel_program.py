@@ -40,7 +40,7 @@ class HeldArray:
 
 
 @define(eq=False)
-class KernelAlone:
+class SingleLaunch:
     """The simulation that a kernel finds which is launched once, by the host program of its own run.
 
     What configurations of `triton.autotune` took are rows of the result: `run_trial` runs a host program on a machine
@@ -150,16 +150,16 @@ def jit_program(kernel: Launchable, grid: Grid, run_trial: RunTrial) -> Callable
     hooked = not isinstance(kernel, JitFunction)
 
     def program(rt: Runtime, /, **given: object) -> None:
-        alone = KernelAlone(rt, run_trial)
-        held = {name: alone.hold(name, constant_of(value), hooked) for name, value in given.items()}
+        launch = SingleLaunch(rt, run_trial)
+        held = {name: launch.hold(name, constant_of(value), hooked) for name, value in given.items()}
         arguments: dict[str, Any] = held
-        simulation.enter(alone)
+        simulation.enter(launch)
         try:
             with imports.replaced():
                 kernel.run(grid=grid, **arguments)
         finally:
             simulation.leave()
-        alone.start()  # outside: what ends a run in the midst of a launch does not come back to here
+        launch.start()  # outside: what ends a run in the midst of a launch does not come back to here
 
     program.__name__, program.__doc__ = kernel.__name__, kernel.__doc__
     return program

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from kernbench_builtin.triton import simulation
-from kernbench_builtin.triton.host_arrays import HeldArgument, Mirror
+from kernbench_builtin.triton.host_arrays import DeviceCopies, HeldArgument
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
 from kernbench_builtin.triton.modules import imports, torch_cuda
 from kernbench_builtin.triton.scalars import mapped
@@ -55,12 +55,12 @@ class HeldMachine:
 
     def facts(self) -> MachineFacts:
         """Return what the machine has."""
-        facts: MachineFacts = self._ask(lambda mirror: facts_of(mirror.rt))
+        facts: MachineFacts = self._ask(lambda copies: facts_of(copies.rt))
         return facts
 
     def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
         """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
-        figures: LaunchFigures = self._ask(lambda mirror: _launched(mirror, asked, kept))
+        figures: LaunchFigures = self._ask(lambda copies: _launched(copies, asked, kept))
         self.launched += 1
         return figures
 
@@ -83,7 +83,7 @@ class HeldMachine:
             assert self._guest is not None
             self._guest.abandon()
 
-    def _ask(self, request: Callable[[Mirror], Any]) -> Any:
+    def _ask(self, request: Callable[[DeviceCopies], Any]) -> Any:
         assert self._guest is not None
         answer = self._guest.visit(request)
         if isinstance(answer, UsageError):
@@ -93,10 +93,10 @@ class HeldMachine:
     def _run(self) -> RunResult:
         def program(rt: Runtime) -> None:
             assert self._guest is not None
-            mirror, answer = Mirror(rt), None
+            copies, answer = DeviceCopies(rt), None
             while (request := self._guest.ask(answer)) is not None:
                 try:
-                    answer = request(mirror)
+                    answer = request(copies)
                 except UsageError as error:  # of the arguments: the run goes on
                     answer = error
 
@@ -122,9 +122,9 @@ class Trials:
         return self.seen[key]
 
 
-def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
+def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigures:
     """Launch on the device what the host's code asks for, with the host's arrays."""
-    rt = mirror.rt
+    rt = copies.rt
     views: dict[str, StorageView] = {}
     for name, value in (each for given in asked.arguments.items() for each in _parts(*given)):
         array = value.base if isinstance(value, TensorDescriptor) else value
@@ -132,7 +132,7 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
         if view is not None:
             views[name] = view
     views.update(reached(views, asked.reachable, f"an array that kernel {asked.name!r} reaches by its address"))
-    held = mirror.hold(views, asked.name)
+    held = copies.hold(views, asked.name)
     if asked.reachable:
         asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
     arguments = {name: _on_device(name, value, held) for name, value in asked.arguments.items()}
@@ -142,9 +142,9 @@ def _launched(mirror: Mirror, asked: JitLaunch, kept: bool) -> LaunchFigures:
     handle.site = asked.site
     rt.wait(handle)
     if kept:
-        mirror.read_back(held.values(), asked.name)
+        copies.read_back(held.values(), asked.name)
     else:
-        mirror.forget(held.values())
+        copies.forget(held.values())
     return handle.figures
 
 

@@ -13,7 +13,7 @@ from kernbench_core.workers.worker import Worker
 _MANY: Final = 1000
 
 
-class Standstill:
+class NoProgress:
     """Count the events since simulated time last moved; `look` is called between stretches of events.
 
     A stretch in which time moved counts as moving whole, so that no more events are told than there were.

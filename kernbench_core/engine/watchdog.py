@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kernbench_core.engine.no_progress import Standstill
+from kernbench_core.engine.no_progress import NoProgress
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.process.collection import no_automatic_collection
@@ -125,13 +125,13 @@ class Watchdog:
         self._on_progress = on_progress
         self._wall = wall or WallTime(limits.timeout_s)
         self._began = time.perf_counter()
-        self._still = Standstill(env)
+        self._stalled = NoProgress(env)
         self.wall_s = 0.0
 
     def run(self, finished: Callable[[], bool]) -> None:
         """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
-        self._still = Standstill(self._env)
+        self._stalled = NoProgress(self._env)
         # Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
         # moment of automatic collection, which depends on everything else in the process, would show in the op log.
         try:
@@ -167,11 +167,11 @@ class Watchdog:
                     f"the run reached its limit of {format_time(until)} of simulated time after {env.events} events; "
                     "raise --max-sim-time if it is only long."
                 )
-            self._still.look()
+            self._stalled.look()
             if limits.max_events is not None and env.events >= limits.max_events and not finished():
                 raise LimitError(
                     f"the run reached its limit of {limits.max_events} events at simulated time "
-                    f"{format_time(env.now)}{self._still.in_words() or '; raise --max-events if it is only long.'}"
+                    f"{format_time(env.now)}{self._stalled.in_words() or '; raise --max-events if it is only long.'}"
                 )
             now = time.perf_counter()
             if timeout_s is not None and now - self._began > timeout_s:
@@ -200,5 +200,5 @@ class Watchdog:
         return (
             f"the run reached its limit of {self._wall.timeout_s:g} s of wall time at simulated time "
             f"{format_time(self._env.now)}, after {self._env.events} events"
-            f"{where or self._still.in_words() or remedy}"
+            f"{where or self._stalled.in_words() or remedy}"
         )

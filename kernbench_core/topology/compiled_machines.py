@@ -25,14 +25,14 @@ _MOST: Final = 4
 
 
 @frozen(eq=False)
-class _Kept:
+class _CompiledMachine:
     graph: Graph
     registered: tuple[Any, ...]
     behind: tuple[object, ...]
     tables: str
 
 
-_LATEST: OrderedDict[str, _Kept] = OrderedDict()
+_CACHE: OrderedDict[str, _CompiledMachine] = OrderedDict()
 
 
 def compiled_once(config: Config, registries: tuple[Any, ...], compile: Callable[[], Graph]) -> Graph:
@@ -40,9 +40,9 @@ def compiled_once(config: Config, registries: tuple[Any, ...], compile: Callable
     if not all(isinstance(each, Registry) for each in registries):
         return compile()
     parts = (config.data, config.places, config.sources, config.faults, config.inherited, config.replaced)
-    key = _spelled((*parts, config.warnings))
+    key = _canonical_text((*parts, config.warnings))
     registered = tuple(registry.given for registry in registries)
-    kept = _LATEST.get(key)
+    kept = _CACHE.get(key)
     if (
         kept is None
         or kept.registered != registered
@@ -50,11 +50,11 @@ def compiled_once(config: Config, registries: tuple[Any, ...], compile: Callable
         or kept.tables != _tables(kept.graph)
     ):
         graph = compile()
-        kept = _Kept(graph, registered, tuple(_behind(registered)), _tables(graph))
-    _LATEST[key] = kept
-    _LATEST.move_to_end(key)
-    while len(_LATEST) > _MOST:
-        _LATEST.popitem(last=False)
+        kept = _CompiledMachine(graph, registered, tuple(_behind(registered)), _tables(graph))
+    _CACHE[key] = kept
+    _CACHE.move_to_end(key)
+    while len(_CACHE) > _MOST:
+        _CACHE.popitem(last=False)
     return kept.graph
 
 
@@ -79,15 +79,15 @@ def _tables(graph: Graph) -> str:
     """Spell the parameters that are tables: of all that a graph holds, a model could change them."""
     params = {id(node.params): node.params for node in graph.nodes.values()}
     tables = [value for each in params.values() for value in each.values() if isinstance(value, Mapping)]
-    return _spelled(tables) if tables else ""
+    return _canonical_text(tables) if tables else ""
 
 
-def _spelled(value: Any) -> str:
+def _canonical_text(value: Any) -> str:
     """Return a text that two values share only where they are of the same types throughout, and equal."""
     if isinstance(value, Mapping):
-        return f"{{{','.join(f'{_spelled(key)}:{_spelled(each)}' for key, each in value.items())}}}"
+        return f"{{{','.join(f'{_canonical_text(key)}:{_canonical_text(each)}' for key, each in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({','.join(map(_spelled, value))})"
+        return f"{type(value).__name__}({','.join(map(_canonical_text, value))})"
     if isinstance(value, frozenset):
-        return f"set({','.join(sorted(map(_spelled, value)))})"
+        return f"set({','.join(sorted(map(_canonical_text, value)))})"
     return f"{type(value).__name__} {value!r}"

@@ -17,7 +17,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host.figures.columns import ColumnTable, TextColumn
 from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
-from kernbench_core.host.figures.resource_locations import BoolArray, Owners
+from kernbench_core.host.figures.resource_locations import BoolArray, ResourceLocations
 from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, PeCounter
 
@@ -171,8 +171,8 @@ class LaunchMeter:
         return Resources.of(self._hardware, self._units)
 
     @cached_property
-    def _owners(self) -> Owners:
-        return Owners.of(self._hardware, self._units)
+    def _locations(self) -> ResourceLocations:
+        return ResourceLocations.of(self._hardware, self._units)
 
     @cached_property
     def sip_of(self) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ class LaunchMeter:
 
     def own(self, launch: Launch) -> BoolArray:
         """Say of each resource whether it is a part of the PEs or the SIPs that a launch ran on, or touches these."""
-        return self._owners.of_launch(launch.programs)
+        return self._locations.of_launch(launch.programs)
 
     def _index(self) -> None:
         """Have whatever of a PE asks memories outside of it, or computes, count for what its counter says."""

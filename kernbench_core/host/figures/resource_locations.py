@@ -21,7 +21,7 @@ _NOTHING: Final = Node("", "")
 
 
 @attrs.frozen(eq=False)
-class Owners:
+class ResourceLocations:
     """Say where resources are, by their numbers: the SIPs of both ends, and the index of the PE that each is a part of.
 
     A number of -1 is none. `sip_of` is the SIP of each PE.
@@ -33,7 +33,7 @@ class Owners:
     sip_of: tuple[int, ...]
 
     @classmethod
-    def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> Owners:
+    def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> ResourceLocations:
         """Say it of the wires and channels of a machine, by their own numbers, and of some units behind them."""
         wires = len(hardware.wires) + 1
         ends: list[tuple[Node, Node]] = [(_NOTHING, _NOTHING)] * wires

@@ -33,9 +33,9 @@ def kernbench_components():
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    compiled_machines._LATEST.clear()
+    compiled_machines._CACHE.clear()
     yield
-    compiled_machines._LATEST.clear()
+    compiled_machines._CACHE.clear()
 
 
 def compiled(topology: object = "tiny", *sets: str, extra: tuple[str, ...] = ()) -> Graph:
@@ -51,16 +51,16 @@ def test_the_same_is_compiled_once() -> None:
     assert compiled("tiny", "cube.pes=2") is not first
     for pes in (1, 2, 4):
         compiled("tiny", f"cube.pes={pes}", "title=other")
-    assert len(compiled_machines._LATEST) == 4
+    assert len(compiled_machines._CACHE) == 4
     assert compiled() is not first
 
 
 @pytest.mark.parametrize("value", [1, True, 1.0, "1"])
 def test_values_of_other_types_are_others(value: object) -> None:
     """Though they are equal."""
-    texts = {compiled_machines._spelled({"a": [each]}) for each in (1, True, 1.0, "1", (1,), -0.0, 0.0)}
+    texts = {compiled_machines._canonical_text({"a": [each]}) for each in (1, True, 1.0, "1", (1,), -0.0, 0.0)}
     assert len(texts) == 7
-    assert compiled_machines._spelled({"a": [value]}) in texts
+    assert compiled_machines._canonical_text({"a": [value]}) in texts
 
 
 def test_an_edited_file_is_noticed(tmp_path: Path) -> None:
@@ -124,4 +124,4 @@ def test_what_is_wrong_is_told_each_time() -> None:
     for _ in range(2):
         with pytest.raises(kb.ConfigError, match=r"cube\.pes must be a positive integer, not 0\."):
             compiled("tiny", "cube.pes=0")
-    assert not compiled_machines._LATEST
+    assert not compiled_machines._CACHE

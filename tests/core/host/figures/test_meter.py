@@ -12,7 +12,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures import readings
-from kernbench_core.host.figures.resource_locations import Owners
+from kernbench_core.host.figures.resource_locations import ResourceLocations
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase
 from tests.core.toy_machine import Classes, ToyPe, toy_engine
@@ -118,7 +118,7 @@ def test_launches_side_by_side_have_their_own_work_and_wires_and_share_memories(
 def test_what_no_sip_has_is_of_every_launch() -> None:
     """A switch, two wires of it, a PE's unit on each SIP: those of PE 1 on SIP 1, by hand."""
     sips, pes = np.array([[-1, -1], [-1, 0], [1, -1], [0, 0], [1, 1]]).T, np.array([-1, -1, -1, 0, 1])
-    found = Owners(*sips, pes, (0, 1)).of_launch([1])
+    found = ResourceLocations(*sips, pes, (0, 1)).of_launch([1])
     assert found.tolist() == [True, False, True, False, True]
 
 
