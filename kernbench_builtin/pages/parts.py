@@ -235,7 +235,7 @@ class ReportPart(RunPart):
 
 @attrs.frozen(kw_only=True)
 class WatchOptions(OptionRecord):
-    """Who watches a run: a `RunWatcher` of `kernbench_builtin.pages`."""
+    """Who watches a run: a `RunWatcher` of `kernbench_builtin.pages.live_pages`."""
 
     watcher: "RunWatcher | None" = None
 

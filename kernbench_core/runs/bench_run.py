@@ -112,7 +112,7 @@ def run(*args: Any, **given: Any) -> RunResult:
     or integers of bytes 0xa5, and stores to them are dropped; the result counts both, which by default ("error") are
     errors. `on_progress` is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about
     four times a second within one, whenever the run comes back to the simulator; a `watcher` (`RunWatcher` of
-    `kernbench_core.runs`) is given pages of what there is so far, too. `plugins`
+    `kernbench_builtin.pages.live_pages`) is given pages of what there is so far, too. `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
