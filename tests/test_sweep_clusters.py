@@ -96,14 +96,14 @@ def test_points_are_the_same_on_a_cluster(sweeps: MarkedSweeps, shared: Loopback
 def test_a_worker_that_is_killed_costs_no_point(sweeps: MarkedSweeps, cluster: LoopbackCluster) -> None:
     told: list[int] = []
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def record_ended(record: Mapping[str, Any]) -> None:
         told.append(record["values"]["n"])
         if len(told) == 4:
             cluster.kill_worker("a")
         if len(told) == 6:
             cluster.start_worker("c")
 
-    sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+    sweeps.run("s", processes=None, scheduler=cluster.address, on_record=record_ended)
     assert sorted(told) == list(range(1, POINTS + 1))
     assert sweeps.content("s") == sweeps.content("whole")
     again = {n for n, runs in sweeps.runs.items() if runs > 1}
@@ -117,7 +117,7 @@ def test_a_scheduler_that_is_killed_and_comes_back_costs_no_point(
     told: list[int] = []
     before: dict[int, int] = {}
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def record_ended(record: Mapping[str, Any]) -> None:
         told.append(record["values"]["n"])
         if len(told) == 4:
             cluster.kill_scheduler()
@@ -127,7 +127,7 @@ def test_a_scheduler_that_is_killed_and_comes_back_costs_no_point(
             cluster.start_worker("d")
 
     with pytest.warns(KernbenchWarning) as warned:
-        sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+        sweeps.run("s", processes=None, scheduler=cluster.address, on_record=record_ended)
     assert sorted(told) == list(range(1, POINTS + 1))
     assert sweeps.content("s") == sweeps.content("whole")
     assert all(sweeps.runs[n] == before[n] for n in told[:4])
@@ -220,10 +220,10 @@ def test_nothing_of_a_point_is_kept_by_scheduler_or_workers(sweeps: MarkedSweeps
     with Client(shared.address, set_as_default=False) as client:
         client.wait_for_workers(2)
 
-        def tell(record: Mapping[str, Any]) -> None:
+        def record_ended(record: Mapping[str, Any]) -> None:
             known.append(client.run_on_scheduler(_tasks))
 
-        sweeps.run("s", processes=None, scheduler=shared.address, tell=tell)
+        sweeps.run("s", processes=None, scheduler=shared.address, on_record=record_ended)
         assert len(known) == POINTS
         assert max(known) <= 2 * 2
         assert client.run_on_scheduler(_tasks) == 0
@@ -332,7 +332,7 @@ def test_a_worker_with_another_model_that_joins_later_evaluates_nothing(
 ) -> None:
     ran: Counter[int] = Counter()
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def record_ended(record: Mapping[str, Any]) -> None:
         if cluster.workers.keys() == {"a", "b"}:
             cluster.start_worker("late", tree=other_tree)
             cluster.kill_worker("a")
@@ -340,7 +340,7 @@ def test_a_worker_with_another_model_that_joins_later_evaluates_nothing(
             ran.update(sweeps.runs)
 
     with pytest.raises(ClusterError) as caught:
-        sweeps.run("s", processes=None, scheduler=cluster.address, tell=tell)
+        sweeps.run("s", processes=None, scheduler=cluster.address, on_record=record_ended)
     sentence, _, more = str(caught.value).partition(" Every")
     assert DIFFERS.fullmatch(sentence), str(caught.value)
     assert more == " point that had finished is recorded: go on with --resume."

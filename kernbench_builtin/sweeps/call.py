@@ -101,12 +101,12 @@ def _carried_out(
     known = load_plugins() if plugins is None else plugins
     told: dict[str, None] = {}
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def record_ended(record: Mapping[str, Any]) -> None:
         told.update(dict.fromkeys(record["warnings"]))
         if on_record is not None:
             on_record(record)
 
-    done = run_planned(planned(plan, known, function), known, function=function, tell=tell, **how)
+    done = run_planned(planned(plan, known, function), known, function=function, on_record=record_ended, **how)
     for sentence in told:
         warnings.warn(sentence, KernbenchWarning, stacklevel=3)
     return done

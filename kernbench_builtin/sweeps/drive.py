@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 
 #: So many records are written together at most.
 _TOGETHER: Final = 16
-Coming: TypeAlias = Callable[[Sequence[SweepPoint]], None]
+OnPoints: TypeAlias = Callable[[Sequence[SweepPoint]], None]
 """Called with points when it is known that they are of a sweep."""
-Telling: TypeAlias = Callable[[Mapping[str, Any]], None]
+OnRecord: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Called with the record of a point once it is kept."""
 
 
 def carry_out(
-    folder: SweepFolder, points: Iterable[SweepPoint], executor: Executor, tell: Telling, *, retry_failed: bool = False
-) -> SweepResult:
+    folder: SweepFolder, points: Iterable[SweepPoint], executor: Executor, on_record: OnRecord, *,
+    retry_failed: bool = False,
+) -> SweepResult:  # fmt: skip
     """Carry out the points that have no record, and with `retry_failed` those that failed; return all that there is.
 
-    Each record is in the folder before `tell` is called with it.
+    Each record is in the folder before `on_record` is called with it.
     """
     with closing(folder, executor):
-        record_all(folder, jobs_left(folder, folder.plan, points, retry_failed), executor, tell)
+        record_all(folder, jobs_left(folder, folder.plan, points, retry_failed), executor, on_record)
     return folder.sweep()
 
 
@@ -56,8 +57,8 @@ def closing(folder: SweepFolder, executor: Executor) -> Iterator[None]:
         write_tables(folder)
 
 
-def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, tell: Telling) -> None:
-    """Carry out jobs; each record is in the folder before `tell` is called with it.
+def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, on_record: OnRecord) -> None:
+    """Carry out jobs; each record is in the folder before `on_record` is called with it.
 
     Those that come while others are written go to the disk together: it takes hardly longer for several than for one.
     """
@@ -66,19 +67,19 @@ def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor
         for record in executor.run(jobs):
             group.append(record)
             if len(group) == _TOGETHER or not executor.has_more:
-                _keep(folder, group, tell)
+                _keep(folder, group, on_record)
     finally:
-        _keep(folder, group, tell)
+        _keep(folder, group, on_record)
 
 
-def _keep(folder: SweepFolder, group: list[PointRecord], tell: Telling) -> None:
+def _keep(folder: SweepFolder, group: list[PointRecord], on_record: OnRecord) -> None:
     """Put records into the folder, and tell of them; none of them is left in the group."""
     records = group[:]
     group.clear()
     if records:
         folder.put(*records)
     for record in records:
-        tell(record)
+        on_record(record)
 
 
 def jobs_left(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kernbench_builtin.sweeps.drive import Coming, Telling, closing, jobs_left, record_all
+from kernbench_builtin.sweeps.drive import OnPoints, OnRecord, closing, jobs_left, record_all
 from kernbench_builtin.sweeps.executors.base import Executor
 from kernbench_builtin.sweeps.folder import SweepFolder
 from kernbench_builtin.sweeps.pareto import best_first
@@ -112,8 +112,8 @@ def screening_of(plan: SweepPlan, chunk_bytes: int) -> Screening:
 
 
 def carry_out_screened(
-    folder: SweepFolder, points: Sequence[SweepPoint], screening: Screening, executor: Executor, coming: Coming,
-    tell: Telling, *, retry_failed: bool = False,
+    folder: SweepFolder, points: Sequence[SweepPoint], screening: Screening, executor: Executor, on_points: OnPoints,
+    on_record: OnRecord, *, retry_failed: bool = False,
 ) -> SweepResult:  # fmt: skip
     """Screen all points, and run the best in full; raise UsageError where none has a value to be ranked by.
 
@@ -122,8 +122,8 @@ def carry_out_screened(
     screened = [point_of(screening.plan, point.values, point.index) for point in points]
 
     def record(plan: SweepPlan, these: Iterable[SweepPoint], fidelity: str) -> None:
-        coming(list(these))
-        record_all(folder, jobs_left(folder, plan, these, retry_failed, fidelity=fidelity), executor, tell)
+        on_points(list(these))
+        record_all(folder, jobs_left(folder, plan, these, retry_failed, fidelity=fidelity), executor, on_record)
 
     with closing(folder, executor):
         record(screening.plan, screened, SCREEN)

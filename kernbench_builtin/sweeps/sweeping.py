@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from kernbench_builtin.sweeps.axes import TOPOLOGY
 from kernbench_builtin.sweeps.constraints import kept_points
-from kernbench_builtin.sweeps.drive import Coming, Telling, carry_out, closing, digests_of
+from kernbench_builtin.sweeps.drive import OnPoints, OnRecord, carry_out, closing, digests_of
 from kernbench_builtin.sweeps.evaluate import evaluate, import_all
 from kernbench_builtin.sweeps.executors.base import PATIENCE_S, Executor
 from kernbench_builtin.sweeps.executors.local import LocalExecutor
@@ -130,13 +130,13 @@ def run_planned(
     retry_changed: bool = False,
     function: Callable[..., object] | None = None,
     begin: Callable[[SweepFolder], None] = lambda _: None,
-    coming: Coming = lambda _: None,
-    tell: Telling = lambda _: None,
+    on_points: OnPoints = lambda _: None,
+    on_record: OnRecord = lambda _: None,
 ) -> SweepResult:
     """Carry out a checked sweep, in a folder that is removed where none is given; go on with one that is there.
 
-    `begin` is called with the folder before the first point, `coming` with the points when they are known, in their
-    order and before any of them runs, and `tell` with each new record once it is kept. Points are
+    `begin` is called with the folder before the first point, `on_points` with the points when they are known, in their
+    order and before any of them runs, and `on_record` with each new record once it is kept. Points are
     carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that goes
     away, or has no workers, it is waited for at most `patience_s`. A `function` is the bench that `planned` was given.
     Raise UsageError, before anything runs or is written, where this machine is to carry points out and does not have
@@ -162,18 +162,18 @@ def run_planned(
         begin(opened)
         if sweep.search is not None:
             at_once = processes or (cores() if scheduler is None else _AT_ONCE)
-            return _search(sweep, opened, executor, coming, tell, at_once, retry_failed)
+            return _search(sweep, opened, executor, on_points, on_record, at_once, retry_failed)
         if sweep.screening is not None:
             return carry_out_screened(
-                opened, sweep.points, sweep.screening, executor, coming, tell, retry_failed=retry_failed
+                opened, sweep.points, sweep.screening, executor, on_points, on_record, retry_failed=retry_failed
             )
-        coming(sweep.points)
-        return carry_out(opened, sweep.points, executor, tell, retry_failed=retry_failed)
+        on_points(sweep.points)
+        return carry_out(opened, sweep.points, executor, on_record, retry_failed=retry_failed)
 
 
 def _search(
-    sweep: PlannedSweep, opened: SweepFolder, executor: Executor, coming: Coming, tell: Telling, at_once: int,
-    retry_failed: bool,
+    sweep: PlannedSweep, opened: SweepFolder, executor: Executor, on_points: OnPoints, on_record: OnRecord,
+    at_once: int, retry_failed: bool,
 ) -> SweepResult:  # fmt: skip
     """Carry out a search; the outcome of its trials is kept in the result."""
     from kernbench_builtin.sweeps.search.searching import PointSearch
@@ -186,7 +186,7 @@ def _search(
         with opened.writing():
             study = PointStudy(opened.path / JOURNAL, sweep.search, plan.axes, maximise, plan.seed)
         outcome = PointSearch(
-            opened, study, sweep.search, executor, sweep.allowed, coming, tell, at_once, retry_failed
+            opened, study, sweep.search, executor, sweep.allowed, on_points, on_record, at_once, retry_failed
         ).run()
     return evolve(opened.sweep(), notes=(str(outcome),))
 

@@ -168,7 +168,7 @@ def load_plugins(
         loader.load(source)
     plugins = loader.plugins(blocked)
     tried = {source.provider for source in found if source.file}
-    apart = {failure for registry in plugins.registries.values() for failure in registry.told_apart()}
+    apart = {failure for registry in plugins.registries.values() for failure in registry.name_conflicts()}
     fatal = [each for each in plugins.failures if chosen.strict or (each.provider in tried and each not in apart)]
     if fatal:
         raise PluginError("\n".join(f"{failure}." for failure in fatal))

@@ -89,7 +89,7 @@ class Registry(Generic[E], Mapping[str, E]):
         why = f"; {UNWANTED}" if {each.reason for each in found} == {UNWANTED} else ""
         return f" It may belong to a plug-in that was left out: {names}{why}." if names else ""
 
-    def told_apart(self) -> list[PluginFailure]:
+    def name_conflicts(self) -> list[PluginFailure]:
         """Return the failures of names that two plug-ins have, either of which may be called with its vendor."""
         return [failure for name, failure in self.taken.items() if any(each.endswith(f":{name}") for each in self)]
 

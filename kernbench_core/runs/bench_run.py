@@ -26,7 +26,7 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, kept_by, part_blamed, parts_of, told_apart
+from kernbench_core.runs.parts import Request, RunPart, part_blamed, parts_of, result_part_names, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
@@ -132,7 +132,7 @@ def run(*args: Any, **given: Any) -> RunResult:
         plugins = load_plugins()
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
-    own, asked = told_apart(parts_of(plugins), given)
+    own, asked = split_options(parts_of(plugins), given)
     try:
         _SIGNATURE.bind(*args, **own)
     except TypeError as error:
@@ -377,7 +377,7 @@ def _result(
         verdict=verdict,
         tables=tables,
         rows=engine.rows,
-        parts=dict.fromkeys(kept_by(request.plugins))
+        parts=dict.fromkeys(result_part_names(request.plugins))
         | {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT},
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,

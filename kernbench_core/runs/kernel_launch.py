@@ -56,7 +56,7 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
     opened = _opened(kernel, given)
     if opened is not None:
         kernel = opened
-    options, kwargs = _told_apart(kernel, args, given)
+    options, kwargs = _split_arguments(kernel, args, given)
     grid = options.pop("grid", None)
     if grid is not None and not (callable(grid) and opened is not None):
         grid = full_grid(grid, "kb.launch")
@@ -127,7 +127,7 @@ def _run_opened(kernel: _Opened, arguments: Mapping[str, object], grid: Any, opt
     return run(_shown(program, kernel, arguments), **options)
 
 
-def _told_apart(
+def _split_arguments(
     kernel: Callable[..., object], args: tuple[object, ...], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide keyword arguments into options and those of the kernel.

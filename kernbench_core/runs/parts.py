@@ -224,12 +224,12 @@ def part_blamed(
         raise parts.raised(part.NAME, error) from error
 
 
-def kept_by(plugins: Plugins) -> tuple[str, ...]:
+def result_part_names(plugins: Plugins) -> tuple[str, ...]:
     """Return the names of the answers that a result has, given or not."""
     return tuple(part.NAME for part in parts_of(plugins) if part.KEPT)
 
 
-def told_apart(
+def split_options(
     parts: Sequence[type[RunPart]], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[tuple[type[RunPart], OptionRecord]]]:
     """Return the arguments of a run that are no part's, and each part with its options."""

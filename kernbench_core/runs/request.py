@@ -51,7 +51,7 @@ def request_of(
     _check_outputs(call, out, bundle, parts)
     with wall.spent_on("opening the bench"):
         bench = open_program(call.bench, plugins)
-    call = for_bench(call, bench)
+    call = with_bench_defaults(call, bench)
     given = dict(call.params or {})
     values = bench.values(given, here)
     if out is not None:
@@ -88,7 +88,7 @@ def _depends(call: RunCall, bench: Bench, here: Path) -> dict[str, str]:
     return {place: digest_of(place) for place in (*places_of(said, folder), *places_of(call.depends, here))}
 
 
-def for_bench(call: RunCall, bench: Bench) -> RunCall:
+def with_bench_defaults(call: RunCall, bench: Bench) -> RunCall:
     """Return the options of a run with the defaults of its bench; UsageError for a grid of what has none."""
     if bench.program is None:
         if call.grid is not None:

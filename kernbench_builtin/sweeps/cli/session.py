@@ -81,8 +81,8 @@ class SweepSession:
         try:
             with self.progress:
                 done = run_planned(
-                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin, coming=self._coming,
-                    tell=self._show_record, **how,
+                    self.planned, self.shell.plugins, folder=self.folder, begin=self._begin,
+                    on_points=self._show_points, on_record=self._show_record, **how,
                 )  # fmt: skip
         except BaseException as error:
             self._rest()
@@ -102,7 +102,7 @@ class SweepSession:
         if self.rows is not None:
             self.rows.head()
 
-    def _coming(self, points: Sequence[SweepPoint]) -> None:
+    def _show_points(self, points: Sequence[SweepPoint]) -> None:
         """Print the rows of those points that are recorded already."""
         assert self.progress is not None and self.opened is not None, "points come when a sweep has begun"
         known = [self.opened.records[point.key] for point in points if point.key in self.opened.records]

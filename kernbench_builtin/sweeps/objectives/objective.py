@@ -64,7 +64,7 @@ class Objective:
                     f"{_OPTION} {brief(self.text)}: {name!r} is {' and '.join(known)}; write figures.{name} or "
                     f"params.{name}."
                 )
-            if known or may_be_figure(name) or self._told_apart(name, params, functions):
+            if known or may_be_figure(name) or self._is_qualified(name, params, functions):
                 continue
             hint = did_you_mean(name, {*KNOWN, *params, *functions})
             raise UsageError(
@@ -73,7 +73,7 @@ class Objective:
             )
 
     @staticmethod
-    def _told_apart(name: str, params: Collection[str], functions: Collection[str]) -> bool:
+    def _is_qualified(name: str, params: Collection[str], functions: Collection[str]) -> bool:
         """Whether it says what it is of: figures.NAME or params.NAME."""
         kind, _, rest = name.partition(".")
         if kind == "figures":

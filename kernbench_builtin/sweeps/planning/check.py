@@ -101,14 +101,14 @@ class PlanCheck:
         """Return what is wrong with the options of all runs, beside this bench."""
         from kernbench_core.runs.backends import require_backend
         from kernbench_core.runs.options import RunCall
-        from kernbench_core.runs.request import for_bench
+        from kernbench_core.runs.request import with_bench_defaults
 
         problems: list[str] = []
         with _noted(problems):
             require_backend(self.plugins, self.plan.options.get("backend", "numpy"))
         with _noted(problems):
             if self.bench is not None:
-                for_bench(RunCall(self.plan.bench, **self.plan.options), self.bench)
+                with_bench_defaults(RunCall(self.plan.bench, **self.plan.options), self.bench)
         return problems
 
     def _topology(self, point: _Values) -> str:

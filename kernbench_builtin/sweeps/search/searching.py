@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from kernbench_builtin.sweeps.drive import Coming, Telling, jobs_left, record_all
+from kernbench_builtin.sweeps.drive import OnPoints, OnRecord, jobs_left, record_all
 from kernbench_builtin.sweeps.executors.base import Executor
 from kernbench_builtin.sweeps.folder import SweepFolder
 from kernbench_builtin.sweeps.points import SweepPoint, point_of
@@ -42,8 +42,8 @@ class SearchOutcome:
 class PointSearch:
     """A search in the folder of a sweep, from where it was left to its last trial.
 
-    `allowed` says of a point whether the constraints hold, `coming` is called with points as they are chosen, `tell`
-    with each new record, and `processes` is how many points are carried out at once.
+    `allowed` says of a point whether the constraints hold, `on_points` is called with points as they are chosen,
+    `on_record` with each new record, and `processes` is how many points are carried out at once.
     """
 
     folder: SweepFolder
@@ -51,8 +51,8 @@ class PointSearch:
     method: SearchMethod
     executor: Executor
     allowed: Callable[[SweepPoint], bool]
-    coming: Coming
-    tell: Telling
+    on_points: OnPoints
+    on_record: OnRecord
     processes: int = 1
     retry_failed: bool = False
     points: dict[str, SweepPoint] = field(factory=dict, init=False)
@@ -64,12 +64,12 @@ class PointSearch:
         Raise UsageError where the constraints hold nearly nowhere. What was recorded until then stays.
         """
         asked = [self._point(trial) for trial in self.study.trials]
-        self.coming(list(self.points.values()))
+        self.on_points(list(self.points.values()))
         self._carry_out(asked, again=self.retry_failed)  # those under way, and any whose record somebody removed
         while batch := self._next_batch():
             known = len(self.points)
             points = [self._point(trial) for trial in batch]
-            self.coming(list(self.points.values())[known:])
+            self.on_points(list(self.points.values())[known:])
             self._carry_out(points)
             with self._writing():
                 for trial in batch:
@@ -116,7 +116,7 @@ class PointSearch:
         """Run those of the points that are not recorded, each once; `again` those that failed, too."""
         wanted = {point.key: point for point in points}.values()
         jobs = jobs_left(self.folder, self.folder.plan, wanted, retry_failed=again)
-        record_all(self.folder, jobs, self.executor, self.tell)
+        record_all(self.folder, jobs, self.executor, self.on_record)
 
     def _report_trial(self, trial: SearchTrial) -> None:
         key = self._point(trial).key

@@ -12,12 +12,12 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.runs.options import RunCall
-from kernbench_core.runs.parts import Request, parts_of, told_apart
+from kernbench_core.runs.parts import Request, parts_of, split_options
 from kernbench_core.runs.request import request_of
 
 
 def request(toy: ModuleType, here: Path, *args: Any, **given: Any) -> Request:
-    own, asked = told_apart(parts_of(toy.plugins), given)
+    own, asked = split_options(parts_of(toy.plugins), given)
     call = RunCall(*args, **own)
     return request_of(call, asked, configure(toy.plugins, "one"), toy.plugins, here, WallTime(None))
 
