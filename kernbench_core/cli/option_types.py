@@ -35,7 +35,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
         return number
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+class NumberType(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
     """A finite number, refused in our words."""
 
     name = "number"
@@ -135,7 +135,7 @@ def as_option(name: str, option: Option, default: object) -> Callable[[Callable[
     elif option.least is not None or isinstance(default, int):
         kind = Whole(option.least)
     elif isinstance(default, float):
-        kind = Number()
+        kind = NumberType()
     shown = default not in (None, ())
     return click.option(
         flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,
