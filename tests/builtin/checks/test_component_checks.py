@@ -15,10 +15,13 @@ from kernbench_builtin.checks.components.kit import KIT
 from kernbench_builtin.checks.components.other_parameters import variations
 from kernbench_builtin.checks.components.served_checks import of_each_drive
 from kernbench_core.params import Param
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
 from kernbench_core.testing import CheckOutcome, NotApplicable
 from tests.builtin.checks.faulty_models import FAULTS, HONEST
 from tests.core.plugin_site import Site
+
+#: What knows kits, beside the plug-ins that are made here.
+CHECKS = own_plugins("builtin.checks")
 
 #: The checks that start processes: only for the models that they must find.
 PROCESSES = {
@@ -59,7 +62,7 @@ DRIVEN = "[KitEntry('components.pe_sfu', f'{__name__}:drive', 'Look-ups.')]"
 @pytest.fixture(scope="module")
 def faulty() -> Plugins:
     """Load the models of this test."""
-    plugins = load_plugins(["faulty = tests.builtin.checks.faulty_models"], installed=False)
+    plugins = load_plugins([*CHECKS, "faulty = tests.builtin.checks.faulty_models"], installed=False)
     assert not plugins.failures
     return plugins
 
@@ -184,7 +187,7 @@ def test_a_verdict_says_what_was_sent_what_came_and_what_must_be(
 def test_a_stranger_brings_the_driver_of_a_kind_of_its_own(site: Site) -> None:
     """As a kit of its plug-in; a process of its own finds it, too."""
     site.module("acme_driven", SFU.format(kits=DRIVEN))
-    plugins = load_plugins(["acme = acme_driven"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_driven"], installed=False)
     found = {each.check: each.outcome for each in Conformance.of("acme", plugins).results()}
     assert [check for check, outcome in found.items() if outcome is CheckOutcome.NOT_APPLICABLE] == [
         "takes_time", "sums_what_it_counts", "agrees_with_its_other_style",
@@ -195,7 +198,7 @@ def test_a_stranger_brings_the_driver_of_a_kind_of_its_own(site: Site) -> None:
 def test_what_nothing_drives_says_so(site: Site) -> None:
     """Its docstring is looked at all the same."""
     site.module("acme_still", SFU.format(kits="[]"))
-    plugins = load_plugins(["acme = acme_still"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_still"], installed=False)
     found = {check: (outcome, reason) for check, outcome, reason in outcomes(plugins, "acme.sfu", ALONE | PROCESSES)}
     assert found.pop("documents_itself") == (CheckOutcome.PASSED, "")
     assert set(found.values()) == {
@@ -223,7 +226,7 @@ def test_what_has_no_default_is_given_by_the_plug_in(
 ) -> None:
     """Or nothing can be driven."""
     site.module("acme_given", SFU.format(kits=DRIVEN).replace('"int", 4', '"int", None') + said)
-    plugins = load_plugins(["acme = acme_given"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_given"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"drains"})
     assert found == ("drains", outcome, told)
 
@@ -232,7 +235,7 @@ def test_what_has_no_default_is_given_by_the_plug_in(
 def test_what_is_said_of_no_model_does_not_open(site: Site, what: str) -> None:
     """It would be passed over."""
     site.module("acme_strange", SFU.format(kits=DRIVEN) + f"{what} = {{'acme.sfv': {{'lanes': 4}}}}")
-    plugins = load_plugins(["acme = acme_strange"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_strange"], installed=False)
     opened, driver = Conformance.of("acme", plugins).results()
     assert (opened.check, opened.outcome) == ("opens", CheckOutcome.FAILED)
     assert (driver.sort, driver.check, driver.outcome) == ("kits", "opens", CheckOutcome.PASSED)
@@ -242,7 +245,7 @@ def test_what_is_said_of_no_model_does_not_open(site: Site, what: str) -> None:
 def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:
     """All else would pass."""
     site.module("acme_idle", SFU.format(kits=DRIVEN).replace("(0, 0, 100)", "()"))
-    plugins = load_plugins(["acme = acme_idle"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_idle"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"serves_without_errors"})
     told = "it must be driven, and its driver sent it nothing; correct the driver"
     assert found[1:] == (CheckOutcome.FAILED, told)
@@ -251,7 +254,7 @@ def test_a_driver_that_sends_nothing_is_at_fault(site: Site) -> None:
 def test_a_driver_that_makes_nothing_is_at_fault(site: Site) -> None:
     """It forgot to."""
     site.module("acme_empty", SFU.format(kits=DRIVEN.replace(":drive", ":print")) + "print = lambda testbench: None\n")
-    plugins = load_plugins(["acme = acme_empty"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_empty"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"drains"})
     told = "its driver must make a machine, by testbench.machine or testbench.run, and made none"
     assert found[1:] == (CheckOutcome.FAILED, told)
@@ -271,7 +274,7 @@ def kernbench_components():
     return [*of_one(), ComponentEntry("acme.ending", __name__ + ":Ending", "pe_sfu", "A unit.")]
 """
     site.module("acme_ends", SFU.format(kits=DRIVEN) + ending)
-    plugins = load_plugins(["acme = acme_ends"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_ends"], installed=False)
     found = {
         each.entry: (each.outcome, each.reason)
         for each in Conformance.of("acme", plugins).results(["logs_the_same_under_every_hash_seed"])
@@ -305,7 +308,7 @@ def test_a_check_looks_at_each_drive(looks: str, passes: bool) -> None:
 def test_the_same_model_must_be_one(site: Site, other: str) -> None:
     """What is named as the other style."""
     site.module("acme_same", SFU.format(kits=DRIVEN) + f"kernbench_same_models = {{'acme.sfu': {other}}}")
-    plugins = load_plugins(["acme = acme_same"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_same"], installed=False)
     (found,) = outcomes(plugins, "acme.sfu", {"agrees_with_its_other_style"})
     told = f"kernbench_same_models of its plug-in must name the same model as acme.sfu, not {other}"
     assert found[1:] == (CheckOutcome.FAILED, told)
@@ -324,7 +327,7 @@ def test_what_cannot_be_checked_does_not_open(site: Site, kits: str, cls: str, t
     """A driver that is none, and a model that is none."""
     source = SFU.format(kits=kits).replace('"acme.sfu", f"{__name__}:Sfu"', f'"acme.sfu", f"{{__name__}}:{cls}"')
     site.module("acme_opens", source)
-    plugins = load_plugins(["acme = acme_opens"], installed=False)
+    plugins = load_plugins([*CHECKS, "acme = acme_opens"], installed=False)
     opened, *drivers = Conformance.of("acme", plugins).results()
     assert (opened.check, opened.outcome) == ("opens", CheckOutcome.FAILED)
     assert opened.reason.startswith(told)
