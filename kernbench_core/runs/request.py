@@ -39,7 +39,7 @@ def request_of(
 
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
-    if call.backend != "numpy":
+    if not isinstance(call.backend, str) or call.backend != "numpy":
         open_backend(plugins, call.backend)  # before anything else takes time
     parts = []
     for part, options, direct in wanted_parts(asked, call, plugins):

@@ -17,7 +17,7 @@ PLUGIN = """
 import asyncio, pathlib, sys
 import click
 from kernbench_core.component import ComponentBase
-from kernbench_core.plugins import *
+from kernbench_core.plugins.entries import *
 
 class Own(BaseException): pass
 

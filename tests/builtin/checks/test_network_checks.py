@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from kernbench_builtin.checks.network_checks import KIT, ShapeUnderTest, shape_under_test
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.testing import CheckFailed, CheckOutcome
 from kernbench_core.topology import Extent, NetworkFault, NetworkShape, ScaleUpLink
 
@@ -40,7 +40,7 @@ def failed(shape: NetworkShape) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["ring", "mesh_2d", "torus_2d", "fully_connected", "switch"])
 def test_our_shapes_pass(name: str) -> None:
     """All of them, at each number of packages."""
-    plugins = load_plugins(installed=False)
+    plugins = load_plugins(own_plugins("builtin.machines"), installed=False)
     under_test: ShapeUnderTest = KIT.opens(plugins, name)
     assert [extent.sips for extent in under_test.extents] == list(range(2, 18))
     outcomes = {check.result("networks", name, under_test, {}).outcome for check in KIT.checks}

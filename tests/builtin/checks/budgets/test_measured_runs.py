@@ -12,7 +12,7 @@ from tests.builtin.checks.budgets.inner_pytest import REPO, Inner
 pytest_plugins = ["pytester"]
 TESTS = """
 import pytest
-from kernbench_core import load_plugins
+from kernbench_core.plugins import load_plugins, own_plugins
 
 ACME = {"components": {"router": {"impl": "acme.router"}}}
 
@@ -20,7 +20,8 @@ def test_wires(kernbench, pytestconfig):
     kernbench.golden(kernbench.run("vector-add", "tiny", {"n": 64}, set=SETS))
 
 def test_model(kernbench):
-    plugins = load_plugins([*own_plugins("builtin"), "acme = acme"], installed=False)
+    own = own_plugins("builtin", "builtin.machines", "builtin.benches")
+    plugins = load_plugins([*own, "acme = acme"], installed=False)
     kernbench.golden(kernbench.run("vector-add", {"base": "tiny", **ACME}, {"n": 64}, plugins=plugins))
 """
 ACME = """
