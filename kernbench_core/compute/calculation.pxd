@@ -6,7 +6,7 @@ from kernbench_core.values.value cimport AssemblyValue, ResultValue, Value
 cdef class Calculation:
     cdef object _backend, _record, _function, _computed, _lock
     cdef readonly Py_ssize_t count, own
-    cdef Py_ssize_t _told
+    cdef Py_ssize_t _reported
     cdef dict _kinds
     cdef object _held, _errors
     cdef Py_ssize_t _held_bytes
@@ -17,6 +17,6 @@ cdef class Calculation:
     cdef _take(self, PlannedOp op, out)
     @cython.locals(result=ResultValue)
     cdef _fill(self, PlannedOp op, Kind kind, out)
-    cpdef tell(self)
+    cpdef report_progress(self)
     @cython.locals(content=Value)
     cdef _data(self, Value value)
