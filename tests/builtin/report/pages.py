@@ -78,4 +78,4 @@ def of_two(script: str) -> Registry[ReportSectionEntry]:
                                         lambda run, vendor=vendor: {"of": vendor}, (script,)))  # fmt: skip
         entry = ReportSectionEntry("ops", f"two_sections_of_a_test:{vendor}", "Words.")
         pairs.append((entry, Provider(vendor, f"{vendor}-kb", "1.0")))
-    return Registry("section of the report", pairs)
+    return Registry("section of the report", pairs, all_used=True)

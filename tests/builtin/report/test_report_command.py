@@ -167,7 +167,7 @@ def test_the_example_adds_a_section(saved: Path, tmp_path: Path, monkeypatch: py
     page = tmp_path / "page.html"
     assert main(["report", str(run), "-o", str(page)], both) == 0
     text = page.read_text()
-    assert re.findall(r'<section id="(\w+)"', text)[-3:] == ["ledger", "late", "run"]
+    assert re.findall(r'<section id="(\w+)"', text)[-4:] == ["ledger", "late", "idle", "run"]
     assert "<td>&lt;pe0&gt;</td><td>2.5 ns</td>" in text
     (data,) = re.findall(r'data-of="late" data-run="0">(.*?)</script>', text)
     assert json.loads(data) == {"pes": ["<pe0>", "pe1"], "late_ns": {"$": "float32", "v": [2.5, 4.0]}}
