@@ -209,7 +209,7 @@ def test_what_fails_midway_leaves_nothing(
 
 def test_without_collectives_there_is_no_algorithm(tmp_path: Path) -> None:
     """A model is left, and a plug-in that says so."""
-    alone = load_plugins(SOURCE_TREE[:1], installed=False)
+    alone = load_plugins([each for each in SOURCE_TREE if not each.startswith("ccl ")], installed=False)
     assert main(["plugins", "new", "acme", "--dir", str(tmp_path)], alone) == 0
     found = texts(tmp_path / "kernbench-acme")
     assert set(found) == FILES - {"kernbench_acme/parts_all_reduce.py"}

@@ -84,7 +84,7 @@ def _options(ctx: click.Context, command: click.Command) -> list[str]:
             rows.append((code(each.make_metavar(ctx)), "", "", "argument, required" if each.required else "argument"))
             continue
         assert isinstance(each, click.Option)
-        if each.hidden or each.name == "help":
+        if each.hidden or "--help" in each.opts:
             continue
         value = "" if each.is_flag or each.count else each.make_metavar(ctx)
         default = each.default if isinstance(each.default, str | int | float) and not each.is_flag else ""

@@ -263,7 +263,7 @@ def test_what_a_record_must_be(record: str, must: str, tmp_path: Path, monkeypat
         "kernbench_api = 1\ndef kernbench_collectives(): return [CollectiveEntry('odd', 'odd_record:ODD', 'Odd.')]\n"
     )
     monkeypatch.delitem(sys.modules, "odd_record", raising=False)
-    known = Catalogue.of(load_plugins(["odd = odd_record"], installed=False)).collectives
+    known = Catalogue.of(load_plugins([*own_plugins("ccl"), "odd = odd_record"], installed=False)).collectives
     with pytest.raises(PluginError) as caught:
         known["odd"]
     assert str(caught.value).startswith(f"collective 'odd' of odd_record (source tree) {must}")
