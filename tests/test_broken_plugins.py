@@ -24,10 +24,11 @@ HOOK = f"{API}{IMPORT}def kernbench_components():\n    return [{ENTRY}]\n"
 MUST_BE = "a function without arguments that returns a list of OpEntry objects"
 VERSION = "kernbench_api of module 'broken_plugin', the version of the hooks that it is written for, must be 1"
 HOOKS = (
-    "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, "
-    "kernbench_machines, kernbench_exporters, kernbench_ops, kernbench_backends, kernbench_algorithms, "
-    "kernbench_collectives, kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, "
-    "kernbench_folders, kernbench_pictures, kernbench_kits, kernbench_points"
+    "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, "
+    "kernbench_memory_standards, kernbench_networks, kernbench_machines, kernbench_exporters, kernbench_ops, "
+    "kernbench_backends, kernbench_algorithms, kernbench_collectives, kernbench_commands, kernbench_calibrators, "
+    "kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, kernbench_kits, "
+    "kernbench_points"
 )
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {
