@@ -169,8 +169,6 @@ def _sentence(key: str, about: Mapping[str, Any]) -> str:
 
 def _parts_of_run(request: Request, manifest: Manifest, here: Path) -> dict[str, str]:
     """Return the digests of what is known of a run before; NotCacheable for a bench that is no file's."""
-    from kernbench_core.runs.backends import open_backend
-
     bench, options = request.bench, request.options
     if not bench.registered and bench.sources is None:
         raise NotCacheable(
@@ -179,7 +177,7 @@ def _parts_of_run(request: Request, manifest: Manifest, here: Path) -> dict[str,
         )
     told = manifest.to_json()
     types = {name: str(value.dtype) for name, value in request.values.items() if hasattr(value, "dtype")}
-    device = None if options.backend == "numpy" else open_backend(request.plugins, options.backend).device
+    device = request.backend.device
     files = [] if bench.sources is None else [str(bench.sources.folder), bench.sources.hashes]
     return _parts_of_machine(request.config, request.plugins) | {
         "bench": _digest([told.pop("bench"), files, str(here)]),

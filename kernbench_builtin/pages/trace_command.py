@@ -12,7 +12,8 @@ import rich_click as click
 from kernbench_builtin.pages.parts import TimelineOptions
 from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
-from kernbench_core.cli.option_types import PortNumber, as_option, completed_by
+from kernbench_core.cli.option_types import PortNumber, completed_by
+from kernbench_core.cli.options import option_of
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     "--level", metavar="LEVEL", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True,
     help=f"How far down it goes: {LEVELS_IN_WORDS}.",
 )
-@as_option("window", command_options(TimelineOptions)["window"], None)
+@option_of("window", command_options(TimelineOptions)["window"], None)
 @click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
 @click.option("--port", type=PortNumber(), default=0, help="The port of --open on this machine; else any free one.")
 @click.pass_obj

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.options import JSON, ONE_LINE, VERBOSE, with_parameters
+from kernbench_core.cli.options import JSON, ONE_LINE, VERBOSE, with_parameters, with_parts
 from kernbench_core.cli.run import run_options
-from kernbench_core.cli.run_help import with_parts
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing

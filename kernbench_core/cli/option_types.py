@@ -12,7 +12,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_core.runs.options import Option
+    pass
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
@@ -114,38 +114,3 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
 def completed_as(metavar: str | None) -> Callable[[click.Context, click.Parameter, str], Any] | None:
     """Return what completes a value that the help shows so; None where that is nothing of its own."""
     return completed_by(_BY_METAVAR[metavar]) if metavar in _BY_METAVAR else None
-
-
-def as_option(name: str, option: Option, default: object) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command an option of a run, under the name of its field."""
-    flag = f"--{option.name or name.replace('_', '-')}"
-    if default is True:
-        return click.option(
-            f"--no-{name}", name, is_flag=True, help=option.help, callback=lambda ctx, param, value: not value
-        )
-    if default is False:
-        return click.option(flag, name, is_flag=True, help=option.help)
-    kind: Any = str
-    if option.choices:
-        kind = click.Choice(option.choices)
-    elif option.metavar == "PORT":
-        kind = PortNumber()
-    elif option.example is not None:
-        kind = Time(option.example, option.per_ns)
-    elif option.least is not None or isinstance(default, int):
-        kind = Whole(option.least)
-    elif isinstance(default, float):
-        kind = NumberType()
-    shown = default not in (None, ())
-    return click.option(
-        flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,
-        multiple=default == (), help=option.help, shell_complete=completed_as(option.metavar),
-    )  # fmt: skip
-
-
-def option_of(name: str, option: Option, default: object) -> click.Parameter:
-    """Return what `as_option` gives a command."""
-
-    command: Any = as_option(name, option, default)(lambda: None)
-    parameter: click.Parameter = command.__click_params__[0]
-    return parameter

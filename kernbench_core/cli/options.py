@@ -1,13 +1,18 @@
-"""Options of commands, those that many have written once: decorators of a command, or its `parameters`."""
+"""Options of commands: those that many have, those of runs and of their parts, as decorators or `parameters`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, Whole, completed_as, completed_by
+from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as, completed_by
+from kernbench_core.runs.options import Option, command_options
+
+if TYPE_CHECKING:
+    from kernbench_core.runs.parts import RunPart
 
 
 class Declared:
@@ -35,6 +40,53 @@ class Declared:
         """Give a command the option, before those that it has."""
         given: Callable[..., Any] = with_parameters(self)(command)
         return given
+
+
+def option_of(name: str, option: Option, default: object) -> Declared:
+    """Return what is written down of an option of a run, under the name of its field."""
+    flag = f"--{option.name or name.replace('_', '-')}"
+    if default is True:
+        return Declared(
+            f"--no-{name}", name, is_flag=True, help=option.help, callback=lambda ctx, param, value: not value
+        )
+    if default is False:
+        return Declared(flag, name, is_flag=True, help=option.help)
+    kind: Any = str
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.metavar == "PORT":
+        kind = PortNumber()
+    elif option.example is not None:
+        kind = Time(option.example, option.per_ns)
+    elif option.least is not None or isinstance(default, int):
+        kind = Whole(option.least)
+    elif isinstance(default, float):
+        kind = NumberType()
+    several = default == ()
+    return Declared(
+        flag, name, metavar=option.metavar, type=kind, default=None if several else default, multiple=several,
+        help=option.help,
+    )  # fmt: skip
+
+
+def with_parts(
+    ctx: click.Context,
+    own: list[click.Parameter],
+    records: Sequence[str] = ("OPTIONS",),
+    takes: Callable[[type[RunPart]], bool] = lambda part: True,
+) -> list[click.Parameter]:
+    """Add those `records` of the parts of runs to the parameters of a command, before how results are printed."""
+    from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.parts import parts_of
+
+    theirs = [
+        option_of(name, option, attrs.fields_dict(record)[name].default).parameter
+        for part in filter(takes, parts_of(ctx.ensure_object(Shell).plugins))
+        for record in (getattr(part, each) for each in records)
+        for name, option in command_options(record).items()
+    ]
+    at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
+    return [*own[:at], *theirs, *own[at:]]
 
 
 def parameters(*declared: Declared) -> list[click.Parameter]:

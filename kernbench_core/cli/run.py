@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import as_option, completed_by
-from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, QUIET, TIMEOUT, VERBOSE, with_parameters
+from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, QUIET, TIMEOUT, VERBOSE, option_of, with_parameters
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -49,7 +49,7 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
         fields = {field.name: field for field in attrs.fields(RunCall)}
         for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
             if name not in but:
-                command = as_option(name, option, fields[name].default)(command)
+                command = option_of(name, option, fields[name].default)(command)
         return command
 
     return decorate

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import option_of
+from kernbench_core.cli.options import with_parts
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process.terminal import shown
-from kernbench_core.runs.options import command_options
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
     from kernbench_core.runs.parts import RunPart
 
 _GIVEN = "kernbench.bench"
-
-
-def with_parts(
-    ctx: click.Context,
-    own: list[click.Parameter],
-    records: Sequence[str] = ("OPTIONS",),
-    takes: Callable[[type[RunPart]], bool] = lambda part: True,
-) -> list[click.Parameter]:
-    """Add those `records` of the parts of runs to the parameters of a command, before how results are printed."""
-    from kernbench_core.cli.shell import Shell
-    from kernbench_core.runs.parts import parts_of
-
-    theirs = [
-        option_of(name, option, attrs.fields_dict(record)[name].default)
-        for part in filter(takes, parts_of(ctx.ensure_object(Shell).plugins))
-        for record in (getattr(part, each) for each in records)
-        for name, option in command_options(record).items()
-    ]
-    at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
-    return [*own[:at], *theirs, *own[at:]]
 
 
 class RunCommand(click.RichCommand):

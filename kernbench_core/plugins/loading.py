@@ -84,8 +84,8 @@ class Plugins:
 
     def having(self, point: Point[E], registry: Registry[E]) -> Plugins:
         """Return these plug-ins with other entries of a point."""
-        more = {point.kind: point}, {point.kind: registry}
-        return attrs.evolve(self, points={**self.points, **more[0]}, registries={**self.registries, **more[1]})
+        points, registries = {**self.points, point.kind: point}, {**self.registries, point.kind: registry}
+        return attrs.evolve(self, points=points, registries=registries)
 
     @property
     def components(self) -> ComponentRegistry:

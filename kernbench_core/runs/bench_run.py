@@ -16,7 +16,6 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import RunVerdict, Tables, count_hazards
-from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -26,7 +25,7 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, part_blamed, parts_of, result_part_names, split_options
+from kernbench_core.runs.parts import Request, RunPart, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
@@ -215,7 +214,6 @@ def _carried_out(
     from kernbench_core.runs.outputs import LaterExecutor, outputs_of
 
     began = time.perf_counter()
-    backend = open_backend(request.plugins, request.options.backend)
     seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
     observers = list(_observers(request))
@@ -225,7 +223,7 @@ def _carried_out(
         with request.bench.importable():
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
-            executor = LaterExecutor(engine.op_log, engine.store, engine.functions, backend)
+            executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
             with wall.spent_on("computing the data"):
                 verification, ops = verdicts(request.options, engine, executor, progress)
                 outputs = outputs_of(engine.shared, engine.store, executor)
@@ -377,7 +375,7 @@ def _result(
         verdict=verdict,
         tables=tables,
         rows=engine.rows,
-        parts=dict.fromkeys(result_part_names(request.plugins))
+        parts=dict.fromkeys(request.kept_parts)
         | {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT},
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,

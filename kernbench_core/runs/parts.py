@@ -23,6 +23,7 @@ from kernbench_core.runs.options import OptionRecord, command_options
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kernbench_core.compute.backends import Backend
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.bench import Bench
@@ -42,7 +43,7 @@ class Request:
 
     `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show,
     `changes` what was laid over it, as far as that is known. `depends` are the places that the bench says that
-    it reads, with the SHA-256 of what they hold.
+    it reads, with the SHA-256 of what they hold. `kept_parts` names the answers that the result has, given or not.
     """
 
     options: RunOptions
@@ -52,10 +53,12 @@ class Request:
     topology: str
     config: Config
     plugins: Plugins
+    backend: Backend
     inputs: Inputs
     out: OutFolder | None = None
     bundle: Bundle | None = None
     parts: tuple[RunPart, ...] = ()
+    kept_parts: tuple[str, ...] = ()
     changes: Mapping[str, Any] | None = None
     depends: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -85,6 +88,8 @@ class RunPart:
 
     NAME: ClassVar[str] = ""
     OPTIONS: ClassVar[type[OptionRecord]] = OptionRecord
+    COMMAND: ClassVar[type[OptionRecord]] = OptionRecord
+    """The options that the command line has besides, for `at_terminal`."""
     NEEDS: ClassVar[tuple[str, ...]] = ()
     ORDER: ClassVar[int] = 0
     KEPT: ClassVar[bool] = True
@@ -126,8 +131,6 @@ class RunPart:
         It is asked where --cached is; `options` are those that change the answer.
         """
         return make()
-
-    COMMAND: ClassVar[type[OptionRecord]] = OptionRecord
 
     def __init__(self, options: Any, call: RunCall, plugins: Plugins) -> None:
         """Check what is asked for, before anything takes time: raise UsageError for what cannot be done."""
@@ -222,11 +225,6 @@ def part_blamed(
         if part.NAME not in parts or parts.provider(part.NAME).is_ours:
             raise
         raise parts.raised(part.NAME, error) from error
-
-
-def result_part_names(plugins: Plugins) -> tuple[str, ...]:
-    """Return the names of the answers that a result has, given or not."""
-    return tuple(part.NAME for part in parts_of(plugins) if part.KEPT)
 
 
 def split_options(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def request_of(
     call: RunCall,
-    asked: Iterable[tuple[type[RunPart], OptionRecord]],
+    asked: Sequence[tuple[type[RunPart], OptionRecord]],
     config: Config,
     plugins: Plugins,
     here: Path,
@@ -39,8 +39,7 @@ def request_of(
 
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
-    if not isinstance(call.backend, str) or call.backend != "numpy":
-        open_backend(plugins, call.backend)  # before anything else takes time
+    backend = open_backend(plugins, call.backend)  # before anything else takes time
     parts = []
     for part, options, direct in wanted_parts(asked, call, plugins):
         with wall.spent_on(part.BEGINS), part_blamed(part, plugins.run_parts, OSError):
@@ -68,10 +67,12 @@ def request_of(
         topology=_shown(call.topology),
         config=config,
         plugins=plugins,
+        backend=backend,
         inputs=Inputs((*(() if bench.sources is None else (bench.sources.folder,)), here)),
         out=out,
         bundle=bundle,
         parts=tuple(parts),
+        kept_parts=tuple(part.NAME for part, _ in asked if part.KEPT),
         changes=configuration_changes(call),
         depends=_depends(call, bench, here),
     )

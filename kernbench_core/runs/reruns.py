@@ -17,6 +17,7 @@ from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
+from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
 from kernbench_core.runs.bundle import opened
 from kernbench_core.runs.manifest import (
@@ -31,7 +32,7 @@ from kernbench_core.runs.manifest import (
     read_manifest,
 )
 from kernbench_core.runs.options import RunOptions, require_path
-from kernbench_core.runs.parts import Request
+from kernbench_core.runs.parts import Request, parts_of
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_folder import OP_LOG
 
@@ -110,6 +111,8 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         topology=old.topology,
         config=Config(old.configuration, {}, (path.name,)),
         plugins=plugins,
+        backend=open_backend(plugins, old.options["backend"]),
+        kept_parts=tuple(part.NAME for part in parts_of(plugins) if part.KEPT),
         inputs=_inputs(path, old, bench, trust, here),
         changes=old.changes,
     )
