@@ -311,7 +311,9 @@ class RunResult(Pictured):
 
     def __getattr__(self, name: str) -> Any:
         """Return the answer of a part of the run, None where it was not asked."""
-        if name != "parts" and name in self.parts:
+        if name == "parts":  # of an object that is being made
+            raise AttributeError(name)
+        if name in self.parts:
             return self.parts[name]
         raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
 

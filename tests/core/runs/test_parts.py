@@ -14,6 +14,7 @@ from kernbench_core.cli import main
 from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.result import RunResult
 from tests.core.offered import MACHINES
 
 MORE = '''
@@ -71,6 +72,8 @@ def test_an_answer_is_an_attribute_of_the_result_and_in_its_json(toy: ModuleType
     with pytest.raises(AttributeError, match=r"^a run has no 'nots'; its parts are note$"):
         _ = without.nots
     assert pickle.loads(pickle.dumps(without.parts)) == {"note": None}
+    with pytest.raises(AttributeError, match=r"^parts$"):  # and no recursion
+        _ = RunResult.__new__(RunResult).note
 
 
 def test_the_command_line_has_the_options_of_parts(
