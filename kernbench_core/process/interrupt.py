@@ -92,6 +92,7 @@ class Alarm:
         self._around: set[FrameType] = set()
         self._trace = sys.gettrace()
         self._watched_until = math.inf
+        self._hooks = (sys.excepthook, sys.unraisablehook)
 
     @property
     def interrupted(self) -> BaseException | None:
@@ -103,6 +104,8 @@ class Alarm:
 
     def __enter__(self) -> Alarm:
         self._around = set(_outwards(sys._getframe(1).f_back))
+        self._hooks = (sys.excepthook, sys.unraisablehook)
+        sys.excepthook, sys.unraisablehook = self._on_lost, self._on_unraisable
         if threading.current_thread() is threading.main_thread():
             self._take(signal.SIGINT, signal.default_int_handler)
             self._take(signal.SIGTERM)
@@ -121,6 +124,7 @@ class Alarm:
             supervision.watch_until(self._watched_until)
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
+        sys.excepthook, sys.unraisablehook = self._hooks
         self._around.clear()
         if self._came:
             sys.settrace(self._trace)
@@ -144,6 +148,16 @@ class Alarm:
         if again:
             _raise_at_next_line(frame, _RAISES[number])
         raise _RAISES[number]
+
+    def _on_lost(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        """Print what compiled code cannot raise, as Python does, but for what came: it is raised again."""
+        if not (self._came and isinstance(error, INTERRUPTS)):
+            self._hooks[0](kind, error, traceback)
+
+    def _on_unraisable(self, lost: Any) -> None:
+        """Print what a finalizer cannot raise, likewise."""
+        if not (self._came and isinstance(lost.exc_value, INTERRUPTS)):
+            self._hooks[1](lost)
 
     def _line_of(self, frame: FrameType | None) -> str | None:
         """Return where the block's own program is, as "file:line": its innermost frame."""

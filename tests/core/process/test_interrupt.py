@@ -1,12 +1,13 @@
-"""SIGTERM as the command line handles it."""
+"""SIGTERM as the command line handles it, and what comes where nothing can be raised."""
 
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
-from kernbench_core.process.interrupt import Terminated, Termination
+from kernbench_core.process.interrupt import Alarm, Terminated, Termination
 
 
 def test_sigterm_twice_at_a_time_is_one() -> None:
@@ -18,3 +19,33 @@ def test_sigterm_twice_at_a_time_is_one() -> None:
         signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+class Ended:
+    """Is interrupted as it ends, or has a fault of its own."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+
+    def __del__(self) -> None:
+        if self.fault:
+            raise ValueError(self.fault)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_what_a_finalizer_swallows_is_raised_in_silence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its own fault is told as ever, also after that."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    hooks = (sys.excepthook, sys.unraisablehook)
+    try:
+        with pytest.raises(KeyboardInterrupt), Alarm(None):
+            Ended()
+            assert capsys.readouterr().err == ""
+            Ended("mine")
+            assert "ValueError: mine" in capsys.readouterr().err
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert (sys.excepthook, sys.unraisablehook) == hooks

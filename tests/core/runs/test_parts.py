@@ -205,13 +205,13 @@ def test_an_option_whose_default_is_a_number_takes_numbers(
     toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On the command line and in Python; else both refuse it."""
-    (tmp_path / "counted.py").write_text(
+    (tmp_path / "numeric.py").write_text(
         DEFERRED.replace("KIND", "bool")
         .replace("unused: Path | None = None", 'volts: Annotated[float, Option("V.")] = 1.5\n'
                  '    times: Annotated[int, Option("How often.")] = 2')
         .replace('"LOUD"', "f'{self.options.volts * 2} {self.options.times * 2}'")
     )  # fmt: skip
-    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / "counted.py")], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / "numeric.py")], installed=False)
     asked = ["run", "toy", "--topology", "one", "--loud"]
     assert main([*asked, "--volts", "3", "--times", "-4"], plugins) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "6.0 -8"
