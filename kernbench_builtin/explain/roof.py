@@ -1,0 +1,328 @@
+"""The roof of a machine over a piece of work: the time that no schedule goes below, and what sets it."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from attrs import frozen
+
+from kernbench_core.graph import EdgeKind
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import Graph
+    from kernbench_core.host.host_program import LaunchHandle
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.oplog.log import OpRecord
+    from kernbench_core.values.region import Region
+
+Limit = Literal["compute", "hbm", "noc"]
+Spans = npt.NDArray[np.int64]
+"""Ranges of bytes, a row (start, end) for each, ascending and apart from each other."""
+
+#: Edges that no operand passes.
+_CONTROL: Final = frozenset({EdgeKind.COMMAND, EdgeKind.PE, EdgeKind.PCIE})
+_NO_SPANS: Final[Spans] = np.zeros((0, 2), np.int64)
+
+
+@frozen
+class Roof:
+    """Say how long a piece of work takes at least, in ns, by each limit; `ns` is the largest.
+
+    `units` has the time by kind of unit, `compute_ns` is the largest of them.
+    """
+
+    units: Mapping[str, float]
+    hbm_ns: float
+    noc_ns: float
+
+    @property
+    def compute_ns(self) -> float:
+        """The work of the kind of units that has most, with all of them at their peak."""
+        return max(self.units.values(), default=0.0)
+
+    @property
+    def ns(self) -> float:
+        """The time that no schedule goes below."""
+        return max(self.compute_ns, self.hbm_ns, self.noc_ns)
+
+    @property
+    def limit(self) -> Limit:
+        """What takes that time."""
+        sides: dict[Limit, float] = {"compute": self.compute_ns, "hbm": self.hbm_ns, "noc": self.noc_ns}
+        return max(sides, key=lambda side: sides[side])
+
+
+@frozen
+class Work:
+    """Say what a piece of work asks for: its `units` by kind, in ns of one unit at peak, and its compulsory bytes.
+
+    Those are the bytes of operands that come in from HBM and of results that go out, each once.
+    """
+
+    units: Mapping[str, float]
+    bytes_in: int
+    bytes_out: int
+
+
+@frozen
+class Peaks:
+    """Say what a machine can do: how many units of each kind it has, and the bytes per ns of HBM and of its NoC.
+
+    `noc_in` is what the narrowest cut between HBM and the PEs lets through to the PEs, `noc_out` the way back.
+    """
+
+    units: Mapping[str, int]
+    hbm: float
+    noc_in: float
+    noc_out: float
+
+
+def roof(peaks: Peaks, work: Work) -> Roof:
+    """Return the roof of `work` on a machine. HBM moves one byte in or out at a time, the NoC both ways at once."""
+    units = {kind: ns / peaks.units[kind] for kind, ns in work.units.items()}
+    noc = max(_time(work.bytes_in, peaks.noc_in), _time(work.bytes_out, peaks.noc_out))
+    return Roof(units, _time(work.bytes_in + work.bytes_out, peaks.hbm), noc)
+
+
+def _time(nbytes: int, rate: float) -> float:
+    return nbytes / rate if nbytes else 0.0
+
+
+# The machine ------------------------------------------------------------------------------------------
+
+
+def narrowest_cut(graph: Graph, sources: Collection[str], sinks: Collection[str]) -> float:
+    """Return the bytes per ns that the narrowest cut between two sets of nodes lets through, headers not counted."""
+    left: dict[str, dict[str, float]] = {}
+    for (start, end), edge in graph.edges.items():
+        if edge.kind not in _CONTROL:
+            rate = edge.bandwidth * edge.payload_bytes / (edge.payload_bytes + edge.header_bytes)
+            left.setdefault(start, {})[end] = rate
+            left.setdefault(end, {}).setdefault(start, 0.0)
+    flow, ends = 0.0, frozenset(sinks)
+    while level := _levels(left, sources, ends):
+        ways = {node: list(beyond) for node, beyond in left.items()}
+        for source in sources:
+            while pushed := _push(left, level, ways, source, ends):
+                flow += pushed
+    return flow
+
+
+def _levels(
+    left: Mapping[str, Mapping[str, float]], sources: Collection[str], sinks: Collection[str]
+) -> dict[str, int]:
+    """Return how many edges with room lie between the sources and each node; nothing where no sink can be reached."""
+    level = {node: 0 for node in sources if node in left}
+    queue = deque(level)
+    while queue:
+        node = queue.popleft()
+        for end, room in left[node].items():
+            if room > 0 and end not in level:
+                level[end] = level[node] + 1
+                queue.append(end)
+    return level if any(sink in level for sink in sinks) else {}
+
+
+def _push(
+    left: dict[str, dict[str, float]], level: Mapping[str, int], ways: dict[str, list[str]], source: str,
+    sinks: Collection[str],
+) -> float:  # fmt: skip
+    """Send as much as one more path has room for; return how much, 0 where there is none."""
+    path = [source]
+    while path[-1] not in sinks:
+        node = path[-1]
+        open_ways = ways.get(node, [])
+        while open_ways and not (left[node][open_ways[-1]] > 0 and level.get(open_ways[-1]) == level[node] + 1):
+            open_ways.pop()
+        if open_ways:
+            path.append(open_ways[-1])
+            continue
+        path.pop()
+        if not path:
+            return 0.0
+        ways[path[-1]].pop()
+    hops = [*pairwise(path)]
+    room = min(left[start][end] for start, end in hops)
+    for start, end in hops:
+        left[start][end] -= room
+        left[end][start] += room
+    return room
+
+
+def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
+    """Return the peaks of some packages of the machine of a session."""
+    graph, components = session.hardware.graph, session.hardware.components
+    own = {name: node for name, node in graph.nodes.items() if node.sip in sips}
+    memories = [name for name, node in own.items() if node.kind == "hbm_ctrl"]
+    doors = [name for name, node in own.items() if node.kind == "pe_dma"]
+    units: dict[str, int] = {}
+    for node in own.values():
+        if node.pe is not None:
+            units[node.kind] = units.get(node.kind, 0) + 1
+    hbm = sum(components[name].peak_bandwidth for name in memories)
+    return Peaks(units, hbm, narrowest_cut(graph, memories, doors), narrowest_cut(graph, doors, memories))
+
+
+# The work ---------------------------------------------------------------------------------------------
+
+
+def work_of(session: GraphEngine) -> Work:
+    """Return what the launches of a session asked for.
+
+    Bytes come in where a launch reads them and no launch wrote them before, and go out where a launch writes them and
+    no later one reads them: what stays between two launches may stay on the chip. Of a byte that one launch both reads
+    and writes only the writing counts. All copies of a tensor are one. Of pe_math an op counts what it takes beyond
+    its start-up, of other units its operations at the unit's peak.
+    """
+    reads: list[Spans] = []
+    writes: list[Spans] = []
+    handles = session.shared.launches
+    for handle, records in zip(handles, _records_of(session), strict=True):
+        touched = _touched(handle, records)
+        reads.append(touched[0])
+        writes.append(touched[1])
+    written, bytes_in = _NO_SPANS, 0
+    for read, write in zip(reads, writes, strict=True):
+        written = joined(written, write)
+        bytes_in += length(read) - common(read, written)
+    bytes_out, later = 0, _NO_SPANS
+    for read, write in zip(reversed(reads), reversed(writes), strict=True):
+        bytes_out += length(write) - common(write, later)
+        later = joined(later, read, write)
+    return Work(_unit_times(session), bytes_in, bytes_out)
+
+
+def _unit_times(session: GraphEngine) -> dict[str, float]:
+    nodes = session.hardware.graph.nodes
+    found: dict[str, float] = {}
+    for work in session.meter.work():
+        for name, unit in work.units.items():
+            if unit.peak and nodes[name].kind != "pe_math":
+                kind = nodes[name].kind
+                found[kind] = found.get(kind, 0.0) + unit.flops / unit.peak
+    for record in session.op_log:
+        node = nodes[record.component_id]
+        if node.kind == "pe_math":
+            took = record.t_end - record.t_start - float(node.params.get("overhead", 0.0))
+            found["pe_math"] = found.get("pe_math", 0.0) + max(0.0, took)
+    return found
+
+
+def _records_of(session: GraphEngine) -> list[list[OpRecord]]:
+    """Return the records of each launch: those of its PEs since they started it, without stages of composites."""
+    found: list[list[OpRecord]] = []
+    began: dict[int, list[tuple[float, int]]] = {}
+    for number, handle in enumerate(session.shared.launches):
+        found.append([])
+        for pe in handle.launch.ended_ns:
+            began.setdefault(pe, []).append((handle.launch.started_ns[pe], number))
+    for starts in began.values():
+        starts.sort()
+    for record in session.op_log:
+        if record.op_id is not None and record.stage_of is None and record.op_id[0] in began:
+            starts = began[record.op_id[0]]
+            at = bisect(starts, (record.t_start, len(found))) - 1
+            if at >= 0:
+                found[starts[at][1]].append(record)
+    return found
+
+
+def _touched(handle: LaunchHandle, records: Iterable[OpRecord]) -> tuple[Spans, Spans]:
+    """Return the bytes of HBM that a launch read and wrote, where cells of tensors have one place."""
+    read: set[Region] = set()
+    write: set[Region] = set()
+    for record in records:
+        for access in record.reads:
+            if access.space == "hbm":
+                read.update(access.regions)
+        if record.writes is not None and record.writes.space == "hbm":
+            write.update(record.writes.regions)
+    places = np.array(sorted(_places(handle)), np.int64).reshape(-1, 3)
+    return _moved(_spans(read), places), _moved(_spans(write), places)
+
+
+def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:
+    """Yield of each segment of the tensors of a launch its address, that of its cell among virtual ones, and its bytes.
+
+    The cells of a tensor are taken one behind the other, so that its copies are one, and no address is used again.
+    """
+    for tensor in handle.tensors:
+        at, cells = tensor.allocation.va, dict[int, int]()
+        for segment in sorted(tensor.allocation.segments, key=lambda segment: segment.cell):
+            if segment.cell not in cells:
+                cells[segment.cell] = at
+                at += segment.nbytes
+            yield segment.pa, cells[segment.cell], segment.nbytes
+
+
+def _spans(regions: Iterable[Region]) -> Spans:
+    rows: list[tuple[int, int]] = []
+    for region in regions:
+        for row in range(region.rows):
+            start = region.base + row * region.pitch
+            rows.append((start, start + region.row_bytes))
+    return joined(np.array(rows, np.int64).reshape(-1, 2))
+
+
+def _moved(spans: Spans, places: npt.NDArray[np.int64]) -> Spans:
+    """Cut spans at the ends of segments (address, place, bytes), and move what is in a segment to its place."""
+    if not len(spans) or not len(places):
+        return spans
+    edges = np.unique(np.concatenate([places[:, 0], places[:, 0] + places[:, 2]]))
+    starts = np.unique(np.concatenate([spans[:, 0], edges[_inside(spans, edges)]]))
+    ends = np.unique(np.concatenate([spans[:, 1], edges[_inside(spans, edges)]]))
+    at = np.searchsorted(places[:, 0], starts, "right") - 1
+    place = places[np.maximum(at, 0)]
+    mapped = (at >= 0) & (starts < place[:, 0] + place[:, 2])
+    moved = np.where(mapped, place[:, 1] - place[:, 0], 0)
+    return joined(np.stack([starts + moved, ends + moved], axis=1))
+
+
+def _inside(spans: Spans, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    at = np.maximum(np.searchsorted(spans[:, 0], edges, "left") - 1, 0)
+    found: npt.NDArray[np.bool_] = (spans[at, 0] < edges) & (edges < spans[at, 1])
+    return found
+
+
+# Ranges of bytes --------------------------------------------------------------------------------------
+
+
+def joined(*several: Spans) -> Spans:
+    """Return the bytes that are in any of several ranges; these may overlap and come in any order."""
+    spans = np.concatenate(several)
+    if not len(spans):
+        return _NO_SPANS
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(spans[:, 1])
+    first = np.concatenate([[True], spans[1:, 0] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return np.stack([spans[first, 0], reach[last]], axis=1)
+
+
+def length(spans: Spans) -> int:
+    """Return how many bytes there are."""
+    return int((spans[:, 1] - spans[:, 0]).sum())
+
+
+def common(one: Spans, other: Spans) -> int:
+    """Return how many bytes are in both."""
+    return length(one) + length(other) - length(joined(one, other))
+
+
+def roof_of(session: GraphEngine) -> Roof | None:
+    """Return the roof over the launches of a session on the packages that they ran on, None where none ran.
+
+    Compare it with the phase `kernel` of its timing. Launches that overlap in time on one PE do not exist.
+    """
+    pes = session.hardware.layout.pes
+    sips = {pes[pe].sip for handle in session.shared.launches for pe in handle.launch.ended_ns}
+    return roof(peaks_of(session, sips), work_of(session)) if sips else None
+
+
+__all__ = ["Peaks", "Roof", "Work", "narrowest_cut", "peaks_of", "roof", "roof_of", "work_of"]
