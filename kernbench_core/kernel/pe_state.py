@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from kernbench_core.callsite import CallSite
@@ -26,16 +25,12 @@ if TYPE_CHECKING:
     from kernbench_core.values.value import OpId
 
 
-PartOfLoop = Callable[[FrameType | None, Callable[..., object], tuple[int, ...]], float | None]
-"""Tells of a kernel's frame, the kernel and its program id which part of its outermost loop it has behind it."""
-
-
 class RunsPrograms(Protocol):
     """What runs the programs of a launch on a PE; `turn` of them are over."""
 
     turn: int
 
-    def part_done(self, part_of_loop: PartOfLoop) -> float | None:
+    def part_done(self) -> float | None:
         """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows."""
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from kernbench_core.kernel.arguments import PerPe, call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
-from kernbench_core.kernel.pe_state import Kernels, PartOfLoop, PeState
+from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.serving import Serving
 from kernbench_core.kernel.tl.language import TLContext
@@ -57,8 +57,6 @@ class KernelRunner:
         self._bridge: Bridge | None = None
         self._serving: Serving | None = None
         self._kernel = ""
-        self._launch: Launch | None = None
-        self._program: tuple[int, int, int] = (0, 0, 0)
         #: How many programs of the launch are over.
         self.turn = 0
 
@@ -78,14 +76,14 @@ class KernelRunner:
         signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
-        state.runner, self._launch = self, launch
+        state.runner = self
         hazards, meter = state.hazards, state.kernels.meter
         if meter is not None:
             meter.begun(launch, state.pe)
         if hazards is not None:
             hazards.begun(launch, state.pe)
         for turn, program in enumerate(launch.programs.get(state.pe, ())):
-            self.turn, self._program = turn, program
+            self.turn = turn
             if hazards is not None:
                 hazards.turned(state.pe, turn)
             yield from self._run_program(env, launch, state, program, signature)
@@ -107,17 +105,15 @@ class KernelRunner:
         site = None if self._bridge is None else site_of_frame(self._bridge.frame)
         return None if site is None else describe_site(site)
 
-    def part_done(self, part_of_loop: PartOfLoop) -> float | None:
+    def part_done(self) -> float | None:
         """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows.
 
-        That is the part of its outermost loop, or, when the kernel has returned, of the tiles of its composites.
+        A program that has yet to begin has none behind it, one whose kernel has returned the tiles of its composites.
         """
-        if self._bridge is None or self._launch is None:
+        if self._bridge is None:
             return 0.0
-        if not self._bridge.finished:
-            return part_of_loop(self._bridge.frame, self._launch.kernel, self._program)
         composites = [command for command in self._waiting_for() if isinstance(command, CompositeCmd)]
-        if not composites or not all(command.tiles for command in composites):
+        if not self._bridge.finished or not composites or not all(command.tiles for command in composites):
             return None
         return sum(command.tiles_done for command in composites) / sum(command.tiles for command in composites)
 

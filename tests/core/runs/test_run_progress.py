@@ -47,7 +47,7 @@ class Rig:
 
     def runs(self, launch: Launch, pe: int, turn: int, part: float | None) -> None:
         launch.started_ns[pe] = 1.0
-        runner = SimpleNamespace(turn=turn, part_done=lambda _: part)
+        runner = SimpleNamespace(turn=turn, part_done=lambda: part)
         self.states[pe] = SimpleNamespace(launch=launch, runner=runner)
 
 
