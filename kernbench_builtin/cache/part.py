@@ -36,7 +36,7 @@ class CachePart(RunPart):
         from kernbench_builtin.cache.lookup import cached_run
         from kernbench_core.runs.bench_run import manifest_of
 
-        plain = attrs.evolve(self.request, out=None, bundle=None)
+        plain = attrs.evolve(self.request, out=None)
         return cached_run(self.request, Path.cwd(), manifest_of(plain, None), make)
 
     @classmethod

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: The part of runs that writes pages.
 _PAGES: Final = "report"
 #: Options of a run that write files of it, or say what of it is told.
-_NOT_HERE: Final = ("strict_races", "strict_python", "out", "links", "outputs", "bundle")
+_NOT_HERE: Final = ("strict_races", "strict_python", "out", "links", "outputs")
 
 
 class DiffCommand(RunCommand):

@@ -22,7 +22,6 @@ from kernbench_core.process.whole_files import is_file, link_on_the_way
 LINKS: Final = "links.npz"
 #: The folder of the bench's own files.
 BENCH: Final = "bench"
-_GZIP: Final = b"\x1f\x8b"
 _MANIFEST: Final = "kernbench.manifest/1"
 
 
@@ -42,7 +41,7 @@ class SavedAnswer:
 def figures_of_saved(path: str | Path) -> RunFigures:
     """Return the figures of a saved run, or ones that were saved as such; UsageError for what holds none."""
     path, name = Path(path), str(path)
-    if is_file(path) and not _is_bundle(path):
+    if is_file(path):
         found = read_json(path)
         held = found.get("figures", found)  # a golden file of a test holds figures
         if isinstance(held, dict) and held.get("schema") == SCHEMA:
@@ -58,13 +57,11 @@ def read_saved(path: Path) -> SavedAnswer:
         raise UsageError(f"run {str(path)!r} must be {told}, and is not there.")
     if path.is_dir():
         return read_folder(path)
-    if _is_bundle(path):
-        raise _no_result(path, "a bundle")
     found = read_json(path)
     if found.get("schema") == _MANIFEST:
         if (path.parent / RESULT).is_file():
             return read_folder(path.parent)
-        raise _no_result(path, "a manifest")
+        raise _no_result(path)
     inside = found.get("result")  # a rerun, or a script
     if isinstance(inside, dict):
         found = inside
@@ -72,19 +69,11 @@ def read_saved(path: Path) -> SavedAnswer:
     return SavedAnswer(found)
 
 
-def _no_result(path: Path, what: str) -> UsageError:
+def _no_result(path: Path) -> UsageError:
     return UsageError(
-        f"run {str(path)!r} must be a saved result, not {what}, which says how to run something and not what came of "
-        f"it; make one by kernbench rerun {shlex.quote(str(path))} --json > FILE."
+        f"run {str(path)!r} must be a saved result, not a manifest, which says how to run something and not "
+        f"what came of it; make one by kernbench rerun {shlex.quote(str(path))} --json > FILE."
     )
-
-
-def _is_bundle(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(2) == _GZIP
-    except OSError as error:
-        raise UsageError(f"file {str(path)!r} must be readable: {error.strerror}.") from None
 
 
 def read_folder(folder: Path) -> SavedAnswer:

@@ -63,7 +63,7 @@ class ScriptCommand(click.RichCommand):
 @click.option(
     "--points", type=click.IntRange(0), metavar="N", help="Of each benchmark of triton.testing, run the first N points."
 )
-@run_options(but=("race_by", "materialize", "verify_data", "bundle", "grid"))
+@run_options(but=("race_by", "materialize", "verify_data", "grid"))
 @JSON.but(help="Print one JSON object instead of text; the script's to stderr.")
 @with_parameters(ONE_LINE, VERBOSE)
 @click.pass_context

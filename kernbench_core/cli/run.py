@@ -110,12 +110,12 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
 
 
 @click.command()
-@click.argument("manifest", metavar="MANIFEST|BUNDLE", shell_complete=completed_by("files"))
+@click.argument("manifest", metavar="MANIFEST", shell_complete=completed_by("files"))
 @click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
 @with_parameters(TIMEOUT.but(help="Stop after this wall time, as '60 s', instead of the manifest's."), JSON, QUIET)
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: Any) -> int:
-    """Run again what a manifest, or the one in a bundle, describes: the same op-log hash, or what differs."""
+    """Run again what a manifest describes: the same op-log hash, or what differs."""
     with doing("loading kernbench"):
         from kernbench_core.runs.bench_run import RunInterrupted
         from kernbench_core.runs.reruns import rerun as rerun_manifest

@@ -65,7 +65,7 @@ class Runtime(HostTensors):
         self.shared.rows.append(make_row(columns))
 
     def input_file(self, path: str | Path) -> Path:
-        """Keep a file that the bench reads, for `--out`, `--bundle` and the manifest; return where to read it.
+        """Keep a file that the bench reads, for `--out` and the manifest; return where to read it.
 
         In a run that is made again that is the kept copy; else it is `path`, which need not exist.
         """

@@ -99,7 +99,7 @@ def run(*args: Any, **given: Any) -> RunResult:
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `backend` names what computes floats, "numpy" or "torch" (`"torch:cuda"` on a GPU); the result's
     `computed_by` says what did. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log,
-    `bundle` one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result,
+    `report` an HTML page to look at; `timeline` keeps it in the result,
     and `level` says how far down it goes. With `cached` the result is taken from the user's cache where the machine,
     the arguments and the code are the same, else it is kept there: it is equal, its `from_cache` says so; `depends`
     names what the bench reads besides, as "data/*.csv" or "$VARIABLE". `explain` has the result say why the run took
@@ -323,8 +323,6 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
         for part in request.parts:
             with part_blamed(part, request.plugins.run_parts, OSError):
                 part.end(result, answers)
-        if request.bundle is not None:
-            request.bundle.write(result.manifest, request.bench, request.values, kept)
         if request.out is not None:
             with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
                 for part in request.parts:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kernbench_core.values.arrays import Array
 
 #: Options of a run that need a bench: what checks its data, and what writes its source down.
-_NOT_HERE = ("bench", "params", "verify_data", "bundle", "grid", "cached", "depends")
+_NOT_HERE = ("bench", "params", "verify_data", "grid", "cached", "depends")
 _OPTIONS = tuple(field.name for field in attrs.fields(RunCall) if field.name not in _NOT_HERE)
 _OF_MACHINE = ("topology", "components", "set", "plugins")
 _PLAIN = (bool, int, float, str)

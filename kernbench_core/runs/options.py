@@ -185,9 +185,6 @@ class RunOptions(OptionRecord):
         str, Option("Which links --json lists: the busiest of each kind, or all, too.", choices=("busiest", "all"))
     ] = "busiest"
     outputs: Annotated[bool, Option("Compute what kernels wrote; --out keeps it as .npy files.")] = False
-    bundle: Annotated[
-        str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
-    ] = None
     depends: Annotated[
         tuple[str, ...],
         Option("A file, a pattern or a $VARIABLE that the bench reads, for --cached; repeatable.", "FILE"),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.plugins import Plugins, Registry, RunPartEntry
-    from kernbench_core.runs.bundle import Bundle
     from kernbench_core.runs.options import RunCall, RunOptions
     from kernbench_core.runs.result import RunResult
     from kernbench_core.runs.run_folder import OutFolder
@@ -56,7 +55,6 @@ class Request:
     backend: Backend
     inputs: Inputs
     out: OutFolder | None = None
-    bundle: Bundle | None = None
     parts: tuple[RunPart, ...] = ()
     kept_parts: tuple[str, ...] = ()
     changes: Mapping[str, Any] | None = None
@@ -65,14 +63,13 @@ class Request:
     @property
     def files(self) -> tuple[str, ...]:
         """The options of what is written when the run has ended well."""
-        own = {"out": self.out, "bundle": self.bundle}
-        names = [name for name, file in own.items() if file is not None]
-        return tuple(f"--{name}" for name in (*names, *(name for part in self.parts for name in part.files)))
+        own = () if self.out is None else ("out",)
+        return tuple(f"--{name}" for name in (*own, *(name for part in self.parts for name in part.files)))
 
     @property
     def keeps_inputs(self) -> bool:
         """Whether the sources and inputs are kept beside the manifest."""
-        return self.out is not None or self.bundle is not None
+        return self.out is not None
 
 
 SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"

@@ -17,7 +17,6 @@ from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.backends import open_backend
-from kernbench_core.runs.bundle import Bundle, bundle_file
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
 from kernbench_core.runs.parts import Request, RunPart, part_blamed, wanted_parts
@@ -46,8 +45,7 @@ def request_of(
             parts.append(part(options, call, plugins))
         parts[-1].asked = direct
     out = out_folder(call.out, tuple(name for part in parts for name in part.SAVES))
-    bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
-    _check_outputs(call, out, bundle, parts)
+    _check_outputs(call, out, parts)
     with wall.spent_on("opening the bench"):
         bench = open_program(call.bench, plugins)
     call = with_bench_defaults(call, bench)
@@ -55,10 +53,6 @@ def request_of(
     values = bench.values(given, here)
     if out is not None:
         check_room(out, bench, values)
-    if bundle is not None and bench.sources is None and not bench.registered:
-        raise UsageError(
-            f"a bundle needs a registered bench or a .py file, not the function {bench.name!r}; write that to a file."
-        )
     return Request(
         options=call,
         bench=bench,
@@ -70,7 +64,6 @@ def request_of(
         backend=backend,
         inputs=Inputs((*(() if bench.sources is None else (bench.sources.folder,)), here)),
         out=out,
-        bundle=bundle,
         parts=tuple(parts),
         kept_parts=tuple(part.NAME for part, _ in asked if part.KEPT),
         changes=configuration_changes(call),
@@ -118,12 +111,12 @@ def _file(given: str | Path) -> str:
     return str(given) if found is None else found[0]
 
 
-def _check_outputs(call: RunCall, out: OutFolder | None, bundle: Bundle | None, parts: Iterable[RunPart]) -> None:
+def _check_outputs(call: RunCall, out: OutFolder | None, parts: Iterable[RunPart]) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
     taken = {os.path.realpath(_file(path)) for path in inputs if isinstance(path, str | Path)}
     written = [(name, file, getattr(part.options, name, file)) for part in parts for name, file in part.files.items()]
-    for name, path, given in (*(() if bundle is None else [("bundle", call.bundle, call.bundle)]), *written):
+    for name, path, given in written:
         place = os.path.realpath(str(path))
         if place in taken or (out is not None and out.holds(Path(place))):
             raise UsageError(

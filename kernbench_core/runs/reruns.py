@@ -19,7 +19,6 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
-from kernbench_core.runs.bundle import opened
 from kernbench_core.runs.manifest import (
     INPUTS,
     Manifest,
@@ -58,7 +57,7 @@ def rerun(
     on_progress: Callable[[Progress], None] | None = None,
     plugins: Plugins | None = None,
 ) -> Rerun:
-    """Run again what `manifest`, or the one in a bundle, describes and compare the op logs; write nothing.
+    """Run again what `manifest` describes and compare the op logs; write nothing.
 
     It runs registered benches, and files in the folder of the manifest; others, and functions, with `trust` only.
     `timeout_s` is the limit on wall time, as of `kb.run`; by default that of the run.
@@ -73,7 +72,8 @@ def rerun(
     """
     require_path("manifest", manifest, "the path of a file, as text or a Path")
     plugins = plugins or load_plugins()
-    with same_folder() as here, opened(Path(manifest)) as path:
+    path = Path(manifest)
+    with same_folder() as here:
         old = read_manifest(path)
         try:
             wall = WallTime(old.options["timeout_s"] if timeout_s is None else timeout_s)

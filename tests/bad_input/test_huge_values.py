@@ -87,7 +87,7 @@ def test_options_of_a_run(plugins: Plugins, value: Any) -> None:
     """Those that refuse a value; a text is a good name of a file, and any iterable text a setting."""
     for option in command_options(RunCall):
         given = {"topology": "tiny", **({"params": value} if option == "params" else {option: value})}
-        if option in ("set", "components", "out", "bundle", "report", "trace") and not isinstance(value, int):
+        if option in ("set", "components", "out", "report", "trace") and not isinstance(value, int):
             continue
         if option in ("seed", "max_events") and value is HUGE["integer"]:
             continue  # which is one

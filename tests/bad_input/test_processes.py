@@ -109,7 +109,7 @@ def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pyte
     folder.write("endless_exporter.py", EXPORTER)
     monkeypatch.syspath_prepend(folder.path)
     plugins = load_plugins([*own_plugins("builtin"), "endless = endless_exporter"], installed=False)
-    files = ("--trace", "t.evil", "--out", "o", "--bundle", "b.tgz")
+    files = ("--trace", "t.evil", "--out", "o")
     told = limited(
         "writing", lambda s: folder.call(*RUN, "-p", "how=", *files, "--timeout", f"{s} s", plugins=plugins).err
     )

@@ -195,7 +195,7 @@ def test_a_failing_run_with_json_is_one_object(folder: Any) -> None:
     assert (outcome.code, outcome.left) == (6, {"started"})
 
 
-@pytest.mark.parametrize("option", [("--out", "o"), ("--trace", "t.json"), ("--bundle", "b.tgz")])
+@pytest.mark.parametrize("option", [("--out", "o"), ("--trace", "t.json")])
 def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str]) -> None:
     """The run was right, so the sentence says so; no part of a file stays."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -193,7 +193,7 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 #: Those that it does not depend on, or that make a run of its own.
 OTHERS = {
-    "links", "strict_races", "strict_python", "level", "window", "trace", "out", "report", "bundle", "cached",
+    "links", "strict_races", "strict_python", "level", "window", "trace", "out", "report", "cached",
     "on_progress", "watcher", "plugins", "timeline", "bench", "grid", "components", "backend",
 }  # fmt: skip
 
@@ -361,12 +361,11 @@ def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins
         {"out": "saved"},
         {"report": "page.html"},
         {"trace": "t.json"},
-        {"bundle": "b.tar.gz"},
         {"timeline": True},
     ):
         result = kb.run("gemm", "tiny", **more, **options)
         assert not result.from_cache and result.cache_key == again.cache_key
-    assert Path("page.html").exists() and Path("t.json").exists() and Path("b.tar.gz").exists()
+    assert Path("page.html").exists() and Path("t.json").exists()
     assert kb.run("gemm", "tiny", **options) == again
 
 

@@ -26,9 +26,9 @@ Diff: TypeAlias = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def saved(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with runs: folders `a` and `b`, of which b is 14 ns slower, and files of --json, a bundle."""
+    """Give a folder with runs: folders `a` and `b`, of which b is 14 ns slower, and files of --json."""
     folder = tmp_path_factory.mktemp("saved")
-    a = kb.run("vector-add", "tiny", SIZE, explain=True, out=folder / "a", bundle=folder / "a.tgz", plugins=plugins)
+    a = kb.run("vector-add", "tiny", SIZE, explain=True, out=folder / "a", plugins=plugins)
     kb.run("vector-add", "tiny", SIZE, set=LATER, explain=True, out=folder / "b", plugins=plugins)
     (folder / "a.json").write_text(json_text(a.to_json()))
     return folder
@@ -288,8 +288,6 @@ BAD = [
     (("a", "gone"), "run 'gone' must be a folder that --out wrote, or a file that --json was written to, and is not "
                     "there."),
     (("a", "empty"), "run 'empty' must hold result.json, and does not; give a folder that --out wrote."),
-    (("a", "a.tgz"), "run 'a.tgz' must be a saved result, not a bundle, which says how to run something and not what "
-                     "came of it; make one by kernbench rerun a.tgz --json > FILE."),
     (("a", "m.json"), "run 'm.json' must be a saved result, not a manifest, which says how to run something and not "
                       "what came of it; make one by kernbench rerun m.json --json > FILE."),
     (("a", "text"), "file 'text' must be whole JSON, and is cut off or changed; run it again with --out."),

@@ -52,7 +52,7 @@ def test_a_run_writes_its_page(plugins: Plugins, tmp_path: Path, capsys: pytest.
     assert str(bare.op_log_sha256) in text
 
 
-@pytest.mark.parametrize("kept", [(), ("--out", "kept"), ("--bundle", "kept.tgz")])
+@pytest.mark.parametrize("kept", [(), ("--out", "kept")])
 def test_the_command_of_a_page_runs_it_again(
     plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     kept: tuple[str, ...],

@@ -128,7 +128,6 @@ def test_a_line_is_completed(ask: Ask, line: str, values: list[str]) -> None:
     [
         ("run ../x", "file"), ("run sort-mine.py -p keys=", "file"), ("run copy --topology ./", "file"),
         ("rerun ", "file"), ("run copy --out ", "dir"),
-        ("run copy --bundle a/", "file"),
     ],
 )  # fmt: skip
 def test_files_are_left_to_the_shell(ask: Ask, line: str, kind: str) -> None:

@@ -53,10 +53,6 @@ def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.Captu
     [
         (("--note", "t.txt"), "; --note is not written"),
         (("--note", "t.txt", "--out", "o"), "; --out and --note are not written"),
-        (
-            ("--note", "t.txt", "--out", "o", "--bundle", "b.tgz"),
-            "; --out, --bundle and --note are not written",
-        ),
     ],
 )
 @pytest.mark.parametrize("look", [(), ("-q",), ("-v",)])

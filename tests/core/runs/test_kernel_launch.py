@@ -138,7 +138,7 @@ def test_options_are_those_of_a_run(tmp_path) -> None:
     assert {"a": 3, "n": 64, "BLOCK": 32}.items() <= result.params.items()
     taken = set(inspect.signature(kb.launch).parameters)
     options = set(inspect.signature(RunOptions).parameters)
-    assert options - taken == {"verify_data", "bundle", "depends"}
+    assert options - taken == {"verify_data", "depends"}
     with pytest.raises(LimitError):
         launch(axpy, *arrays, 64, 3, max_events=5)
 
@@ -172,7 +172,7 @@ X = ramp(4)
 OPTIONS = ", ".join(
     sorted(
         {*inspect.signature(RunCall).parameters, "grid"}
-        - {"bench", "params", "verify_data", "bundle", "cached", "depends"}
+        - {"bench", "params", "verify_data", "cached", "depends"}
     )
 )
 

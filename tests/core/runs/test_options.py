@@ -41,7 +41,6 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "out": (("--out", "o"), "o"),
     "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
-    "bundle": (("--bundle", "b.tgz"), "b.tgz"),
     "depends": (("--depends", "a.csv", "--depends", "$B"), ("a.csv", "$B")),
     "max_events": (("--max-events", "5"), 5),
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
@@ -144,7 +143,7 @@ def test_a_wrong_call_names_the_function(
         ({"seed": -1}, "the seed must be an integer of at least 0, not -1; give another --seed."),
         ({"race_by": "warp"}, "race_by must be 'pe' or 'program', not 'warp'."),
         ({"out": 5}, "out must be a path, as text or a Path, or None, not 5."),
-        ({"bundle": b"b.tgz"}, "bundle must be a path, as text or a Path, or None, not b'b.tgz'."),
+        ({"out": b"o"}, "out must be a path, as text or a Path, or None, not b'o'."),
         ({"max_events": 0}, "max_events must be a positive integer or None, not 0."),
         (
             {"verify_ops": True, "data": False},

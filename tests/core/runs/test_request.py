@@ -30,7 +30,7 @@ def test_names_become_what_they_stand_for(toy: ModuleType, tmp_path: Path, monke
     assert (found.topology, found.inputs.folders) == ("one.yaml", (tmp_path,))
     assert [part.files for part in found.parts] == [{"note": tmp_path / "t.txt"}]
     assert found.out is not None and found.out.path == tmp_path / "o"
-    assert (found.bundle, found.keeps_inputs) == (None, True)
+    assert found.keeps_inputs
     assert not request(toy, tmp_path, "toy", "my/one.yaml").keeps_inputs
     assert request(toy, tmp_path, "toy", "my/one.yaml").topology == "my/one.yaml"
     assert not any(tmp_path.glob("[to]*.*")) and not (tmp_path / "o").exists()
@@ -47,10 +47,10 @@ def test_a_file_of_a_bench_is_where_its_inputs_are_looked_for_first(toy: ModuleT
 @pytest.mark.parametrize(
     ("given", "what", "path"),
     [
-        ({"note": "one.txt", "bundle": None, "components": "one.txt"}, "note", "one.txt"),
+        ({"note": "one.txt", "components": "one.txt"}, "note", "one.txt"),
         ({"note": "o/manifest.json.txt", "out": "o"}, None, None),
         ({"note": "o/oplog/a.txt", "out": "o"}, "note", "o/oplog/a.txt"),
-        ({"bundle": "./b.tgz", "topology": "b.tgz"}, "bundle", "./b.tgz"),
+        ({"note": "./b.txt", "topology": "b.txt"}, "note", "./b.txt"),
     ],
 )
 def test_a_file_is_not_written_over_another_of_the_run(
@@ -68,19 +68,6 @@ def test_a_file_is_not_written_over_another_of_the_run(
         request(toy, tmp_path, "toy", **given)
     assert str(caught.value) == (
         f"--{what} must be a file of its own, not {path!r}, which this run also uses; give another name."
-    )
-
-
-def test_a_bundle_holds_no_function(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody elsewhere could import it."""
-    monkeypatch.chdir(tmp_path)
-
-    def mine(rt: Any) -> None: ...
-
-    with pytest.raises(UsageError) as caught:
-        request(toy, tmp_path, mine, bundle="b.tgz")
-    assert str(caught.value) == (
-        "a bundle needs a registered bench or a .py file, not the function 'mine'; write that to a file."
     )
 
 

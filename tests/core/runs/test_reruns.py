@@ -94,18 +94,16 @@ def strange(toy: ModuleType, folder: Path, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kept", ["out", "bundle"])
 def test_one_of_several_benches_of_a_file_runs_again(
-    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same one, of a folder and of a bundle, whose file is not written over by a trace of the run."""
+    """The same one, of the folder of the run."""
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("def bench(rt): rt.logged.append(1)\ndef other(rt, n: int = 3): rt.logged.append(n)\n")
-    where = "out" if kept == "out" else "b.tgz"
-    made = run("mine.py:other", "one", {"n": "5"}, plugins=toy.plugins, **{kept: where})  # type: ignore[arg-type]
+    made = run("mine.py:other", "one", {"n": "5"}, plugins=toy.plugins, out="out")
     assert made.bench == "mine:other"
     Path("mine.py").unlink()
-    again = rerun(Path(where) / "manifest.json" if kept == "out" else where, plugins=toy.plugins)
+    again = rerun("out/manifest.json", plugins=toy.plugins)
     assert again.same and again.result.bench == "mine:other" and again.result.params == {"n": 5}
 
 
@@ -203,7 +201,7 @@ def test_what_cannot_be_run_again_says_which_plugins_are_missing(
     assert told.splitlines()[-1] == "  since then, plug-in 'toy' was toy_plugin (source tree) and is absent."
 
 
-@pytest.mark.parametrize("kept", ["out", "json", "bundle"])
+@pytest.mark.parametrize("kept", ["out", "json"])
 @pytest.mark.parametrize(
     ("declared", "used"),
     [
@@ -222,10 +220,10 @@ def test_a_default_is_the_same_in_a_rerun(
     name = declared.partition(":")[0].partition(" ")[0]
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(f"def bench(rt, {declared}):\n    rt.logged.append({name})\n")
-    files = {"out": {"out": "o"}, "bundle": {"bundle": "b.tar.gz"}, "json": {}}
+    files = {"out": {"out": "o"}, "json": {}}
     first = run("mine.py", "one", plugins=toy.plugins, **files[kept])  # type: ignore[arg-type]
     assert [(type(x), str(x)) for x in first.op_log.records] == [(type(used), str(used))]
     Path("run.json").write_text(json_text(first.to_json()))
-    again = rerun({"out": "o/manifest.json", "bundle": "b.tar.gz", "json": "run.json"}[kept], plugins=toy.plugins)
+    again = rerun({"out": "o/manifest.json", "json": "run.json"}[kept], plugins=toy.plugins)
     assert (again.same, again.differences) == (True, ())
     assert str(again.result.op_log.records) == str(first.op_log.records)

@@ -1,4 +1,4 @@
-"""A bundle takes along the ccl.yaml that a bench names, and the algorithm's file that this names."""
+"""The folder of a run takes along the ccl.yaml that a bench names, and the algorithm's file that this names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bench(rt):
 CCL = "algorithms:\n  mine:\n    algorithm: sub/mine.py\ncollectives:\n  all_reduce: mine\n"
 
 
-def test_a_configuration_and_its_algorithm_are_in_the_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_and_its_algorithm_are_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is the same where neither is any more."""
     plugins = load_plugins(own_plugins(), installed=False)
     folder = tmp_path / "one"
@@ -33,10 +33,10 @@ def test_a_configuration_and_its_algorithm_are_in_the_bundle(tmp_path: Path, mon
     (folder / "ccl.yaml").write_text(CCL)
     (folder / "b.py").write_text(BENCH)
     monkeypatch.chdir(folder)
-    options = {"set": ["system.sips=2"], "bundle": "../b.tgz", "plugins": plugins}
+    options = {"set": ["system.sips=2"], "out": "../kept", "plugins": plugins}
     first = run("b.py", "tiny", **options)  # type: ignore[arg-type]
     assert list(first.manifest["bench"]["inputs"]) == ["ccl.yaml", "sub/mine.py"]
     os.renames(folder, tmp_path / "gone")
     monkeypatch.chdir(tmp_path)
-    again = rerun("b.tgz", plugins=plugins)
+    again = rerun("kept/manifest.json", plugins=plugins)
     assert (again.same, again.differences) == (True, ())
