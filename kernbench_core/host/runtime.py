@@ -7,7 +7,7 @@ suspends it until the device has answered.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,19 @@ class Runtime(HostTensors):
         """Width and height of the mesh that the cubes of a SIP form; cubes are numbered along its rows."""
         design = self._session.device.design
         return design.mesh_width, design.cubes_per_sip // design.mesh_width
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """How large a PE's scratchpad is."""
+        return self._session.device.design.tcm_bytes
+
+    def unit(self, kind: str) -> Mapping[str, Any]:
+        """Return the parameters of a unit of the first PE, such as "pe_math"; nothing where PEs have none.
+
+        Times are in ns, frequencies in 1/ns, bandwidths in bytes/ns, sizes in bytes. Benches choose blocks by them.
+        """
+        node = self._session.hardware.graph.nodes.get(f"{self.pes[0].prefix}.{kind}")
+        return {} if node is None else node.params
 
     @property
     def op_log(self) -> OpLog:

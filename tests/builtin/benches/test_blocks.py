@@ -124,3 +124,16 @@ def test_the_runtime_tells_the_mesh_of_cubes(plugins, width, height) -> None:
 @pytest.mark.parametrize(("preset", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
 def test_the_runtime_tells_the_mesh_of_every_preset(plugins, preset, expected) -> None:
     assert mesh_of_cubes(plugins, preset) == expected
+
+
+def test_the_runtime_tells_the_figures_of_a_pe(plugins) -> None:
+    """In the units of parameters, as the machine at hand has them; of a unit that no PE has there are none."""
+    found = []
+
+    def bench(rt) -> None:
+        rt.zeros((1,))
+        found.append((rt.scratchpad_bytes, rt.unit("pe_math")["lanes"], rt.unit("pe_math")["clock"], rt.unit("sfu")))
+
+    sets = ("pe.tcm.capacity=3 MiB", "components.pe_math.params.lanes=17", "components.pe_math.params.clock=2 GHz")
+    run_bench(bench, "tiny", set=sets, plugins=plugins)
+    assert found == [(3 << 20, 17, 2.0, {})]
