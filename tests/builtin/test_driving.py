@@ -17,11 +17,8 @@ pytest_plugins = ["pytester"]
 PAGE = Path(__file__).parents[2] / "docs/plugins.md"
 ENTRY_POINTS = own_plugins("builtin")
 PLUGINS = load_plugins(ENTRY_POINTS, installed=False)
-#: The checks that start processes, and the one that drives a model with parameters at their ends.
-LONG = {
-    "logs_the_same_under_every_hash_seed", "logs_the_same_in_another_process", "keeps_nothing_between_runs",
-    "reads_nothing_outside", "refuses_wrong_parameters",
-}  # fmt: skip
+#: The check that starts processes, and the one that drives a model with parameters at their ends.
+LONG = {"logs_the_same_in_another_process", "refuses_wrong_parameters"}
 #: What neither answers reads and writes nor serves what is logged.
 UNTIMED = {
     f"builtin.{name}"

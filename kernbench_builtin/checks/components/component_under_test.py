@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from typing import cast
 
 from kernbench_builtin.checks.chosen_kits import DRIVES, open_kit
 from kernbench_builtin.checks.components.drivers import BY_KIND
-from kernbench_builtin.checks.components.other_processes import OtherProcesses
 from kernbench_builtin.checks.components.testbench import Driver, DriveResult, WatchedTestbench
 from kernbench_builtin.checks.plugin import KITS
 from kernbench_core.component import ComponentBase
@@ -28,11 +27,15 @@ GIVEN = "kernbench_checked_with"
 class ComponentUnderTest:
     """A registered model, its class, the kind of node that it is tried as, and what drives it: nothing or more.
 
-    `why` says why nothing does, where that is so.
+    `why` says why nothing does, where that is so. `logs_elsewhere` gives the log of a model by process.
     """
 
     def __init__(
-        self, name: str, plugins: Plugins, kind: str | None = None, other_processes: OtherProcesses | None = None
+        self,
+        name: str,
+        plugins: Plugins,
+        kind: str | None = None,
+        logs_elsewhere: Callable[[str], Mapping[str, list[str]]] = lambda name: {},
     ) -> None:
         cls = plugins.components.load(name)
         if not isinstance(cls, type) or not issubclass(cls, ComponentBase):
@@ -42,7 +45,7 @@ class ComponentUnderTest:
         self.cls: type[ComponentBase] = cls
         self.plugins = plugins
         self._refuse_strange_names()
-        self.other_processes = other_processes or OtherProcesses(plugins, (name,))
+        self.logs_elsewhere = logs_elsewhere
         kinds = (plugins.components.made_for(name) or ("",)) if kind is None else (kind,)
         found = ((each, tuple(_drivers(plugins, each))) for each in kinds)
         self.kind, self.drivers = next((pair for pair in found if pair[1]), (kinds[0], ()))
@@ -112,11 +115,11 @@ class ComponentUnderTest:
         given = {**self.given, **(params or {})}
         return WatchedTestbench(Placed(self.name, given, self.kind or "under_test"), self.plugins).drive(driver)
 
-    def driven(self, params: Mapping[str, object] | None = None) -> tuple[DriveResult, ...]:
+    def driven(self) -> tuple[DriveResult, ...]:
         """Build and drive it anew, with each of its drivers; NotApplicable where there is none."""
         if not self.drivers:
             raise NotApplicable(self.why)
-        return tuple(self.drive(driver, params) for driver in self.drivers)
+        return tuple(self.drive(driver) for driver in self.drivers)
 
     @cached_property
     def again(self) -> tuple[DriveResult, ...]:

@@ -10,13 +10,7 @@ from kernbench_builtin.checks.components.declared_checks import (
     has_a_short_repr,
     refuses_wrong_parameters,
 )
-from kernbench_builtin.checks.components.other_processes import OtherProcesses
-from kernbench_builtin.checks.components.process_checks import (
-    keeps_nothing_between_runs,
-    logs_the_same_in_another_process,
-    logs_the_same_under_every_hash_seed,
-    reads_nothing_outside,
-)
+from kernbench_builtin.checks.components.other_processes import OtherProcesses, logs_the_same_in_another_process
 from kernbench_builtin.checks.components.served_checks import (
     agrees_with_its_other_style,
     answers_alike_when_asked_again,
@@ -39,13 +33,13 @@ from kernbench_core.testing.kit import kit_of
 
 def _open(plugins: Plugins, name: str) -> ComponentUnderTest:
     """Open a registered model; raise CheckFailed for what is none."""
-    return ComponentUnderTest(name, plugins)
+    return _open_together(plugins, (name,))(name)
 
 
 def _open_together(plugins: Plugins, names: Sequence[str]) -> Callable[[str], ComponentUnderTest]:
     """Return what opens models of which other processes are asked together: to start one takes longest."""
     other_processes = OtherProcesses(plugins, names)
-    return lambda name: ComponentUnderTest(name, plugins, other_processes=other_processes)
+    return lambda name: ComponentUnderTest(name, plugins, logs_elsewhere=other_processes.logs)
 
 
 KIT = kit_of(
@@ -53,7 +47,6 @@ KIT = kit_of(
     takes_finite_times, conserves_messages_and_bytes, keeps_messages_in_order, drains, answers_alike_when_asked_again,
     never_undercuts_its_bound, never_exceeds_its_peak,
     takes_time, counts_what_it_served, sums_what_it_counts, leaves_messages_and_parameters_alone, has_a_short_repr,
-    agrees_with_its_other_style, logs_the_same_under_every_hash_seed, logs_the_same_in_another_process,
-    keeps_nothing_between_runs, reads_nothing_outside,
+    agrees_with_its_other_style, logs_the_same_in_another_process,
     together=_open_together,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The logs that processes of their own give, each with a seed of hashes of its own."""
+"""Whether a model is the same in other processes, built anew from its name, each with a seed of hashes of its own."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
 
+from kernbench_builtin.checks.chosen_kits import with_kits
+from kernbench_builtin.checks.components.component_under_test import ComponentUnderTest, first_difference, log_of
 from kernbench_builtin.checks.plugin import KITS
-from kernbench_core.plugins import Plugins
-from kernbench_core.testing.kit import CheckFailed, NotApplicable
+from kernbench_core.errors import in_words
+from kernbench_core.plugins import Plugins, PluginSource, Provider, load_plugins
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.testing.kit import CheckFailed
 
 #: What PYTHONHASHSEED is in each process.
-SEEDS: Final = ("0", "1", "random")
-#: With which parameters models are driven: as their plug-in gives them, and others. Logs are told under these names.
-GIVEN: Final = "given"
-VARIED: Final = "varied"
-#: What is driven first in each process: the second shows what is left of other parameters, and so does the first.
-_ORDERS: Final = ((GIVEN, VARIED), (VARIED, GIVEN), (GIVEN,))
-#: What a process tells of each model: its logs (a text says why there is none), and what it read from outside.
-_Logs: TypeAlias = Mapping[str, Mapping[str, list[str] | str]]
+_SEEDS: Final = ("0", "1", "random")
+#: What a process tells of each model: its log, or why there is none.
+_Logs: TypeAlias = Mapping[str, list[str] | str]
 _PROGRAM: Final = """import json, sys
 request = json.loads(sys.stdin.read())
 sys.path[:] = request.pop("path")
-from kernbench_builtin.checks.components.process_checks import print_logs
+from kernbench_builtin.checks.components.other_processes import print_logs
 print_logs(**request)
 """
+#: Whose kits are taken of several with one name: those that are named.
+_NOBODY: Final = Provider("", "", "")
 
 
 class OtherProcesses:
@@ -43,95 +44,81 @@ class OtherProcesses:
         self._plugins = plugins
         self._names = names
         self._logs: list[_Logs] = []
-        self._plain: _Logs | None = None
 
-    def logs(self, name: str) -> list[list[str]]:
-        """Return the log of a model with each of the `SEEDS`; CheckFailed where a process cannot give it.
-
-        The second process has driven it with other parameters before. Where that one's log differs, another process
-        with this seed, that has not, is asked.
-        """
-        logs = [each.get(name, {}).get(GIVEN) for each in self._of(name)]
-        if logs[1] != logs[0]:
-            logs[1] = self._undisturbed(name)
-        for seed, log in zip(SEEDS, logs, strict=True):
-            if not isinstance(log, list):
-                why = log or "it ended without a word"
-                raise CheckFailed(f"a process with PYTHONHASHSEED={seed} must be able to build and drive it, and {why}")
-        return [log for log in logs if isinstance(log, list)]
-
-    def log_after_others(self, name: str) -> list[str]:
-        """Return the log of a model that was driven with other parameters before; why there is none in its place."""
-        return _lines(self._of(name)[1].get(name, {}).get(GIVEN))
-
-    def varied(self, name: str) -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
-        """Return what the other parameters are, and the log with them: when first driven, and after those given.
-
-        Raises:
-            NotApplicable: it was not driven with others, and why.
-        """
-        after, before = (_lines(each.get(name, {}).get(VARIED)) for each in self._of(name)[:2])
-        if len(before) < 2:
-            raise NotApplicable(before[0])
-        return (before[0], before[1:]), (after[0], after[1:] or after)
-
-    def reads(self, name: str) -> list[str]:
-        """Return what a model read besides parameters and messages, a clause each, as the first process saw it."""
-        return _lines(self._of(name)[0].get(name, {}).get("reads", []))
-
-    def _of(self, name: str) -> list[_Logs]:
+    def logs(self, name: str) -> dict[str, list[str]]:
+        """Return the log of a model by seed of hashes; CheckFailed where a process cannot give it."""
         if not self._logs:
-            self._logs = _ask(self._plugins, self._names, zip(SEEDS, _ORDERS, strict=True))
-        for told, order in zip(self._logs, _ORDERS, strict=True):
-            if not all(what in told.get(name, {}) for what in order):  # one of the others may have ended the process
-                return _ask(self._plugins, (name,), zip(SEEDS, _ORDERS, strict=True))
-        return self._logs
-
-    def _undisturbed(self, name: str) -> list[str] | str | None:
-        if self._plain is None:
-            (self._plain,) = _ask(self._plugins, self._names, [(SEEDS[1], (GIVEN,))])
-        told = self._plain
-        if name not in told:
-            (told,) = _ask(self._plugins, (name,), [(SEEDS[1], (GIVEN,))])
-        return told.get(name, {}).get(GIVEN)
+            self._logs = _ask(self._plugins, self._names)
+        told = self._logs
+        if not all(name in each for each in told):  # one of the others may have ended the process
+            told = _ask(self._plugins, (name,))
+        found = {}
+        for seed, each in zip(_SEEDS, told, strict=True):
+            log = each.get(name, "it ended without a word")
+            if isinstance(log, str):
+                raise CheckFailed(f"a process with PYTHONHASHSEED={seed} must be able to build and drive it, and {log}")
+            found[seed] = log
+        return found
 
 
-def _lines(told: list[str] | str | None) -> list[str]:
-    """Return a log; of what is none its one line."""
-    return told if isinstance(told, list) else [told or "it ended without a word"]
+def logs_the_same_in_another_process(under_test: ComponentUnderTest) -> None:
+    """Built anew, here a second time and in processes with other seeds of hashes, it gives the same log."""
+    log = log_of(under_test.drives_for("logs_the_same_in_another_process"))
+    if told := first_difference(log, log_of(under_test.again)):
+        raise CheckFailed(f"in this process, and when it is built anew there, {told}")
+    for seed, other in under_test.logs_elsewhere(under_test.name).items():
+        if told := first_difference(log, other):
+            raise CheckFailed(f"in this process and in one with PYTHONHASHSEED={seed} {told}")
 
 
-def _ask(plugins: Plugins, names: Sequence[str], processes: Iterable[tuple[str, Sequence[str]]]) -> list[_Logs]:
-    """Start a process for each seed and order; return their logs. The first one watches what is read."""
+def _ask(plugins: Plugins, names: Sequence[str]) -> list[_Logs]:
+    """Start a process for each seed; return their logs."""
     kits = plugins.of(KITS)  # by their vendors: another process may have two of a name
-    given = {
+    given = json.dumps({
         "path": [str(Path(place).absolute()) for place in sys.path],
         "sources": [attrs.asdict(source) for source in plugins.sources],
         "names": names,
         "kits": [f"{kits.provider(name).distribution}:{name}" for name in kits if ":" not in name],
-    }
-    asked = [
-        (subprocess.Popen(
+    })  # fmt: skip
+    processes = [
+        subprocess.Popen(
             [sys.executable, "-c", _PROGRAM],
             env={**os.environ, "PYTHONHASHSEED": seed},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        ), order)
-        for seed, order in processes
+        )
+        for seed in _SEEDS
     ]  # fmt: skip
-    for number, (process, order) in enumerate(asked):
+    for process in processes:
         assert process.stdin is not None, "it is a pipe"
         with process.stdin:
-            process.stdin.write(json.dumps({**given, "watch_reads": number == 0, "order": order}))
+            process.stdin.write(given)
         process.stdin = None
-    return [_answer(process) for process, _ in asked]
+    return [_answer(process) for process in processes]
 
 
 def _answer(process: subprocess.Popen[str]) -> _Logs:
     """Return what a process says of each model: its log, or why there is none; nothing of one that ends it."""
     out, _ = process.communicate()
-    found: dict[str, dict[str, list[str] | str]] = {}
+    found: dict[str, list[str] | str] = {}
     for line in out.splitlines():
         if line.startswith("{"):
-            for name, told in json.loads(line).items():
-                found.setdefault(name, {}).update(told)
+            found.update(json.loads(line))
     return found
+
+
+def print_logs(names: Sequence[str], sources: Sequence[dict[str, str]], kits: Sequence[str]) -> None:
+    """Drive registered models, and print the log of each as JSON, or why there is none; in a process of its own."""
+    plugins = with_kits(load_plugins([PluginSource(**source) for source in sources], installed=False), _NOBODY, kits)
+    for name in names:
+        print(json.dumps({name: _log(name, plugins)}), flush=True)
+
+
+def _log(name: str, plugins: Plugins) -> list[str] | str:
+    try:
+        drives = ComponentUnderTest(name, plugins).driven()
+        failed = [in_words(drive.error) for drive in drives if drive.error is not None]
+        return f"it raised {failed[0]}" if failed else log_of(drives)
+    except (*INTERRUPTS, MemoryError):
+        raise
+    except BaseException as error:
+        return f"it raised {in_words(error)}"

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-import datetime
 import itertools
 import math
-import os
-import random
-import time
 from typing import Any
 
 from kernbench_core.component import ComponentBase
@@ -600,23 +596,6 @@ class CountsInItsClass(Hop):
         return float(self.params["overhead"]) + self.number
 
 
-class RemembersTimes(Hop):
-    __doc__ = Hop.__doc__
-
-    def overhead(self, msg: Any) -> float:
-        return TIMES.setdefault(msg.nbytes, float(self.params["overhead"]))
-
-
-class KeepsTheLongestInItsClass(Hop):
-    __doc__ = Hop.__doc__
-    longest = 0.0
-
-    def overhead(self, msg: Any) -> float:
-        cls = type(self)
-        cls.longest = max(cls.longest, float(self.params["overhead"]))
-        return cls.longest
-
-
 class LastComeFirstServed(SerialEvents):
     __doc__ = SerialEvents.__doc__
 
@@ -642,38 +621,6 @@ class Picks(ComponentBase):
 
     def pick(self, queue: Any) -> Any:
         return queue.pop()
-
-
-class ReadsTheEnvironment(Hop):
-    __doc__ = Hop.__doc__
-
-    def overhead(self, msg: Any) -> float:
-        return float(self.params["overhead"]) + len(os.environ.get("NO_SUCH_VARIABLE", ""))
-
-
-class ReadsTheClock(Hop):
-    __doc__ = Hop.__doc__
-
-    def __init__(self, node: Any, fabric: Any) -> None:
-        super().__init__(node, fabric)
-        self.late = time.time() < 0
-
-    def overhead(self, msg: Any) -> float:
-        return float(self.params["overhead"]) + self.late
-
-
-class AsksWhichDayItIs(Hop):
-    __doc__ = Hop.__doc__
-
-    def overhead(self, msg: Any) -> float:
-        return float(self.params["overhead"]) + (datetime.date.today().year < 2000)
-
-
-class DrawsLots(Hop):
-    __doc__ = Hop.__doc__
-
-    def overhead(self, msg: Any) -> float:
-        return float(self.params["overhead"]) + (random.random() > 1)
 
 
 #: The models that keep their word.
@@ -728,14 +675,8 @@ FAULTS = {
     TellsItsAddress: "has_a_short_repr",
     TellsTooMuch: "has_a_short_repr",
     OtherStyle: "agrees_with_its_other_style",
-    OrderOfASet: "logs_the_same_under_every_hash_seed",
+    OrderOfASet: "logs_the_same_in_another_process",
     CountsInItsClass: "logs_the_same_in_another_process",
-    RemembersTimes: "keeps_nothing_between_runs",
-    KeepsTheLongestInItsClass: "keeps_nothing_between_runs",
-    ReadsTheEnvironment: "reads_nothing_outside",
-    ReadsTheClock: "reads_nothing_outside",
-    AsksWhichDayItIs: "reads_nothing_outside",
-    DrawsLots: "reads_nothing_outside",
 }
 _OF = {name: f"faulty.{name.lower()}" for name in ("Serial", "SerialProcess", "SerialEvents", "OtherStyle")}
 #: Which models are the same, in another style.
