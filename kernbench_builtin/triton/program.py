@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -29,10 +28,6 @@ class JitKind(ProgramKind):
         from kernbench_builtin.triton.modules import imports
 
         return imports.replaced()
-
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        """Tell it by what decorates it."""
-        return any(ast.unparse(each).partition("(")[0].rpartition(".")[2] == "jit" for each in function.decorator_list)
 
     def is_one(self, function: Callable[..., Any]) -> bool:
         """Tell it by what Triton's own has, too."""

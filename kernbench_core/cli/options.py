@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as, completed_by
+from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as
 from kernbench_core.runs.options import Option, command_options
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ SETS: Final = Declared(
     "--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."
 )
 PARAMS: Final = Declared(
-    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.",
-    shell_complete=completed_by("parameters"),
-)  # fmt: skip
+    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable."
+)
 JSON: Final = Declared("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 QUIET: Final = Declared("-q", "--quiet", is_flag=True, help="Show no progress.")
 ONE_LINE: Final = QUIET.but(help="Print one line, and no progress.")

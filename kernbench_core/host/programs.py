@@ -6,7 +6,6 @@ the kinds, too: what numpy is needed for is imported when a program is opened.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import warnings
 from abc import ABC, abstractmethod
@@ -39,10 +38,6 @@ class ProgramKind(ABC):
         """Return what is entered while a file is executed, for modules that only such files know."""
         return nullcontext()
 
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        """Tell by its source whether a function is one of the kind: completion executes no file."""
-        return False
-
     @abstractmethod
     def is_one(self, function: Callable[..., Any]) -> bool:
         """Tell whether what a file calls by the name that was given is one of the kind."""
@@ -54,11 +49,6 @@ class ProgramKind(ABC):
 
 class KernelKind(ProgramKind):
     """A kernel of kernbench's, with a parameter `tl`: its parameters are the bench's, which launches it once."""
-
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        """Tell it by the parameters."""
-        taken = function.args
-        return _has_tl([each.arg for each in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)])
 
     def is_one(self, function: Callable[..., Any]) -> bool:
         """Tell it by the parameters."""
@@ -121,10 +111,6 @@ class ProgramKinds:
             for name, kind in self._kinds.items():
                 around.enter_context(self._ask(name, kind.loading, sources))
             return function_of(sources)
-
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        """Tell by its source whether a function is one of any kind."""
-        return any(self._ask(name, kind.is_written, function) for name, kind in self._kinds.items())
 
     def open(self, title: str, function: Callable[..., object], sources: Sources | None = None) -> Bench | None:
         """Return a function of one of the kinds as a bench; None for what is of none."""

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -37,10 +36,6 @@ class Elementwise(ProgramKind):
     def is_one(self, function: Callable[..., Any]) -> bool:
         """Tell it by the mark."""
         return hasattr(function, "is_elementwise")
-
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        """Tell it by the decorator, for completion."""
-        return "elementwise" in map(ast.unparse, function.decorator_list)
 
     def open(self, name: str, function: Any, sources: Any) -> Bench:
         """Return the bench that runs it; the grid follows from the arrays."""

@@ -32,10 +32,7 @@ def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.argument("bench", metavar="BENCH|PLAN.yaml|DIR", shell_complete=completed_by("benches"))
 @click.argument("arguments", metavar="[-- ARGS]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--set", "sets", metavar="KEY=VALUES", multiple=True, help="Vary, or set, one configuration key.")
-@click.option(
-    "-p", "params", metavar="NAME=VALUES", multiple=True, help="Vary, or set, a parameter of the bench.",
-    shell_complete=completed_by("parameters"),
-)
+@click.option("-p", "params", metavar="NAME=VALUES", multiple=True, help="Vary, or set, a parameter of the bench.")
 @click.option("--topology", metavar="NAMES", help="The machines to simulate.", shell_complete=completed_by("presets"))
 @click.option("--components", metavar="FILE", help="A YAML file merged over every machine, to replace components.")
 @click.option("--where", metavar="EXPR", multiple=True, help="Skip the points where this does not hold.")

@@ -13,7 +13,6 @@ import pytest
 import kernbench as kb
 from kernbench_builtin.triton import kernel_program
 from kernbench_core.cli import main
-from kernbench_core.cli.written_benches import parameters_of
 from kernbench_core.host.parameters.kernel_argument import NewArray
 from kernbench_core.plugins import Plugins
 from kernbench_core.values.dtypes import NAMES
@@ -119,16 +118,6 @@ def test_its_parameters_are_listed(call: Call) -> None:
         ("x", "argument", True), ("total", "argument", True), ("n", "argument", True), ("TO", "constant", False),
         ("HOW", "constant", False),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("head", ["@triton.jit\n", "@triton.autotune(configs=[], key=[])\n@jit(debug=True)\n"])
-def test_completion_reads_its_parameters(plugins: Plugins, tmp_path: Path, head: str) -> None:
-    """The first one too, and each may be a file; nothing is executed."""
-    (tmp_path / "k.py").write_text(f"{head}def scale(x_ptr, n, BLOCK: 'tl.constexpr' = 64): ...\n")
-    found = parameters_of(f"{tmp_path}/k.py:scale", plugins)
-    assert list(found) == ["x_ptr", "n", "BLOCK"]
-    assert all(each.is_file for each in found.values())
-    assert found["BLOCK"].words == "'tl.constexpr' = 64"
 
 
 _GRID = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
-from kernbench_core.host.programs import ProgramKind, ProgramKinds, open_program, program_bench
+from kernbench_core.host.programs import ProgramKind, open_program, program_bench
 from kernbench_core.host.sources import read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.core.offered import MACHINES
@@ -35,9 +34,6 @@ class Doubled(ProgramKind):
 
     def loading(self, sources: Any) -> Any:
         return self._noted(sources.given.name)
-
-    def is_written(self, function: ast.FunctionDef) -> bool:
-        return any(ast.unparse(each) == "doubled" for each in function.decorator_list)
 
     def is_one(self, function: Callable[..., Any]) -> bool:
         if function.__name__ == "odd":
@@ -111,13 +107,6 @@ def test_a_file_holds_what_the_kinds_say(file: Path, monkeypatch: pytest.MonkeyP
     assert [[param.name for param in each.params] for each in found] == [["x"], ["x", "n"], ["n"]]
     assert [each.sentence for each in found] == ["Double each element.", "Run alone.", "Be a bench."]
     assert WORDS == ["begin mine.py", "end"] * 3
-
-
-def test_completion_knows_them_by_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As far as their kinds do, core's own among them."""
-    kinds = ProgramKinds(plugins_with(monkeypatch, "DOUBLED"))
-    functions = {each.name: each for each in ast.parse(FILE).body if isinstance(each, ast.FunctionDef)}
-    assert [name for name, each in functions.items() if kinds.is_written(each)] == ["twice", "wrong", "plain"]
 
 
 def test_one_runs_from_a_file_and_from_python(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
