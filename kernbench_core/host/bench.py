@@ -2,8 +2,8 @@
 
 The first line of its docstring is its sentence. Each parameter after `rt` is annotated `int`, `float`,
 `str`, `bool`, `Literal[…]` of strings, or `np.ndarray` (given as the path of a `.npy` file), or one of these
-`| None`. Values typed on a command line and values given in Python go through the same checks, and so do those that
-one bench gives another, which it calls (`sizes_from`).
+`| None`; a number may also be a word, `int | Literal["auto"]`. Values typed on a command line and values given in Python
+go through the same checks, and so do those that one bench gives another, which it calls (`sizes_from`).
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchPa
     if hint is None:
         hint = type(default)
     hint, optional = _without_none(hint)
-    choices: tuple[str, ...] = ()
+    hint, choices = _without_words(hint)
     if typing.get_origin(hint) is Literal:
         choices = typing.get_args(hint)
         kind: str | None = "choice"
@@ -351,6 +351,16 @@ def _without_none(hint: object) -> tuple[object, bool]:
         if len(rest) == 1 and len(rest) < len(typing.get_args(hint)):
             return rest[0], len(rest) < len(parts)
     return hint, False
+
+
+def _without_words(hint: object) -> tuple[object, tuple[str, ...]]:
+    """Return what is left of `int | Literal["auto"]`, or of float, without the words, and those; else the hint."""
+    parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
+    words = [part for part in parts if typing.get_origin(part) is Literal]
+    numbers = [part for part in parts if part in (int, float)]
+    if len(parts) == 2 and words and numbers:
+        return numbers[0], typing.get_args(words[0])
+    return hint, ()
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:

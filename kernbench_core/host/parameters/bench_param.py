@@ -23,7 +23,8 @@ _WORDS = {
 class BenchParam:
     """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
 
-    Of a kernel that is run alone it is "argument", or "constant" where a text may be given, too.
+    Of a kernel that is run alone it is "argument", or "constant" where a text may be given, too. In place of a number
+    one of the `choices` may stand, if there are any.
 
     `sentence` is what the bench's docstring says of it.
     """
@@ -39,9 +40,10 @@ class BenchParam:
     @property
     def must_be(self) -> str:
         """What a value must be, in words."""
+        listed = ", ".join(repr(choice) for choice in self.choices)
         if self.kind == "choice":
-            return "one of " + ", ".join(repr(choice) for choice in self.choices)
-        return _WORDS[self.kind]
+            return f"one of {listed}"
+        return f"{_WORDS[self.kind]} or {listed}" if listed else _WORDS[self.kind]
 
     def to_json(self) -> dict[str, object]:
         """Return the plain form that `kernbench list --json` prints."""
@@ -73,7 +75,7 @@ def converted(param: BenchParam, given: object, folder: Path) -> object:
 
 
 def _parsed(param: BenchParam, text: str) -> object:
-    if param.kind in ("int", "float"):
+    if param.kind in ("int", "float") and text not in param.choices:
         try:
             return _checked(param, int(text) if param.kind == "int" else float(text))
         except ValueError:
@@ -99,7 +101,7 @@ def _checked(param: BenchParam, value: Any) -> Any:
         return int(value)
     if param.kind == "bool" and isinstance(value, bool):
         return value
-    if (param.kind == "str" or (param.kind == "choice" and value in param.choices)) and isinstance(value, str):
+    if isinstance(value, str) and (param.kind == "str" or value in param.choices):
         return str.__str__(value)
     raise ValueError
 

@@ -188,6 +188,24 @@ def test_a_default_that_does_not_fit_is_a_sentence(kind: Any, default: Any, must
     json.dumps(found.params[0].to_json(), allow_nan=False)
 
 
+def test_a_word_may_stand_for_a_number() -> None:
+    """As a text, in Python and as the default; another text is a slip."""
+
+    def bench(rt: Any, block: int | Literal["auto", "most"] = "auto", x: float | Literal["no"] = 2) -> None:
+        """Take a block."""
+
+    found = describe_bench("sample", bench)
+    assert found.values({}) == {"block": "auto", "x": 2.0}
+    assert found.values({"block": "most", "x": "no"}) == {"block": "most", "x": "no"}
+    assert found.values({"block": "8", "x": "0.5"}) == found.values({"block": 8, "x": 0.5}) == {"block": 8, "x": 0.5}
+    for wrong in ("none", 1.5, True, "no"):
+        with pytest.raises(UsageError) as caught:
+            found.values({"block": wrong})
+        assert str(caught.value) == (
+            f"parameter 'block' of bench 'sample' must be an integer or 'auto', 'most', not {wrong!r}."
+        )
+
+
 def test_an_array_may_be_a_default() -> None:
     """As it is, or by its file; listed in words."""
 
