@@ -2,8 +2,8 @@
 
 The first line of its docstring is its sentence. Each parameter after `rt` is annotated `int`, `float`,
 `str`, `bool`, `Literal[…]` of strings, or `np.ndarray` (given as the path of a `.npy` file), or one of these
-`| None`; a number may also be a word, `int | Literal["auto"]`. Values typed on a command line and values given in Python
-go through the same checks, and so do those that one bench gives another, which it calls (`sizes_from`).
+`| None`; a number may also be a word, `int | Literal["auto"]`. Values typed on a command line and values given in
+Python go through the same checks, and so do those that one bench gives another, which it calls (`sizes_from`).
 """
 
 from __future__ import annotations
