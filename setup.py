@@ -70,6 +70,7 @@ COMPILED = (
     "kernbench_core.kernel.bridge",
     "kernbench_core.kernel.pe_state",
     "kernbench_core.kernel.commands",
+    "kernbench_core.kernel.steps",
     "kernbench_core.kernel.transfers",
     "kernbench_core.kernel.pointers",
     "kernbench_core.kernel.compute_commands",

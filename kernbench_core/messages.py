@@ -301,13 +301,14 @@ class Launch:
     programs along x, y, z. `target_start_ns` is the common start stamp, in ns, or None until a component of the launch
     path stamps it. PEs note when they really started and ended. `peers` are the PEs that its programs may send to
     (default: each other, by position), `collective` is what `tl.collective` gives them. `known` says, by PE, how many
-    of its ops were over when it was submitted, as far as the host knew; `issued` how many each had issued at its end.
+    of its ops were over when it was submitted, as far as the host knew; `issued` how many each had issued at its end,
+    and `steps` the last command that it waited for.
     Where somebody looks on, `watch(pe, program)` gives the kind of bridge that a program runs in.
     """
 
     __slots__ = (
         "arguments", "collective", "ended_ns", "grid", "injected_ns", "issued", "kernel", "known", "peers", "programs",
-        "started_ns", "target_start_ns", "watch",
+        "started_ns", "steps", "target_start_ns", "watch",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
@@ -332,6 +333,7 @@ class Launch:
         self.ended_ns: dict[int, float] = {}
         self.known: Mapping[int, int] = {}
         self.issued: dict[int, int] = {}
+        self.steps: dict[int, Any] = {}
 
     @property
     def nbytes(self) -> int:

@@ -1,3 +1,10 @@
+from kernbench_core.messages cimport MsgBase
+
+cdef class Trips:
+    cdef readonly long long number
+    cdef readonly double propagation, serialisation, overhead, queueing, service
+    cpdef add(self, MsgBase trip)
+
 cdef class DmaChannel:
     cdef public list free
     cdef public object queue

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from kernbench_core.messages import MsgBase
+
 
 class DmaChannel:
     """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
@@ -14,6 +16,28 @@ class DmaChannel:
     def __init__(self, places: int) -> None:
         self.free = [0.0] * places
         self.queue: deque[Any] = deque()
+
+
+class Trips:
+    """Add up the round trips of a DMA's chunks: how many, and in ns what their time was, as `MsgBase` says.
+
+    Explanations ask for it: it tells what the PE's loads and stores waited for.
+    """
+
+    __slots__ = ("number", "overhead", "propagation", "queueing", "serialisation", "service")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
+
+    def add(self, trip: MsgBase) -> None:
+        """Add one that is back."""
+        self.number += 1
+        self.propagation += trip.propagation
+        self.serialisation += trip.serialisation
+        self.overhead += trip.overhead
+        self.queueing += trip.queueing
+        self.service += trip.service
 
 
 class Job:

@@ -1,5 +1,5 @@
 cimport cython
-from kernbench_builtin.components.dma_jobs cimport DmaChannel, Job
+from kernbench_builtin.components.dma_jobs cimport DmaChannel, Job, Trips
 from kernbench_builtin.components.pe_mmu cimport PeMmu
 from kernbench_builtin.components.pe_tcm cimport PeTcm
 from kernbench_builtin.components.queues.messages cimport Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
@@ -21,6 +21,7 @@ cdef class _ChunkMsg(MsgBase):
 cdef class PeDma(ComponentBase):
     # as it has a dict, calls of what is cpdef look there first for what overrides it: what nobody overrides is cdef
     cdef dict __dict__
+    cdef readonly Trips trips
     cdef public double _descriptor_overhead, _overhead
     cdef public DmaChannel _reads, _writes
     cdef public dict _active, _paths

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
-from kernbench_builtin.components.dma_jobs import DmaChannel, Job
+from kernbench_builtin.components.dma_jobs import DmaChannel, Job, Trips
 from kernbench_builtin.components.pe_mmu import PeMmu
 from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
@@ -66,6 +66,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self._active: dict[_ChunkMsg, None] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
+        self.trips = Trips()
         self._mmu: Any = None
         self._tcm: Any = None
         #: The same, where they are kernbench's own: these can be asked without objects made of numbers.
@@ -308,6 +309,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         fabric, end = self.fabric, self._time.now
         fabric.note_round_trip(sent)
+        self.trips.add(sent)
         if chunk_msg.job.op == "atomic" and isinstance(sent, AtomicTransaction):
             sent.check_changed()
         if self._tcm is not None and sent.nbytes:

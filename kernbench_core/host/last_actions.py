@@ -58,8 +58,7 @@ def last_call(hardware: Hardware, pe: int) -> tuple[str, float] | None:
     state = None if kernels is None else kernels.states.get(pe)
     if state is None or state.last is None:
         return None
-    call, site, ended = state.last
-    return f"{call} at {describe_site(site)}", ended
+    return f"{state.last.call} at {describe_site(state.last.site)}", state.last.end
 
 
 def before_that(hardware: Hardware, pes: Sequence[int]) -> Iterable[str]:

@@ -8,11 +8,12 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError, KernelError
+from kernbench_core.kernel.steps import Step
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import ISSUED, Command, MsgBase
 from kernbench_core.values.region import Region
@@ -40,9 +41,14 @@ class KernelCommand(Command):
     hazards are found by.
     """
 
-    __slots__ = ("after", "blocking", "blocks", "error", "memory_uses", "scratch_uses", "state", "uses")
+    __slots__ = (
+        "after", "because", "blocking", "blocks", "error", "memory_uses", "scratch_uses", "sent_ns", "state", "step",
+        "uses",
+    )  # fmt: skip
 
     site: CallSite
+    #: The direction of a DMA, seen from HBM: each has a queue of its own.
+    dma_op: ClassVar[str] = ""
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         self._begin(op_id, call, site, blocks, nbytes)
@@ -70,6 +76,10 @@ class KernelCommand(Command):
         self.uses: tuple[HeldUse, ...] = ()
         self.memory_uses: tuple[MemoryUse, ...] = ()
         self.scratch_uses: tuple[Region, ...] = ()
+        #: The step that the kernel was at when the command was sent, and its own when it is complete.
+        self.because: Step | None = None
+        self.sent_ns = 0.0
+        self.step: Step | None = None
 
     @property
     def in_words(self) -> str:
@@ -90,6 +100,7 @@ class KernelCommand(Command):
     def at_issue(self, state: PeState, now: float) -> None:
         """Take effect at `now` ns, when the CPU of its PE sends it; called once, by the runner."""
         self.state = state
+        self.because, self.sent_ns = state.step, now
         if state.kernels.flying is not None:
             state.kernels.flying[self.op_id] = self
         for block in self.blocks:
@@ -112,8 +123,18 @@ class KernelCommand(Command):
         if self.uses and state.hazards is not None:
             state.hazards.landed(self, self.tail)
         self._give_up_blocks()
-        state.last = self.call, self.site, self.tail
+        self.step = state.last = self._step(state)
+        state.complete[self.serves, self.dma_op] = self.step
         Command.answered(self)
+
+    def _step(self, state: PeState) -> Step:
+        """Return the step that it was: sent by its kernel, or, where it queued, begun when its unit was free."""
+        before, begin = self.because, self.sent_ns
+        if self.queueing > 0.0:
+            unit: Step | None = state.complete.get((self.serves, self.dma_op))
+            if unit is not None and unit.end > begin:
+                before, begin = unit, unit.end
+        return Step(before, self.call, self.site, begin, self.tail)
 
     def _give_up_blocks(self) -> None:
         # a call of its own: a loop variable of `answered` would keep the last block while the kernel runs on
@@ -160,6 +181,11 @@ class AnyOf:
     def serves(self) -> str:
         """The kinds of units that serve them."""
         return ", ".join(sorted({command.serves for command in self.commands}))
+
+    @property
+    def step(self) -> Step | None:
+        """The step of the one that is complete."""
+        return next((command.step for command in self.commands if command.step is not None), None)
 
     @property
     def call(self) -> str:
@@ -218,7 +244,9 @@ class PlainCommand(KernelCommand):
         self.done.callbacks.append(self._landed)
 
     def _landed(self, _: object) -> None:
-        self.state.last = self.call, self.site, self._message.tail
+        state, self.tail = self.state, self._message.tail
+        self.step = state.last = self._step(state)
+        state.complete[self.serves, self.dma_op] = self.step
 
 
 def refuse_other_commands(command: object, site: CallSite) -> None:

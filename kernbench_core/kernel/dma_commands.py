@@ -49,7 +49,6 @@ class DmaCommand(KernelCommand):
     __slots__ = ("local", "regions", "tensor", "total", "value")
 
     serves: ClassVar[str] = "pe_dma"
-    dma_op: ClassVar[str] = ""
 
     def __init__(
         self,

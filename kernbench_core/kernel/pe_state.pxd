@@ -8,7 +8,8 @@ cdef class PeState:
     cdef readonly Hazards hazards
     cdef readonly TcmTable tcm
     cdef readonly Kernels kernels
-    cdef public object began, issued, last, launch, runner, elements_read, reads_free
+    cdef public object began, issued, last, launch, step, runner, elements_read, reads_free
+    cdef public dict complete
     cdef public long long unpaid
     cdef public double element_read
     cpdef note_read(self, elements, site)

@@ -18,6 +18,7 @@ from kernbench_core.values.region import Region, total_bytes
 
 if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import OnDemand
+    from kernbench_core.kernel.steps import Step
     from kernbench_core.memory.hazards import Hazards
     from kernbench_core.memory.outside import OutsideAccesses
     from kernbench_core.memory.scratchpad_map import TcmRecorder
@@ -40,15 +41,16 @@ class RunsPrograms(Protocol):
 class PeState:
     """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
 
-    `launch` is the one under way, which `began` with that issue number; `last` are the call, the line and the time (ns)
-    of the command that was complete last. `kernels` are those of the run, `runner` runs the launch, while it does.
+    `launch` is the one under way, which `began` with that issue number; `last` is the command that was complete last,
+    as a step, `complete` the last of each queue, and `step` the last of those that the kernel waited for.
+    `kernels` are those of the run, `runner` runs the launch, while it does.
     Of the `elements_read` into Python some are `unpaid`: each takes `element_read` ns before the next command. Where
     that is no time, `reads_free` says why.
     """
 
     __slots__ = (
-        "began", "element_read", "elements_read", "hazards", "issued", "kernels", "last", "launch", "memory",
-        "on_demand", "pe", "reads_free", "runner", "site", "store", "tcm", "unpaid",
+        "began", "complete", "element_read", "elements_read", "hazards", "issued", "kernels", "last", "launch",
+        "memory", "on_demand", "pe", "reads_free", "runner", "site", "step", "store", "tcm", "unpaid",
     )  # fmt: skip
 
     def __init__(self, site: PeSite, kernels: Kernels) -> None:
@@ -65,7 +67,9 @@ class PeState:
         self.issued = self.began = 0
         self.launch: Launch | None = None
         self.runner: RunsPrograms | None = None
-        self.last: tuple[str, CallSite, float] | None = None
+        self.last: Step | None = None
+        self.step: Step | None = None
+        self.complete: dict[tuple[str, str], Step] = {}
         self.unpaid = self.elements_read = 0
         self.element_read = 0.0
         self.reads_free = ""

@@ -77,6 +77,7 @@ class KernelRunner:
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
         state.runner = self
+        state.step, state.complete = None, {}
         hazards, meter = state.hazards, state.kernels.meter
         if meter is not None:
             meter.begun(launch, state.pe)
@@ -91,6 +92,7 @@ class KernelRunner:
             hazards.ended(launch, state.pe)
         state.runner = None
         launch.ended_ns[state.pe] = env.now
+        launch.steps[state.pe], state.step, state.complete = state.step, None, {}
         launch.issued[state.pe] = state.issued
         if meter is not None:
             meter.ended(launch, state.pe)
@@ -192,6 +194,7 @@ class KernelRunner:
         for command in left:
             if not command.done.fired:
                 yield command.done
+                state.step = command.step
         if state.hazards is not None:
             state.hazards.waited(left)
             state.hazards.waited_for_all(state.pe)

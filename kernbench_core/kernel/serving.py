@@ -85,6 +85,7 @@ class Serving:
 
     def go_on(self, _: object) -> None:
         """Go on where the kernel waits for a command, which is complete now; a callback of its signal."""
+        self._state.step = self.waiting_for[self._at - 1].step
         self._resume(_WAIT)
 
     def _resume(self, stage: int) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_core.callsite import describe_site
+from kernbench_core.callsite import describe_site, line_number
+from kernbench_core.host.figures.lines import short_names
 from kernbench_core.host.figures.meter import busiest_of, links_of
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.process.notebook import Pictured
@@ -22,10 +23,25 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.readings import BusyInterval
     from kernbench_core.host.figures.resource_locations import BoolArray
     from kernbench_core.host.figures.roofline import RooflinePoint
+    from kernbench_core.kernel.steps import Step
     from kernbench_core.messages import KernelLaunchMsg
 
 #: What a copy in another process has of the machine.
 _LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": None}
+
+
+@attrs.frozen
+class PathCall:
+    """Say how much of a launch's critical path, in ns, commands of one call took, and how many there were.
+
+    The path is that of the PE that ended last: the commands that it waited for, each from when it was sent or its unit
+    was free. `call` is as "tl.load", `line` as "gemm.py:22"; both are "" for the time of the PE's CPU.
+    """
+
+    call: str
+    line: str
+    ns: float
+    commands: int
 
 
 @attrs.frozen(repr=False, eq=False, slots=False)
@@ -35,8 +51,9 @@ class LaunchFigures(Pictured):
     The host asked for it at `injected_ns` and learned of its end at `completed_ns`; the first program began at
     `started_ns`, the last one ended at `ended_ns`. `kernel` is the kernel's name, `label` what reports call the launch
     where that is something else, `line` the line of the host program that asked. It ran on so many `pes` of `sips`.
-    `roofline` says what was achieved between start and end, None where nothing was computed or moved. Figures are equal
-    where all that and `busiest` are.
+    `last` is the PE that ended last, and `path` what its time went to, the longest first. `roofline` says what was
+    achieved between start and end, None where nothing was computed or moved. Figures are equal where all that and
+    `busiest` are.
     """
 
     kernel: str
@@ -49,6 +66,8 @@ class LaunchFigures(Pictured):
     started_ns: float
     ended_ns: float
     completed_ns: float
+    last: str
+    path: tuple[PathCall, ...]
     roofline: RooflinePoint | None
     _resources: Resources
     _intervals: Sequence[BusyInterval]
@@ -120,6 +139,8 @@ class LaunchFigures(Pictured):
             "ended_ns": self.ended_ns,
             "completed_ns": self.completed_ns,
             "time_ns": self.time_ns,
+            "last": self.last,
+            "path": [attrs.asdict(call) for call in self.path],
             "busiest": [attrs.asdict(use) for use in self.busiest],
             "roofline": None if self.roofline is None else self.roofline.to_json(),
         }
@@ -163,6 +184,7 @@ def figures_of(
     if response is None or not launch.started_ns or len(launch.ended_ns) < len(launch.programs):
         return None
     sip_of = meter.sip_of
+    last = max(launch.ended_ns, key=lambda pe: (launch.ended_ns[pe], -pe))
     return LaunchFigures(
         kernel=getattr(launch.kernel, "__name__", repr(launch.kernel)),
         label=label,
@@ -174,9 +196,27 @@ def figures_of(
         started_ns=min(launch.started_ns.values()),
         ended_ns=max(launch.ended_ns.values()),
         completed_ns=response.completed_ns,
+        last=meter.name_of(last),
+        path=tuple(_path(launch.steps.get(last), launch.ended_ns[last] - launch.started_ns[last])),
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
         own=lambda: meter.own(launch),
         alone=len(set(sip_of)) == 1,
     )
+
+
+def _path(step: Step | None, took: float) -> list[PathCall]:
+    """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's."""
+    if step is None:
+        return []
+    sums = step.sums()
+    names = short_names(site[0].co_filename for _, site, _, _ in sums.values())
+    lines: dict[tuple[str, str], list[float]] = {}
+    for call, site, ns, commands in sums.values():
+        found = lines.setdefault((call, f"{names[site[0].co_filename]}:{line_number(site)}"), [0.0, 0])
+        found[0] += ns
+        found[1] += commands
+    lines["", ""] = [took - sum(ns for ns, _ in lines.values()), 0]
+    calls = (PathCall(*key, ns, int(commands)) for key, (ns, commands) in lines.items() if ns > 0.0)
+    return sorted(calls, key=lambda each: (-each.ns, each.call, each.line))

@@ -179,6 +179,10 @@ class LaunchMeter:
         """The SIP of each PE, by its index."""
         return tuple(site.sip for site in self._hardware.layout.pes)
 
+    def name_of(self, pe: int) -> str:
+        """Return the name of a PE."""
+        return self._hardware.layout.pes[pe].prefix
+
     def own(self, launch: Launch) -> BoolArray:
         """Say of each resource whether it is a part of the PEs or the SIPs that a launch ran on, or touches these."""
         return self._locations.of_launch(launch.programs)

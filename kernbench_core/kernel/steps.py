@@ -1,0 +1,58 @@
+"""The path of commands that a kernel's time led through, noted as it runs: what limits it is read from there."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from kernbench_core.callsite import CallSite
+
+#: So long a path is added up.
+_ADDED_AT: Final = 4096
+
+StepKey: TypeAlias = tuple[str, int, int]
+StepSums: TypeAlias = dict[StepKey, tuple[str, CallSite, float, int]]
+"""Of each call of a kernel: its name, its line, ns and how many commands."""
+
+
+class Step:
+    """One step of what a kernel's time led through: a command, from `begin` to `end` in ns; `before` led to it.
+
+    It begins when the CPU of its PE sends it, or when the unit has completed the one before. What is between the end
+    of `before` and that is time of the CPU. A long path is added up on its way, so that it does not grow with the run.
+    """
+
+    __slots__ = ("added", "before", "begin", "call", "end", "length", "site")
+
+    def __init__(self, before: Step | None, call: str, site: CallSite, begin: float, end: float) -> None:
+        self.before = before
+        self.call = call
+        self.site = site
+        self.begin = begin
+        self.end = end
+        self.added: StepSums | None = None
+        self.length: int = 1 if before is None else before.length + 1
+        if self.length == _ADDED_AT:
+            self.added, self.before, self.length = self.sums(), None, 1
+
+    def sums(self) -> StepSums:
+        """Return the times of the path until here, added up by call: ns, and how many commands there were.
+
+        The rest of the time is the CPU's.
+        """
+        found: StepSums = {}
+        step: Step | None = self
+        while step is not None:
+            if step.added is not None:
+                for key, (call, site, ns, times) in step.added.items():
+                    _add(found, key, call, site, ns, times)
+                break
+            _add(found, (step.call, id(step.site[0]), step.site[1]), step.call, step.site, step.end - step.begin, 1)
+            step = step.before
+        return found
+
+
+def _add(sums: StepSums, key: StepKey, call: str, site: CallSite, ns: float, times: int) -> None:
+    known = sums.get(key)
+    if known is not None:
+        ns, times = ns + known[2], times + known[3]
+    sums[key] = call, site, ns, times
