@@ -104,7 +104,7 @@ def run(
         points = [probe.open_loop(case, each) for each in loads]
     else:
         points = [probe.closed_loop(case, each) for each in levels or OUTSTANDING]
-    form = probe.closed_form(case, None if loads else max(levels or OUTSTANDING))
+    form = probe.closed_form(case)
     if as_json:
         click.echo(_json(topology, node, probe, case, points, form))
     else:
@@ -222,7 +222,7 @@ def _share(text: str) -> float:
 
 
 def _json(
-    topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm | None
+    topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm
 ) -> str:
     import attrs
 
@@ -236,14 +236,14 @@ def _json(
         **attrs.asdict(case),
         "peak": probe.peak(case),
         "points": [attrs.asdict(point) for point in points],
-        "closed_form": None if form is None else {**attrs.asdict(form), "deviation": _deviation(points, form)},
+        "closed_form": {**attrs.asdict(form), "deviation": _deviation(points, form)},
     }
     return json_text(found)
 
 
 def _deviation(points: list[DramPoint], form: ClosedForm) -> float | None:
-    """Return how far the best point of a closed loop is from the closed form, as a fraction of it."""
-    if points[0].offered is not None:
+    """Return how far the best point of a closed loop is from the closed form, as a fraction of it; None without one."""
+    if points[0].offered is not None or form.share is None:
         return None
     return max(point.share for point in points) / form.share - 1
 
@@ -273,8 +273,6 @@ def _print(
     table = bare_table()
     titles = ["outstanding" if points[0].outstanding is not None else "offered"]
     titles += ["GB/s", "% of peak", "mean", "p50", "p99"]
-    foreseen = any(point.expected_ns is not None for point in points)
-    titles += ["expected"] if foreseen else []
     rows = any(point.hit_rate is not None for point in points)
     for column in titles + (["row hits"] if rows else []):
         table.add_column(column, justify="right")
@@ -283,7 +281,6 @@ def _print(
         if point.outstanding is not None:
             at = str(point.outstanding)
         latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]
-        latencies += [f"{point.expected_ns:.1f} ns"] if point.expected_ns is not None else []
         hits = [f"{point.hit_rate:.1%}"] if rows and point.hit_rate is not None else []
         table.add_row(at, f"{point.achieved:.1f}", f"{point.share:.1%}", *latencies, *hits)
     title = Text.assemble(
@@ -299,14 +296,13 @@ def _unverified(plugins: Plugins, name: str) -> list[str]:
     return [f"unverified figures of {name}: {', '.join(unverified)}"] if unverified else []
 
 
-def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm | None) -> str:
+def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm) -> str:
     whose = "latencies are of the chain; " if case.chain else "latencies are of reads; " if 0 < case.reads < 1 else ""
-    if form is None:
-        return f"{whose}no form: the model does not tell its queues"
-    told = f"closed form: {form.share:.1%} of peak ({form.rule})"
-    if form.at_most is not None:
-        told = f"expected when saturated: {form.share:.1%} of peak, at most {form.at_most:.1%} ({form.rule})"
+    told = f"at most {form.at_most:.1%} of peak ({form.rule})"
+    if form.share is not None:
+        told = f"closed form: {form.share:.1%} of peak ({form.rule})"
     if points[0].offered is not None or case.chain:
         return whose + told
     best = max(point.share for point in points)
-    return f"{whose}{told}; simulated {best:.1%}, {best / form.share - 1:+.1%}"
+    deviation = _deviation(points, form)
+    return f"{whose}{told}; simulated {best:.1%}{'' if deviation is None else f', {deviation:+.1%}'}"

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_forms import ClosedForm, closed_form
-from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_workload import PATTERNS, DramCase, Timed, chain, check, workload
 from kernbench_builtin.probe.driven.asker import Asker
 from kernbench_core.component import ComponentBase
@@ -37,8 +36,7 @@ class DramPoint:
     """Hold one measurement: outstanding requests, or offered B/ns; achieved B/ns and part of the peak; latencies in ns.
 
     The latencies are those of a chain, or of reads where there are any: a write may be acknowledged before it is done.
-    `hit_rate` is the part of bursts that found their row open, None for a model without rows; `expected_ns` the mean
-    that arithmetic expects of reads at random times, None where it has none.
+    `hit_rate` is the part of bursts that found their row open, None for a model without rows.
     """
 
     outstanding: int | None
@@ -49,7 +47,6 @@ class DramPoint:
     p50_ns: float
     p99_ns: float
     hit_rate: float | None
-    expected_ns: float | None = None
 
 
 class DramProbe:
@@ -114,26 +111,19 @@ class DramProbe:
     def _measured(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
-        times: list[float] = []
         sent = self._transactions(driver, self.workload(case))
         if offered is None:
             driver.keep(sent, outstanding)
         else:
             gaps = np.random.default_rng(case.seed + 1).exponential(1.0, case.requests)
             gaps *= case.chunk / offered / gaps.mean()  # the offered load is exact
-            times = np.cumsum(gaps).tolist()
-            driver.schedule(sent, times)
+            driver.schedule(sent, np.cumsum(gaps).tolist())
         if case.chain:
             reads = chain(case, self.geometry)
             beside: Any = hardware.components[_CHAIN]
             driver.unanswered = len(sent)
             beside.follow(driver, lambda: self._transactions(beside, [next(reads)])[0])
-        point = self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
-        if offered is None or case.reads < 1.0 or self.geometry.locate is None or self.geometry.window is None:
-            return point
-        links = (regions for _, regions in chain(case, self.geometry)) if case.chain else None
-        reads_at = zip(times, (regions for _, regions in self.workload(case)), strict=True)
-        return evolve(point, expected_ns=mean_latency(reads_at, self.geometry, links))
+        return self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
 
     def _run(
         self, hardware: Hardware, controller: ComponentBase, sent: list[Transaction],
@@ -167,9 +157,9 @@ class DramProbe:
         """Yield (operation, physical ranges) of every request."""
         return workload(case, self.geometry)
 
-    def closed_form(self, case: DramCase, outstanding: int | None = None) -> ClosedForm | None:
-        """Return what the controller should reach with so many requests under way, saturated without a number."""
-        return closed_form(case, self.geometry, self.peak(case), outstanding)
+    def closed_form(self, case: DramCase) -> ClosedForm:
+        """Return what the controller should reach, or can never be above."""
+        return closed_form(case, self.geometry, self.peak(case))
 
     # The machine ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What arithmetic promises for a DRAM controller, by pattern: derived in docs/hbm.md, from its times alone."""
+"""What arithmetic says of a DRAM controller, by pattern: derived in docs/hbm.md, from its times alone."""
 
 from __future__ import annotations
 
@@ -6,37 +6,27 @@ from attrs import frozen
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_bounds import least_time
-from kernbench_builtin.probe.dram_loop import served_in
 from kernbench_builtin.probe.dram_workload import DramCase, asked, parts, workload
 
 
 @frozen
 class ClosedForm:
-    """Say what arithmetic expects of a controller, as a part of the peak, and what it can never be above.
+    """Say what a controller should reach, as a part of the peak, or what it can never be above; `rule` is what binds.
 
-    `rule` is what binds; a model without rows has its promise and no bound.
+    A model without rows has its promise and no bound, one with banks a bound alone.
     """
 
-    share: float
+    share: float | None
     rule: str
     at_most: float | None = None
 
 
-def closed_form(case: DramCase, g: DramGeometry, peak: float, outstanding: int | None = None) -> ClosedForm | None:
-    """Return what a controller should reach of `peak` (B/ns) with so many requests under way, or None if it is unknown.
-
-    Without a number of requests they are as many as make it saturated.
-    """
+def closed_form(case: DramCase, g: DramGeometry, peak: float) -> ClosedForm:
+    """Return what a controller that has as many requests as it takes can reach of `peak` (B/ns)."""
     if g.locate is None:
         return _rowless(case, g)
-    if g.window is None or g.drain is None:
-        return None
-    requests = asked(case, g)
-    nbytes = case.requests * case.chunk
-    bound = least_time(parts(requests), g, reopens=case.pattern == "onebank")
-    queued = requests if g.queue_of == 1 else asked(case, g, g.queue_of)
-    took = max(bound.ns, served_in(queued, g, outstanding))
-    return ClosedForm(nbytes / took / peak, bound.rule, nbytes / bound.ns / peak)
+    bound = least_time(parts(asked(case, g)), g, reopens=case.pattern == "onebank")
+    return ClosedForm(None, bound.rule, case.requests * case.chunk / bound.ns / peak)
 
 
 def _rowless(case: DramCase, g: DramGeometry) -> ClosedForm:

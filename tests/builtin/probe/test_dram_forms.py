@@ -1,4 +1,4 @@
-"""What the probe expects of a bank model: against the model, and by hand where that is possible."""
+"""What recurrences expect of a bank model: against the model, and by hand where that is possible."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
-from kernbench_builtin.probe.dram_forms import closed_form
-from kernbench_builtin.probe.dram_latency import mean_latency
-from kernbench_builtin.probe.dram_loop import ClosedLoop
-from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
 from kernbench_builtin.probe.dram_workload import READ, WRITE, AskedPlaces
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.values import Region
 from tests.builtin.dram_rules import bus_violations, violations
+from tests.builtin.probe.dram_expected import expected_ns, expected_share
+from tests.builtin.probe.dram_latency import mean_latency
+from tests.builtin.probe.dram_loop import ClosedLoop
+from tests.builtin.probe.dram_recurrence import Recurrence, Slots
 from tests.builtin.probe.driven_banks import BANK, CLOCK, driven
 
 STANDARDS = ("hbm2_2000", "hbm3_6400", "hbm4_8000")
@@ -30,11 +30,10 @@ STANDARDS = ("hbm2_2000", "hbm3_6400", "hbm4_8000")
 
 def holds(probe: DramProbe, case: DramCase, most: float, outstanding: int = 512) -> None:
     """Compare a measurement with what is expected, and with the bound that no order of commands can break."""
-    form = probe.closed_form(case, outstanding)
-    assert form is not None and form.at_most is not None
     measured = probe.closed_loop(case, outstanding).share
-    assert measured == pytest.approx(form.share, rel=most)
-    assert max(measured, form.share) <= form.at_most
+    assert measured == pytest.approx(expected_share(probe, case, outstanding), rel=most)
+    bound = probe.closed_form(case).at_most
+    assert bound is not None and measured <= bound
 
 
 # Every standard ---------------------------------------------------------------------------------------
@@ -136,19 +135,8 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
 def test_latencies_under_load_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
 ) -> None:
-    point = driven(plugins, standard=standard, **params).open_loop(case, load)
-    assert point.mean_ns == pytest.approx(point.expected_ns, rel=most)
-
-
-def test_what_has_no_expected_latency_has_none(plugins: Plugins) -> None:
-    """Mixes, closed loops, and models that do not tell their queues."""
-    probe = driven(plugins)
-    assert probe.open_loop(DramCase("random", 32, 50, 0.5), 0.1).expected_ns is None
-    assert probe.closed_loop(DramCase("random", 32, 50), 4).expected_ns is None
-    fast = DramProbe(Node("hbm_ctrl0", "hbm_ctrl", "builtin.hbm_ctrl", {
-        each.name: each.default_value for each in plugins.components.declared("builtin.hbm_ctrl")
-    }), plugins.components)  # fmt: skip
-    assert fast.open_loop(DramCase("random", 32, 50), 0.1).expected_ns is None
+    probe = driven(plugins, standard=standard, **params)
+    assert probe.open_loop(case, load).mean_ns == pytest.approx(expected_ns(probe, case, load), rel=most)
 
 
 def test_row_hits_go_before_the_precharge_of_an_older_burst(plugins: Plugins) -> None:
@@ -290,8 +278,8 @@ def test_no_bound_rises_with_refresh_and_nothing_measured_is_above_one(
     """With refreshes as often as the times allow, so that what each of them saves would be seen."""
     chunk = {"sequential": 1024, "stride": 96, "random": 32}.get(pattern, 32 * bursts)
     case = DramCase(pattern, chunk, 1500 * 32 // chunk, ratio, stride=1056, seed=seed)
-    free = driven(plugins, **shape).closed_form(case, 256)
-    assert free is not None and free.at_most is not None
+    free = driven(plugins, **shape).closed_form(case).at_most
+    assert free is not None
     times = driven(plugins, **shape).geometry.timing
     often = {
         "all_bank": times["tRTP"] + 2 * times["tRP"] + times["tRFC"] + times["tRCDRD"] + times["tRC"],
@@ -299,9 +287,8 @@ def test_no_bound_rises_with_refresh_and_nothing_measured_is_above_one(
     }
     for refresh, every in often.items():
         probe = driven(plugins, **shape, refresh=refresh, tREFI=f"{max(every, often['all_bank']) * 1.1} ns")
-        form = probe.closed_form(case, 256)
-        assert form is not None and form.at_most is not None
-        assert max(probe.closed_loop(case, 256).share, form.share) <= form.at_most <= free.at_most
+        bound = probe.closed_form(case).at_most
+        assert bound is not None and probe.closed_loop(case, 256).share <= bound <= free
 
 
 # By hand ----------------------------------------------------------------------------------------------
@@ -440,10 +427,3 @@ def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins, monkey
     asked = [(WRITE if number % 4 == 3 else READ, [(0, 0, 1)]) for number in range(4000)]
     served(plugins, asked, most=100, tCL=0.0, tBL=0.0)
     assert turns[1:-1] == [(WRITE, 40), (READ, 120)] * 23 + [(WRITE, 40)]
-
-
-def test_nothing_is_expected_of_a_model_that_does_not_tell_its_queues(plugins: Plugins) -> None:
-    case, geometry = DramCase("random", 32, 50), driven(plugins).geometry
-    assert closed_form(case, geometry, geometry.peak) is not None
-    assert closed_form(case, attrs.evolve(geometry, window=None), geometry.peak) is None
-    assert closed_form(case, attrs.evolve(geometry, drain=None), geometry.peak) is None

@@ -1,4 +1,4 @@
-"""What a saturated pseudo-channel serves, by a recurrence over its bursts: derived in docs/hbm.md.
+"""What a saturated pseudo-channel serves, by a recurrence over its bursts: derived in `dram_expected`.
 
 Every burst, in order of age, takes the first slots that the older ones of its turn have left: of the row commands, of
 the activations, of its group and of the data bus. No clock is stepped, and each slot is as long as a rule says.

@@ -1,4 +1,4 @@
-"""Whose turn it is in the queues of one pseudo-channel, or of several that share them: derived in docs/hbm.md."""
+"""Whose turn it is in the queues of one pseudo-channel, or of several that share them: derived in `dram_expected`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_recurrence import CommandBus, Recurrence
 from kernbench_builtin.probe.dram_workload import READ, WRITE, RowPlace
+from tests.builtin.probe.dram_recurrence import CommandBus, Recurrence
 
 #: The clock before the first one, at which no command comes.
 _UNKNOWN = -1.0

@@ -1,4 +1,4 @@
-"""How long a closed loop of requests is expected to take, through the front end and the queues: see docs/hbm.md."""
+"""How long a closed loop of requests is expected to take, through the front end and the queues: see `dram_expected`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_recurrence import CommandBus
-from kernbench_builtin.probe.dram_turns import AskedBursts, BurstQueues, WaitingBurst
 from kernbench_builtin.probe.dram_workload import READ, WRITE, AskedPlaces
+from tests.builtin.probe.dram_recurrence import CommandBus
+from tests.builtin.probe.dram_turns import AskedBursts, BurstQueues, WaitingBurst
 
 #: Bursts of one pseudo-channel that the recurrence goes over, or so many periods of refresh.
 _MOST_BURSTS = 6000

@@ -1,4 +1,4 @@
-"""What reads that come at given times are expected to take, by the recurrence of docs/hbm.md."""
+"""What reads that come at given times are expected to take, by the recurrence of `dram_expected`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_recurrence import CommandBus, Recurrence
 from kernbench_builtin.probe.dram_workload import READ, RowPlace, places_of
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
+from tests.builtin.probe.dram_recurrence import CommandBus, Recurrence
 
 #: Bursts that the recurrence goes over.
 _MOST_BURSTS = 100_000
