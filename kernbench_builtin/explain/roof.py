@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
 from kernbench_core.graph import EdgeKind
+from kernbench_core.oplog.columns import ROWS_AT_ONCE
+from kernbench_core.oplog.spill import take
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.oplog.log import OpRecord
+    from kernbench_core.oplog.columns import Columns
     from kernbench_core.values.region import Region
 
 Limit = Literal["compute", "hbm", "noc"]
 Spans = npt.NDArray[np.int64]
 """Ranges of bytes, a row (start, end) for each, ascending and apart from each other."""
+Rows: TypeAlias = npt.NDArray[np.int64]
 
 #: Edges that no operand passes.
 _CONTROL: Final = frozenset({EdgeKind.COMMAND, EdgeKind.PE, EdgeKind.PCIE})
@@ -180,13 +182,7 @@ def work_of(session: GraphEngine) -> Work:
     and writes only the writing counts. All copies of a tensor are one. Of pe_math an op counts what it takes beyond
     its start-up, of other units its operations at the unit's peak.
     """
-    reads: list[Spans] = []
-    writes: list[Spans] = []
-    handles = session.shared.launches
-    for handle, records in zip(handles, _records_of(session), strict=True):
-        touched = _touched(handle, records)
-        reads.append(touched[0])
-        writes.append(touched[1])
+    reads, writes = _touched(session)
     written, bytes_in = _NO_SPANS, 0
     for read, write in zip(reads, writes, strict=True):
         written = joined(written, write)
@@ -206,45 +202,80 @@ def _unit_times(session: GraphEngine) -> dict[str, float]:
             if unit.peak and nodes[name].kind != "pe_math":
                 kind = nodes[name].kind
                 found[kind] = found.get(kind, 0.0) + unit.flops / unit.peak
-    for record in session.op_log:
-        node = nodes[record.component_id]
-        if node.kind == "pe_math":
-            took = record.t_end - record.t_start - float(node.params.get("overhead", 0.0))
-            found["pe_math"] = found.get("pe_math", 0.0) + max(0.0, took)
+    columns = session.op_log.columns
+    starts_up = np.full(len(columns.components), np.inf)  # of components that are none
+    for name, number in columns.components.items():
+        if nodes[name].kind == "pe_math":
+            starts_up[number] = float(nodes[name].params.get("overhead", 0.0))
+    if not np.isfinite(starts_up).any():
+        return found
+    found["pe_math"] = 0.0
+    for some in _some(len(columns)):
+        took = np.asarray(columns.t_end[some]) - np.asarray(columns.t_start[some])
+        took -= starts_up[np.asarray(columns.component[some], np.int64)]
+        found["pe_math"] += float(np.maximum(took, 0.0).sum())
     return found
 
 
-def _records_of(session: GraphEngine) -> list[list[OpRecord]]:
-    """Return the records of each launch: those of its PEs since they started it, without stages of composites."""
-    found: list[list[OpRecord]] = []
+def _some(rows: int) -> Iterator[slice]:
+    return (slice(first, first + ROWS_AT_ONCE) for first in range(0, rows, ROWS_AT_ONCE))
+
+
+def _touched(session: GraphEngine) -> tuple[list[Spans], list[Spans]]:
+    """Return the bytes of HBM that each launch read, and wrote, where cells of tensors have one place."""
+    handles, columns = session.shared.launches, session.op_log.columns
+    launch_of = _launches(handles)
+    found: list[tuple[list[Spans], list[Spans]]] = [([], []) for _ in handles]
+    for some in _some(len(columns)):
+        own = np.flatnonzero(np.asarray(columns.stage_pe[some]) < 0)
+        pe, start = np.asarray(columns.op_pe[some])[own], np.asarray(columns.t_start[some])[own]
+        launch, template = launch_of(pe, start), np.asarray(columns.template[some])[own]
+        for number in np.unique(template).tolist():
+            for each in np.unique(launch[template == number]).tolist():
+                if each >= 0:
+                    rows = own[(template == number) & (launch == each)] + some.start
+                    _add_spans(columns, number, rows, *found[each])
+    places = [np.array(sorted(_places(handle)), np.int64).reshape(-1, 3) for handle in handles]
+    return tuple(  # type: ignore[return-value]
+        [_moved(joined(_NO_SPANS, *each[side]), place) for each, place in zip(found, places, strict=True)]
+        for side in (0, 1)
+    )
+
+
+def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArray[np.int64]]:
+    """Return what tells of PEs and times (ns) which launch ran there: the last that started; -1 where none had."""
     began: dict[int, list[tuple[float, int]]] = {}
-    for number, handle in enumerate(session.shared.launches):
-        found.append([])
+    for number, handle in enumerate(handles):
         for pe in handle.launch.ended_ns:
             began.setdefault(pe, []).append((handle.launch.started_ns[pe], number))
-    for starts in began.values():
-        starts.sort()
-    for record in session.op_log:
-        if record.op_id is not None and record.stage_of is None and record.op_id[0] in began:
-            starts = began[record.op_id[0]]
-            at = bisect(starts, (record.t_start, len(found))) - 1
-            if at >= 0:
-                found[starts[at][1]].append(record)
-    return found
+
+    def launch_of(pes: npt.NDArray[Any], times: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        found = np.full(len(pes), -1, np.int64)
+        for pe, starts in began.items():
+            starts.sort()
+            at = np.flatnonzero(pes == pe)
+            place = np.searchsorted([time for time, _ in starts], times[at], "right")
+            found[at] = np.array([-1, *(number for _, number in starts)])[place]
+        return found
+
+    return launch_of
 
 
-def _touched(handle: LaunchHandle, records: Iterable[OpRecord]) -> tuple[Spans, Spans]:
-    """Return the bytes of HBM that a launch read and wrote, where cells of tensors have one place."""
-    read: set[Region] = set()
-    write: set[Region] = set()
-    for record in records:
-        for access in record.reads:
-            if access.space == "hbm":
-                read.update(access.regions)
-        if record.writes is not None and record.writes.space == "hbm":
-            write.update(record.writes.regions)
-    places = np.array(sorted(_places(handle)), np.int64).reshape(-1, 3)
-    return _moved(_spans(read), places), _moved(_spans(write), places)
+def _add_spans(columns: Columns, template: int, rows: Rows, reads: list[Spans], writes: list[Spans]) -> None:
+    """Add the bytes of HBM that records of one template read, and wrote."""
+    form = columns.form(template)
+    last = len(form.geometry) - 1 if form.writes else -1
+    begins, several = take(columns.row_starts()[0], rows), 0
+    for at, (space, _, row_bytes, count, pitch) in enumerate(form.geometry):
+        place = form.base_places[at]
+        if space == "hbm" and place >= 0 and row_bytes is not None:
+            bases = np.unique(take(columns.ints, begins + place))
+            starts = (bases[:, None] + np.arange(count) * pitch).ravel()
+            (writes if at == last else reads).append(joined(np.stack([starts, starts + row_bytes], axis=1)))
+        elif space == "hbm" and row_bytes is None:
+            regions = {id(each): each for each in (columns.side.get(row, ())[several] for row in rows.tolist())}
+            (writes if at == last else reads).extend(map(_spans, regions.values()))  # type: ignore[arg-type]
+        several += row_bytes is None
 
 
 def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:

@@ -126,6 +126,34 @@ def test_what_stays_between_launches_does_not_count(plugins: Plugins, in_place: 
     assert found.units["pe_math"] == pytest.approx(2 * 2 / 0.96, rel=1e-4)
 
 
+def gathered(x: Any, y: Any, n: int, tl: Any) -> None:
+    """Read every third element, rows apart from each other and a block; write scattered elements and a block."""
+    at = tl.program_id(0) * n
+    some = tl.load(x + at + tl.arange(0, 64) * 3 + tl.arange(0, 64) // 7)
+    rows = tl.load(x + at, shape=(4, 16), strides=(48, 1))
+    tl.store(y + at + tl.arange(0, 64) * 5 % 64, some + tl.reshape(rows, (64,)))
+    tl.store(y + at + n // 2, tl.load(x + at + n // 2, shape=(32,)))
+
+
+def test_bytes_are_those_of_the_records_one_by_one(plugins: Plugins) -> None:
+    """Of gathers, strided and plain accesses."""
+    touched: list[set[int]] = [set(), set()]
+
+    def bench(rt: Any) -> None:
+        x, y = rt.zeros((1024,), "f32", name="x"), rt.zeros((1024,), "f32", name="y")
+        rt.launch(gathered, x, y, 1024 // rt.n_pes)
+        for record in rt.op_log:
+            for side, access in (*((0, each) for each in record.reads), (1, record.writes)):
+                for region in access.regions if access is not None and access.space == "hbm" else ():
+                    for row in range(region.rows):
+                        begin = region.base + row * region.pitch
+                        touched[side].update(range(begin, begin + region.row_bytes))
+
+    found = roof_over(plugins, bench, "tiny", {})
+    assert all(touched)
+    assert found.hbm_ns == pytest.approx(sum(map(len, touched)) / (4 * 102.4))
+
+
 def test_the_cut_is_that_of_the_wires_between(plugins: Plugins) -> None:
     """Narrow wires to the PEs make the NoC the limit of a copy."""
     found = roof_over(plugins, "vector-add", "tiny", {"n": 4096}, "pe.links.dma.bandwidth=8 GB/s")
