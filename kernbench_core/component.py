@@ -65,6 +65,8 @@ class ComponentBase(Works):
     bound_is_exact: ClassVar[bool] = True
     #: Whether buffers have an end, so that what is full holds up what is behind it.
     back_pressure: ClassVar[bool] = False
+    #: What this one ignores beside what its docstring says, as sentences: what depends on its parameters.
+    ignores: tuple[str, ...] = ()
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
     __slots__ = (

@@ -3,6 +3,9 @@ from kernbench_core.component cimport ComponentBase
 from kernbench_core.messages cimport MsgBase, Transaction
 from kernbench_core.wire cimport Wire
 
+@cython.locals(_digit=cython.Py_ssize_t)
+cpdef Py_ssize_t hashed(Py_ssize_t channel, Py_ssize_t stripe, Py_ssize_t channels)
+
 cdef class Interleaving:
     cdef bint _hashes
     cdef Py_ssize_t _period, _channels, _block, _burst
@@ -14,7 +17,7 @@ cdef class Interleaving:
     cpdef _count(self, Py_ssize_t base, Py_ssize_t row_bytes, Py_ssize_t rows, Py_ssize_t pitch)
     @cython.locals(stripe=cython.Py_ssize_t, aligned=cython.Py_ssize_t, turns=cython.Py_ssize_t)
     cpdef _add_run(self, Py_ssize_t at, Py_ssize_t end, dict total)
-    @cython.locals(step=cython.Py_ssize_t, stripe=cython.Py_ssize_t)
+    @cython.locals(step=cython.Py_ssize_t, stripe=cython.Py_ssize_t, channel=cython.Py_ssize_t)
     cpdef _add_blocks(self, Py_ssize_t at, Py_ssize_t end, dict total)
 
 cdef class ChannelledMemory(ComponentBase):

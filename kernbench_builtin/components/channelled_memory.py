@@ -138,7 +138,7 @@ def hashed(channel: int, stripe: int, channels: int) -> int:
 
     Only the lowest `HASH_DIGITS` digits count, so that the pattern of channels repeats.
     """
-    for _ in range(HASH_DIGITS):
+    for _digit in range(HASH_DIGITS):
         channel ^= stripe % channels
         stripe //= channels
     return channel

@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import attrs
 
+from kernbench_core.params import Param
 from kernbench_core.values import Region
+
+CHANNEL_HASH = Param(
+    "channel_hash", "str", "auto",
+    "XOR the channel with the address bits above it: auto does where channels is a power of two.",
+    choices=("auto", "on", "off"),
+)  # fmt: skip
+
+
+def hashes_channels(params: Mapping[str, Any]) -> bool:
+    """Say whether parameters of a controller, `channels` and `channel_hash`, ask for a hash of its channels."""
+    channels, chosen = params["channels"], params["channel_hash"]
+    return chosen == "on" or (chosen == "auto" and not channels & (channels - 1))
+
+
+def without_hash(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a controller leaves out where its channels cannot be hashed, as sentences for its users."""
+    if params["channel_hash"] != "auto" or hashes_channels(params):
+        return ()
+    return (
+        f"No hash spreads rows over the channels, which it needs a power of two of and has {params['channels']}: "
+        "at some pitches few of them serve all.",
+    )
 
 
 @attrs.frozen

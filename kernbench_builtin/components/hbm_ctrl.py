@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kernbench_builtin.components.atomic_units import ATOMIC_STEP, AtomicUnits
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving
-from kernbench_builtin.components.dram import DramGeometry
+from kernbench_builtin.components.dram import CHANNEL_HASH, DramGeometry, hashes_channels, without_hash
 from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
@@ -45,7 +45,7 @@ here of 1 GHz.
         Param("channel_latency", "time", "31.9 ns", "Time from a request's turn to its first byte.", positive=True),
         Param("interleave_bytes", "size", "256 B", "Consecutive bytes on one channel before the next.", positive=True),
         Param("burst_bytes", "size", "32 B", "Least that a channel moves; divides interleave_bytes.", positive=True),
-        Param("channel_hash", "bool", False, "XOR the channel with the address bits above it."),
+        CHANNEL_HASH,
         ATOMIC_STEP,
     )
 
@@ -58,13 +58,14 @@ here of 1 GHz.
             raise ConfigError(
                 f"{node.id}: interleave_bytes must be a multiple of burst_bytes, not {block} of {burst}; correct one."
             )
-        efficiency, hashes = self.params["efficiency"], self.params["channel_hash"]
+        efficiency, hashes = self.params["efficiency"], hashes_channels(self.params)
         if efficiency > 1:
             raise ConfigError(f"{node.id}: efficiency must be at most 1, not {efficiency:g}; correct it.")
         if hashes and channels & (channels - 1):
             raise ConfigError(
-                f"{node.id}: channels must be a power of two with channel_hash, not {channels}; correct one."
+                f"{node.id}: channels must be a power of two with channel_hash on, not {channels}; correct one."
             )
+        self.ignores = without_hash(self.params)
         self.interleaving = Interleaving(channels, block, burst, hash_channels=hashes)
         rate = self.params["channel_bandwidth"] * efficiency
         self.channel_wires = [

@@ -18,7 +18,7 @@ from kernbench_builtin.components.banks.parameter_checks import check_parameters
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import BurstQueue
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
-from kernbench_builtin.components.dram import DramGeometry
+from kernbench_builtin.components.dram import CHANNEL_HASH, DramGeometry, hashes_channels, without_hash
 from kernbench_builtin.memory_standards import DEFAULT, STANDARDS, figures
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
@@ -95,7 +95,7 @@ figure), builtin.hbm_ctrl (atomic_step).
         _figure("channel_bandwidth", "bandwidth", "Peak rate of one pseudo-channel; 16 B a clock.", positive=True),
         Param("interleave_bytes", "size", "256 B", "Consecutive bytes on one channel before the next.", positive=True),
         _figure("burst_bytes", "size", "Bytes of one column command; divides interleave_bytes.", positive=True),
-        Param("channel_hash", "bool", False, "XOR the channel with the address bits above it."),
+        CHANNEL_HASH,
         _figure("banks", "int", "Banks of a pseudo-channel, all groups together.", minimum=1, maximum=256),
         _figure("bank_groups", "int", "Bank groups of a pseudo-channel; divides banks.", minimum=1, maximum=256),
         _figure("row_bytes", "size", "Bytes of a row; a multiple of burst_bytes.", positive=True),
@@ -132,11 +132,13 @@ figure), builtin.hbm_ctrl (atomic_step).
         self._burst_bytes: int = p["burst_bytes"]
         self.mapping = BankMapping(
             group_interleave=p["bank_group_interleave"],
+            channel_hash=hashes_channels(p),
             **{name: p[name] for name in (
                 "channels", "interleave_bytes", "burst_bytes", "banks", "bank_groups", "row_bytes", "mapping",
-                "bank_hash", "channel_hash",
+                "bank_hash",
             )},
         )  # fmt: skip
+        self.ignores = without_hash(p)
         self.timing = BankTiming.of(p)
         self.front = FrontEnd(self, p["front_end"], self.mapping, self._burst_bytes)
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -230,15 +231,18 @@ def wire_kind(hardware: Hardware, wire: Wire) -> str:
 
 def not_modelled(components: Iterable[ComponentBase]) -> tuple[NotModelled, ...]:
     """Quote the `Ignores` of every model that served anything, with how many messages it served."""
-    served: dict[tuple[str, type], int] = {}
+    served: Counter[tuple[str, type]] = Counter()
+    beside: Counter[tuple[str, type, str]] = Counter()
     for component in components:
         if component.served:
             key = (component.node.impl, type(component))
-            served[key] = served.get(key, 0) + component.served
+            served[key] += component.served
+            for sentence in component.ignores:
+                beside[(*key, sentence)] += component.served
+    listed = [(*key, sentence, count) for key, count in served.items() for sentence in ignored_by(key[1])]
+    listed += [(*key, count) for key, count in beside.items()]
     return tuple(
-        NotModelled(sentence, impl, count)
-        for (impl, cls), count in sorted(served.items(), key=lambda item: item[0][0])
-        for sentence in ignored_by(cls)
+        NotModelled(sentence, impl, count) for impl, _, sentence, count in sorted(listed, key=lambda item: item[0])
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernbench_builtin.components.banks.timing import BankTiming, contradictions
+from kernbench_builtin.components.dram import hashes_channels
 from kernbench_builtin.memory_standards import CLOCK_BYTES
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Node
@@ -16,8 +17,9 @@ def check_parameters(node: Node) -> None:
             problems.append(
                 f"{node.id}: {whole} must be a multiple of {part}, not {p[whole]} of {p[part]}; correct one."
             )
-    for option, counted in (("channel_hash", "channels"), ("bank_hash", "banks")):
-        if p[option] and p[counted] & (p[counted] - 1):
+    hashes = ((hashes_channels(p), "channel_hash on", "channels"), (p["bank_hash"], "bank_hash", "banks"))
+    for chosen, option, counted in hashes:
+        if chosen and p[counted] & (p[counted] - 1):
             problems.append(
                 f"{node.id}: {counted} must be a power of two with {option}, not {p[counted]}; correct one."
             )

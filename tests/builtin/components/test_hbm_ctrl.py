@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from functools import reduce
+from operator import xor
 
 import pytest
 
 from kernbench_builtin.components.hbm_ctrl import HbmCtrl
 from kernbench_core.engine.bound import formula_latency
 from kernbench_core.errors import ConfigError
+from kernbench_core.host import not_modelled
 from kernbench_core.messages import Transaction
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
@@ -22,6 +25,7 @@ EASY = {
     "channel_latency": "30 ns",
     "interleave_bytes": "256 B",
     "burst_bytes": "1 B",
+    "channel_hash": "off",
 }
 
 
@@ -97,7 +101,15 @@ def test_a_request_without_data_is_answered_at_once_and_touches_no_channel() -> 
     ] * 2
 
 
-def naive_shares(regions: tuple[Region, ...], channels: int, block: int, burst: int = 32) -> dict[int, int]:
+def naive_channel(turn: int, channels: int, hashed: bool) -> int:
+    """Give the channel of an interleaved block: its lowest digit, or the five lowest with no carry between them."""
+    digits = [turn // channels**place % channels for place in range(5 if hashed else 1)]
+    return reduce(xor, digits)
+
+
+def naive_shares(
+    regions: tuple[Region, ...], channels: int, block: int, burst: int = 32, hashed: bool = True
+) -> dict[int, int]:
     """Count bytes per channel, one byte at a time; what shares a burst going upwards is moved once."""
     found: dict[int, int] = {}
     for region in regions:
@@ -108,16 +120,19 @@ def naive_shares(regions: tuple[Region, ...], channels: int, block: int, burst: 
                 once = unit if region.pitch > 0 else (row, unit)
                 if once not in moved:
                     moved.add(once)
-                    channel = unit * burst // block % channels
+                    channel = naive_channel(unit * burst // block, channels, hashed)
                     found[channel] = found.get(channel, 0) + burst
     return found
 
 
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize(("channels", "chosen"), [(1, "auto"), (3, "auto"), (4, "off"), (4, "on"), (4, "auto")])
 @pytest.mark.parametrize("block", [32, 256])
 @pytest.mark.parametrize("burst", [1, 32])
-def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int, block: int, burst: int) -> None:
-    params = {**EASY, "channels": channels, "interleave_bytes": f"{block} B", "burst_bytes": f"{burst} B"}
+def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(
+    channels: int, chosen: str, block: int, burst: int
+) -> None:
+    params = {**EASY, "channels": channels, "channel_hash": chosen}
+    params |= {"interleave_bytes": f"{block} B", "burst_bytes": f"{burst} B"}
     ctrl = Rig(HbmCtrl, params).under_test
     rng = random.Random(channels * block)
     for _ in range(60):
@@ -129,7 +144,7 @@ def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int,
         )
         regions = tuple(r if r.start >= 0 else Region(r.base + 9000, r.row_bytes, r.rows, r.pitch) for r in regions)
         shares = ctrl.shares(transaction("read", *regions))  # type: ignore[attr-defined]
-        assert dict(shares) == naive_shares(regions, channels, block, burst)
+        assert dict(shares) == naive_shares(regions, channels, block, burst, channels == 4 and chosen != "off")
         assert list(shares) == sorted(shares)
 
 
@@ -221,6 +236,27 @@ def test_a_burst_must_divide_the_interleaving() -> None:
     assert str(caught.value) == (
         "under_test: interleave_bytes must be a multiple of burst_bytes, not 256 of 48; correct one."
     )
+
+
+@pytest.mark.parametrize("channels", [3, 6, 20])
+def test_a_hash_of_channels_needs_a_power_of_two_of_them_and_without_one_says_so(simulate, channels) -> None:
+    with pytest.raises(ConfigError) as caught:
+        rig(channels=channels, channel_hash="on")
+    assert str(caught.value) == (
+        f"under_test: channels must be a power of two with channel_hash on, not {channels}; correct one."
+    )
+    said = (
+        f"No hash spreads rows over the channels, which it needs a power of two of and has {channels}: at some pitches "
+        "few of them serve all."
+    )
+    for impl in ("builtin.hbm_ctrl", "builtin.hbm_ctrl_bank"):
+        chosen = f"components.hbm_ctrl.impl={impl}"
+        for settings, told in (((), 1), (("components.hbm_ctrl.params.channel_hash=off",), 0)):
+            sim = simulate("tiny", chosen, f"components.hbm_ctrl.params.channels={channels}", *settings)
+            sim.move("read", Region(sim.own(0), 64))
+            sim.run()
+            ignored = not_modelled(sim.hardware.components.values())
+            assert [(each.component, each.count) for each in ignored if each.sentence == said] == [(impl, 1)] * told
 
 
 def test_tools_drive_it_over_256_mib() -> None:

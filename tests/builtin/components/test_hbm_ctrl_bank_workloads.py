@@ -35,7 +35,7 @@ shapes = st.fixed_dictionaries(
         "mapping": st.sampled_from(["RoBaCo", "RoCoBa"]),
         "bank_group_interleave": st.booleans(),
         "bank_hash": st.booleans(),
-        "channel_hash": st.booleans(),
+        "channel_hash": st.sampled_from(["auto", "on", "off"]),
         "read_queue": st.integers(1, 20),
         "write_queue": st.integers(1, 20),
         "standard": st.sampled_from(sorted(STANDARDS)),

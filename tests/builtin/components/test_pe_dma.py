@@ -212,7 +212,7 @@ def test_rows_of_a_gather_cost_the_bursts_that_they_touch(simulate, row_bytes, m
 
 
 def test_rows_that_keep_to_one_channel_get_its_rate_only(simulate) -> None:
-    sim = simulate("tiny", *FREE_SET_UP)
+    sim = simulate("tiny", *FREE_SET_UP, "components.hbm_ctrl.params.channel_hash=off")
     move = sim.move("read", Region(sim.own(0), 256, 4096, 1024))
     sim.run()
     ideal = 4096 * 256 / 25.6

@@ -22,7 +22,8 @@ SLICE = 1 << 31
 
 @pytest.fixture
 def probe(plugins: Plugins) -> DramProbe:
-    values, problems = resolve_params(plugins.components.declared(BANK), {"refresh": "none"}, str)
+    given = {"refresh": "none", "channel_hash": "off"}
+    values, problems = resolve_params(plugins.components.declared(BANK), given, str)
     assert problems == []
     return DramProbe(Node("hbm_ctrl0", "hbm_ctrl", BANK, values), plugins.components)
 
