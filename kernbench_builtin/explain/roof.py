@@ -76,6 +76,7 @@ class Work:
 class Peaks:
     """Say what a machine can do: how many units of each kind it has, and the bytes per ns of HBM and of its NoC.
 
+    Of HBM it is what its models sustain: their `efficiency` of the peak, as refresh takes the rest.
     `noc_in` is what the narrowest cut between HBM and the PEs lets through to the PEs, `noc_out` the way back.
     """
 
@@ -167,8 +168,14 @@ def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
     for node in own.values():
         if node.pe is not None:
             units[node.kind] = units.get(node.kind, 0) + 1
-    hbm = sum(components[name].peak_bandwidth for name in memories)
+    hbm = sum(_sustained(components[name]) for name in memories)
     return Peaks(units, hbm, narrowest_cut(graph, memories, doors), narrowest_cut(graph, doors, memories))
+
+
+def _sustained(memory: Any) -> float:
+    """Return the bytes per ns of a memory: its peak, without what refresh takes where the model counts that."""
+    geometry = getattr(memory, "geometry", None)
+    return float(memory.peak_bandwidth * (1.0 if geometry is None else geometry().sustained))
 
 
 # The work ---------------------------------------------------------------------------------------------
