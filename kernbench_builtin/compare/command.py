@@ -128,7 +128,7 @@ def _print_comparison(
     before, after = found.before, found.after
     if limit is not None and (before.interrupted or after.interrupted):
         raise UsageError("--fail-above must be given runs that ended, and one was interrupted; run it again.")
-    fails = limit is not None and not limit.allows(before.total_ns, after.total_ns)
+    fails = limit is not None and found.differs is not False and not limit.allows(*found.totals_ns)
     if look.as_json:
         from kernbench_core.runs.result import json_text
 

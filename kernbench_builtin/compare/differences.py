@@ -13,6 +13,7 @@ from kernbench_builtin.compare import formatting
 from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
+from kernbench_core.spread import NOT_KNOWN
 
 SCHEMA: Final = "kernbench.diff/1"
 
@@ -48,6 +49,28 @@ class RunComparison:
         """By how many ns the total time rose."""
         return self.after.total_ns - self.before.total_ns
 
+    @property
+    def totals_ns(self) -> tuple[float, float]:
+        """The total times of both, in ns: medians where both were shaken."""
+        old, new = self.before.spread, self.after.spread
+        if old is None or new is None:
+            return self.before.total_ns, self.after.total_ns
+        return old.median_ns, new.median_ns
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the total times are apart by more than their spread; None where that of one is not known."""
+        old, new = self.before.spread, self.after.spread
+        return None if old is None or new is None else old.differs_from(new)
+
+    @property
+    def spread(self) -> str:
+        """Say whether the total time is another one, as far as the spread of both is known; "" where nothing moved."""
+        old, new = self.before.spread, self.after.spread
+        if old is not None and new is not None:
+            return old.compared_with(new)
+        return NOT_KNOWN if self.change_ns else ""
+
     def of_sort(self, sort: str) -> tuple[MovedRow, ...]:
         """Return the rows of one sort, what moved most at the head."""
         return tuple(row for row in self.rows if row.sort == sort)
@@ -65,6 +88,7 @@ class RunComparison:
             "before": _summary(self.before),
             "after": _summary(self.after),
             "change_ns": self.change_ns,
+            "differs": self.differs,
             "notes": list(self.notes),
             "unknown": dict(self.unknown),
             "causes": [cause.to_json() for cause in self.causes],
@@ -76,6 +100,7 @@ class RunComparison:
     def lines(self, top: int = 10) -> list[str]:
         """Say it in lines for people: of each sort the `top` that moved most."""
         lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, self.same)]
+        lines += [self.spread] if self.spread else []
         if not (self.same or self.rows or self.causes):
             lines.append("the op logs differ, though no figure does and the same was run")
         lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)
@@ -225,6 +250,7 @@ def _summary(figures: RunFigures) -> dict[str, Any]:
         "bench": figures.causes.get("bench", {}).get("bench"),
         "topology": figures.topology,
         "total_ns": figures.total_ns,
+        "spread": None if figures.spread is None else figures.spread.to_json(),
         "interrupted": figures.interrupted,
         "verified": figures.verified,
         "op_log_sha256": figures.op_log_sha256,

@@ -11,6 +11,7 @@ import attrs
 from kernbench_builtin.compare.link_names import folded, unfolded
 from kernbench_builtin.compare.result_form import NUMBER, Maybe, faults
 from kernbench_core.errors import UsageError
+from kernbench_core.spread import TimeSpread
 from kernbench_core.wording import brief, schema_hint
 
 SCHEMA: Final = "kernbench.figures/1"
@@ -56,7 +57,8 @@ class RunFigures:
     name; a sort that nobody knows of this run is not there, and `missing` says why. `causes` are the values of what was
     run (`CAUSES`), by sort and name: the configuration by dotted key, the SHA-256 of sources, the code of models.
     `texts` are the sources of kernels and files of benches, as far as they are known, by the names that
-    `causes["sources"]` has. `path` and `place` split the critical path.
+    `causes["sources"]` has. `path` and `place` split the critical path. `spread` is that of the total time, where the
+    run was shaken.
     """
 
     name: str
@@ -70,6 +72,7 @@ class RunFigures:
     op_log_sha256: str | None
     interrupted: bool = False
     verified: bool | None = None
+    spread: TimeSpread | None = None
 
     @property
     def total_ns(self) -> float:
@@ -86,7 +89,9 @@ class RunFigures:
         }  # fmt: skip
         plain = {name: dict(found[name]) for name in ("totals", "texts", "missing")}
         causes = {sort: dict(values) for sort, values in self.causes.items()}
-        return {"schema": SCHEMA, **found, **plain, "causes": causes, "tables": tables}
+        del found["spread"]
+        spread = {} if self.spread is None else {"spread": self.spread.to_json()}
+        return {"schema": SCHEMA, **found, **plain, **spread, "causes": causes, "tables": tables}
 
     def _folded(self) -> dict[str, FigureTable]:
         """Return the tables with many links in few rows: those that are alike, under texts that stand for them."""
@@ -112,7 +117,8 @@ class RunFigures:
         if wrong is None:
             try:
                 tables = {sort: _table(sort, table) for sort, table in found["tables"].items()}
-                return cls(**{name: found.get(name) for name in _FORM if name != "tables"}, tables=tables)
+                own = {name: found.get(name) for name in _FORM if name != "tables"}
+                return cls(**own, tables=tables, spread=TimeSpread.of_json(found.get("spread")))
             except ValueError as error:
                 wrong = f"the links of a machine, not {error}"
         raise UsageError(f"{where} must hold {wrong}; make it again.")

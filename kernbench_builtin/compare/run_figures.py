@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from kernbench_builtin.compare.figures import COLUMNS, FigureTable, RunFigures
 from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.spread import TimeSpread
 
 #: Keys of a manifest that are told otherwise, or that change no figure.
 _NO_OPTIONS: Final = {
@@ -71,7 +72,14 @@ def figures_of_json(
         op_log_sha256=result.get("op_log_sha256"),
         interrupted=result["interrupted"],
         verified=result["verified"],
+        spread=spread_of(result),
     )
+
+
+def spread_of(result: Mapping[str, Any]) -> TimeSpread | None:
+    """Return the spread of the total time that `--json` printed; None where the run was not shaken."""
+    shaken = result.get("shake")
+    return TimeSpread.of_json(shaken.get("total")) if isinstance(shaken, Mapping) else None
 
 
 def _column(values: list[Any]) -> Any:

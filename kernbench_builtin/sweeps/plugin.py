@@ -1,9 +1,9 @@
-"""What runs many points: a command, and the pages of its folders."""
+"""What runs many times: a command with the pages of its folders, and a part of runs."""
 
 from __future__ import annotations
 
 from kernbench_core.plugin import RUN
-from kernbench_core.plugins import CommandEntry, FolderEntry
+from kernbench_core.plugins import CommandEntry, FolderEntry, RunPartEntry
 
 HERE = "kernbench_builtin.sweeps"
 
@@ -21,3 +21,8 @@ def kernbench_commands() -> list[CommandEntry]:
 def kernbench_folders() -> list[FolderEntry]:
     """Return what pages show besides runs."""
     return [FolderEntry("sweep", f"{HERE}.pages.folder:SAVED", "Folders of sweeps.")]
+
+
+def kernbench_run_parts() -> list[RunPartEntry]:
+    """Return the part of runs."""
+    return [RunPartEntry("shake", f"{HERE}.shake:ShakePart", "How much the time says: median and spread.")]

@@ -63,9 +63,10 @@ def option_of(name: str, option: Option, default: object) -> Declared:
     elif isinstance(default, float):
         kind = NumberType()
     several = default == ()
+    bare = {} if option.bare is None else {"is_flag": False, "flag_value": option.bare}
     return Declared(
         flag, name, metavar=option.metavar, type=kind, default=None if several else default, multiple=several,
-        help=option.help,
+        help=option.help, **bare,
     )  # fmt: skip
 
 

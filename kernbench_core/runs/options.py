@@ -37,7 +37,7 @@ class Option:
     `help` is its sentence, `metavar` stands there for its value. It is called as the field, unless it has a `name`; a
     bool that is true by default is turned off by `--no-NAME`. Where the default is a number, so is what is given; an
     integer is `least` or more. A time is given with its unit, as the `example`; the field is in a unit of which an ns
-    is `per_ns`. All else is text.
+    is `per_ns`. All else is text. One with a `bare` number has that where the command line gives no value.
     """
 
     help: str
@@ -48,6 +48,7 @@ class Option:
     least: int | None = None
     example: str | None = None
     per_ns: float = 1.0
+    bare: int | None = None
 
     @property
     def choice(self) -> str:

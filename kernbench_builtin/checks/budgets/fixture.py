@@ -13,10 +13,11 @@ import attrs
 import pytest
 
 from kernbench_builtin.checks.budgets.golden import case_of, checked_golden, golden_file, updated_golden
-from kernbench_builtin.checks.budgets.limits import budgets_from, figures_of_result
+from kernbench_builtin.checks.budgets.limits import budgets_from, figures_of_result, spreads_of_result, unit_of
 from kernbench_builtin.checks.budgets.report import PROPERTY
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.runs.result import RunResult
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_time
 from kernbench_core.wording import brief
 
@@ -70,15 +71,16 @@ class KernbenchFixture:
         """Hold any result to limits, as `result.budget` does with one that `run` returned."""
         which, figures = self._which(result), figures_of_result(result)
         budgets = budgets_from({**limits, **more} if isinstance(limits, Mapping) else limits or more, figures)
-        faults = []
+        faults, spreads, unknown = [], spreads_of_result(result), False
         for each in budgets:
-            measured = figures[each.figure]
-            if fault := each.fault(measured):
+            measured, spread = figures[each.figure], spreads.get(each.figure)
+            if fault := each.fault(measured, spread):
                 faults.append(f"{which}: {fault}")
+                unknown = unknown or (spread is None and unit_of(each.figure) == "ns")
             limit = {"budget": each.said, "beyond": bool(fault), "smaller": each.high is not None}
             self._note(which, each.figure, measured, **limit)
         if faults:
-            self._wrong.append("\n".join([*faults, *_where_it_went(result)]))
+            self._wrong.append("\n".join([*faults, *([NOT_KNOWN] if unknown else []), *_where_it_went(result)]))
 
     def golden(self, result: RunResult, name: str | None = None) -> None:
         """Compare all figures of a result with the golden of this test, or with one of several, by name.

@@ -17,6 +17,7 @@ from kernbench_builtin.compare.formatting import section, total_line
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import write_text
 from kernbench_core.runs.result import RunResult
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.wording import brief, schema_hint
 
 SCHEMA: Final = "kernbench.golden/1"
@@ -149,7 +150,8 @@ def _lines(compared: RunComparison, result: RunResult) -> Iterator[str]:
     known = figures_of(result).totals
     own = [row for row in compared.rows if row.sort == "total" and row.name not in known]
     rows = tuple(row for row in compared.rows if row not in own)
-    yield from attrs.evolve(compared, rows=rows).lines(_TOP)
+    lines = attrs.evolve(compared, rows=rows).lines(_TOP)
+    yield from (line for line in lines if line != NOT_KNOWN)  # a golden asks whether anything moved at all
     told = [row for row in own if not rows or row.name.startswith(_ALONE)]
     yield from section("other figures", (f"{row.name}: {row.before} → {row.after}" for row in told), _TOP)
 

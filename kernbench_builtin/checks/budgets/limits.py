@@ -11,9 +11,11 @@ import attrs
 
 from kernbench_builtin.compare.formatting import both_texts, change_text, figure_text, percent_text
 from kernbench_builtin.sweeps.objectives.figures import named_figures
+from kernbench_builtin.sweeps.shake import Shaken
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.runs.result import RunResult
+from kernbench_core.spread import TimeSpread
 from kernbench_core.units import parse_quantity
 from kernbench_core.wording import brief
 
@@ -38,8 +40,15 @@ class Budget:
         texts = [(word, figure_text(unit_of(self.figure), bound)) for word, bound in bounds if bound is not None]
         return " and ".join(f"{word} {text}" for word, text in texts)
 
-    def fault(self, measured: float | None) -> str:
-        """Say by how much a figure is beyond it: "time_ns must be at most 5.2 us, and is …"; "" where it is within."""
+    def fault(self, measured: float | None, spread: TimeSpread | None = None) -> str:
+        """Say by how much a figure is beyond it: "time_ns must be at most 5.2 us, and is …"; "" where it is within.
+
+        Where the `spread` of the figure is known, the median is what counts, and a bound within the spread is kept.
+        """
+        if spread is not None:
+            measured = spread.median_ns
+            if any(bound is not None and spread.low_ns <= bound <= spread.high_ns for bound in (self.low, self.high)):
+                return ""
         if measured is None:
             how = "; verify_data=True does" if self.figure == "max_abs_error" else ""
             return f"{self.figure} must be {self.said}, and the run did not measure it{how}"
@@ -51,6 +60,7 @@ class Budget:
             return ""
         unit, percent = unit_of(self.figure), percent_text(bound, measured)
         by = f"{change_text(unit, measured - bound)}{f' ({percent})' if percent else ''}"
+        by += "" if spread is None else f", beyond the spread of {figure_text(unit, spread.width_ns)}"
         return f"{self.figure} must be {self.said}, and is {both_texts(unit, bound, measured)[1]}: {by}"
 
 
@@ -58,6 +68,14 @@ def figures_of_result(result: RunResult) -> Figures:
     """Return the figures of a result that are numbers, by name; None where it has none, or none that is finite."""
     found = {name: None if value in ("inf", "-inf", "nan") else value for name, value in named_figures(result).items()}
     return {name: each for name, each in found.items() if not isinstance(each, bool | str) and name != "verified"}
+
+
+def spreads_of_result(result: RunResult) -> Mapping[str, TimeSpread]:
+    """Return the spreads of figures that a shaken run knows, by name: of the total time, and of phases."""
+    shaken = result.part(Shaken)
+    if shaken is None:
+        return {}
+    return {"time_ns": shaken.total} | {f"{name}_ns": each for name, each in shaken.phases.items()}
 
 
 def budgets_from(given: object, known: Figures) -> list[Budget]:

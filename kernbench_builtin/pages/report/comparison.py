@@ -123,9 +123,10 @@ class ComparedRun:
 
     @property
     def total(self) -> str:
-        """What became of the total time."""
+        """What became of the total time, and whether that is more than chance."""
         found = self.comparison
-        return texts.total_line(found.before.total_ns, found.after.total_ns, found.same)
+        moved = texts.total_line(found.before.total_ns, found.after.total_ns, found.same)
+        return f"{moved}; {found.spread}" if found.spread else moved
 
     @property
     def causes(self) -> tuple[tuple[str, str, str], ...]:

@@ -16,6 +16,7 @@ from kernbench_builtin.compare.limit import SlowerLimit
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.result import json_text
+from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from tests.conftest import forget_executed
 
 SIZE = {"n": 64}
@@ -53,10 +54,11 @@ def test_two_folders(diff: Diff) -> None:
     code, out, err = diff("a", "b")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[:7] == [
+    assert lines[:8] == [
         "A  a: vector-add on tiny",
         "B  b: vector-add on tiny",
         TOTAL,
+        NOT_KNOWN,
         "",
         "what was run otherwise",
         "  configuration host.pcie.latency: 300 ns → 301 ns",
@@ -134,6 +136,26 @@ def test_slower_runs_fail(diff: Diff, words: tuple[str, ...], code: int, err: st
     assert (found[0], found[2]) == (code, err)
 
 
+def test_a_slower_run_within_the_spread_does_not_fail(diff: Diff, saved: Path) -> None:
+    """The medians are 14 ns apart: spreads of 20 ns hide that, spreads of 10 ns do not."""
+    for name, code in (("wide", 0), ("narrow", 1)):
+        for side, total in (("a", 6725.0), ("b", 6739.0)):
+            result = json.loads((saved / side / "result.json").read_text())
+            half = {"wide": 10.0, "narrow": 5.0}[name]
+            result["shake"] = {"total": TimeSpread(total, total - half, total + half, 8).to_json()}
+            (saved / f"{side}.{name}.json").write_text(json.dumps(result))
+        found = diff(f"a.{name}.json", f"b.{name}.json", "--fail-above", "5 ns")
+        assert found[0] == code
+        assert ("no difference shown" in found[1]) is (code == 0)
+
+
+def test_a_bench_is_shaken_under_both(diff: Diff) -> None:
+    code, out, _ = diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-set", "host.pcie.latency=400 ns",
+                        "--shake", "3")  # fmt: skip
+    assert code == 0 and out.splitlines()[3].startswith("median 6.7")
+    assert ", beyond the spread of" in out.splitlines()[3]
+
+
 def test_a_limit_of_no_time() -> None:
     """A share of nothing is nothing."""
     assert SlowerLimit("3%", share=0.03).allows(0.0, 0.0)
@@ -148,7 +170,7 @@ def test_a_bench_runs_now_under_both(diff: Diff) -> None:
     assert code == 0
     lines = out.splitlines()
     assert lines[:2] == ["A  vector-add on tiny", "B  vector-add on tiny, host.pcie.latency=301 ns, n=65"]
-    assert lines[4:7] == [
+    assert lines[5:8] == [
         "what was run otherwise", "  parameter n: 64 → 65", "  configuration host.pcie.latency: 300 ns → 301 ns",
     ]  # fmt: skip
     assert "not compared" not in out

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import attrs
 from hypothesis import given
 
 from kernbench_builtin.compare import MovedRow, RunFigures, compare
 from kernbench_builtin.compare.figures import COLUMNS
+from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from tests.builtin.compare.runs_by_hand import links, run, runs, table
 
 
@@ -172,6 +175,7 @@ def test_lines_of_all_sorts() -> None:
     assert compare(before, after).lines() == [
         "B gave wrong data.",
         "total time 100 ns → 125.5 ns, +25.5 ns (+25.50 %)",
+        NOT_KNOWN,
         "",
         "what was run otherwise",
         "  parameter tile: 64 → '64'",
@@ -203,3 +207,25 @@ def test_the_same_says_so_and_what_was_not_compared() -> None:
         "",
         f"not compared: {sorts}critical paths of launches (not known of A and B: it was not kept)",
     ]
+
+
+def test_a_difference_counts_beyond_the_wider_spread_alone() -> None:
+    """Medians are compared, and not the runs themselves, which may be beyond all others; it goes through JSON, too."""
+    slow = TimeSpread(110.0, 105.0, 115.0, 8)
+    before = run(spread=TimeSpread(101.0, 100.0, 106.0, 8))
+    spreads = slow, attrs.evolve(slow, high_ns=113.5)
+    within, beyond = (run(totals={"time_ns": 150.0}, spread=each) for each in spreads)
+    assert compare(before, within).differs is False
+    assert compare(before, within).lines()[2] == (
+        "median 101 ns → 110 ns, within the spread of 10 ns: no difference shown"
+    )
+    found = compare(RunFigures.from_json(json.loads(json.dumps(before.to_json()))), beyond)
+    assert found.lines()[2] == "median 101 ns → 110 ns, beyond the spread of 8.5 ns"
+    assert (found.differs, found.totals_ns, found.to_json()["differs"]) == (True, (101.0, 110.0), True)
+    assert found.to_json()["after"]["spread"] == beyond.spread.to_json()  # type: ignore[union-attr]
+
+
+def test_a_spread_of_one_run_alone_says_nothing() -> None:
+    one = compare(run(), run(totals={"time_ns": 101.0}, spread=TimeSpread(90.0, 90.0, 90.0, 8)))
+    assert (one.differs, one.spread, one.totals_ns) == (None, NOT_KNOWN, (100.0, 101.0))
+    assert compare(run(), run()).spread == ""

@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.checks.budgets.limits import Budget, budgets_from, figures_of_result, unit_of
+import kernbench_core as kb
+from kernbench_builtin.checks.budgets.limits import (
+    Budget,
+    budgets_from,
+    figures_of_result,
+    spreads_of_result,
+    unit_of,
+)
 from kernbench_builtin.compare.formatting import change_text
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import Plugins
 from kernbench_core.runs.result import RunResult
+from kernbench_core.spread import TimeSpread
 
 KNOWN = dict.fromkeys(("time_ns", "hbm_bytes", "hazards", "utilisation.pe_gemm", "busy_ns.pe_gemm"), 1)
 BOUNDS = st.one_of(st.none(), st.floats(-10, 10), st.integers(-10, 10))
@@ -119,3 +128,24 @@ def test_figures_are_numbers(result: RunResult) -> None:
     figures = figures_of_result(result)
     assert figures["time_ns"] == result.total_ns and figures["max_abs_error"] is None
     assert "verified" not in figures and not any(isinstance(each, str | bool) for each in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (104, ""),
+        (96, ""),
+        (95.5, "time_ns must be at most 95.5 ns, and is 100 ns: +4.5 ns (+4.71 %), beyond the spread of 8 ns"),
+        ((105, None), "time_ns must be at least 105 ns, and is 100 ns: -5 ns (-4.76 %), beyond the spread of 8 ns"),
+    ],
+)
+def test_a_shaken_run_is_beyond_a_bound_as_a_whole_or_not_at_all(limit: object, said: str) -> None:
+    """The median counts, and not the run itself, which is far off here; the ends of the spread belong to it."""
+    assert one(limit).fault(1e6, TimeSpread(100.0, 96.0, 104.0, 8)) == said
+
+
+def test_spreads_have_the_names_of_the_figures(plugins: Plugins) -> None:
+    result = kb.run("vector-add", "tiny", {"n": 64}, data=False, shake=3, plugins=plugins)
+    figures, spreads = figures_of_result(result), spreads_of_result(result)
+    assert set(spreads) == {"time_ns", *(f"{name}_ns" for name in result.phases)}
+    assert all(figures[name] == pytest.approx(each.median_ns, rel=2e-3) for name, each in spreads.items())

@@ -42,6 +42,7 @@ def test_beyond(kernbench):
     print("it went on")
 """
 WENT = """\
+no spread is known: a small difference may be chance; --shake measures it
 Where the time went:
   kernel: 252 ns (43.8 %)
   host to device: 162.5 ns (28.2 %)

@@ -1,0 +1,97 @@
+"""`--shake`: median and spread of runs on machines that are the same within a thousandth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_builtin.sweeps.shake import WITHIN, Shaken
+from kernbench_core.cli import main
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.host.session import GraphEngine
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.spread import TimeSpread
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.perturbation import perturbed
+
+SMALL = {"M": 64, "N": 64, "K": 64}
+
+
+@pytest.fixture
+def shaken(plugins: Plugins) -> Callable[..., Shaken]:
+    """Give what makes a small run, shaken three times unless told otherwise, and returns that answer."""
+
+    def make(**options: Any) -> Shaken:
+        found = kb.run("gemm", "tiny", SMALL, data=False, plugins=plugins, **{"shake": 3, **options}).part(Shaken)
+        assert found is not None
+        return found
+
+    return make
+
+
+def test_it_is_what_engines_on_them_say(plugins: Plugins, shaken: Callable[..., Shaken]) -> None:
+    """Machines made here, each with an engine of its own, and not by what looks on at runs."""
+    graph = compile_topology(configure(plugins, "tiny"), plugins)
+    times = []
+    for at in range(3):
+        engine = GraphEngine(perturbed(graph, plugins.components, f"7.{at}", WITHIN), plugins.components, data=False)
+        engine.run(plugins.benches.load("gemm"), SMALL)
+        times.append(engine.get_timing_result())
+    found = shaken(shake_seed=7)
+    assert found.total == TimeSpread.of(time.total_ns for time in times)
+    for name, spread in found.phases.items():
+        assert spread == TimeSpread.of(time.phases[name] for time in times)
+
+
+def test_a_seed_gives_one_answer_and_the_run_is_as_it_was(plugins: Plugins, shaken: Callable[..., Shaken]) -> None:
+    plain = kb.run("gemm", "tiny", SMALL, data=False, plugins=plugins)
+    first = kb.run("gemm", "tiny", SMALL, data=False, shake=3, plugins=plugins)
+    assert first.op_log_sha256 == plain.op_log_sha256
+    assert first.shake == shaken() != shaken(shake_seed=1)
+    assert first.shake.run_ns == plain.total_ns
+    assert first.shake.total.median_ns == pytest.approx(plain.total_ns, rel=WITHIN)
+    assert 0 < first.shake.total.width_ns < 2 * WITHIN * plain.total_ns
+    assert plain.shake is None
+
+
+def test_the_command_line_tells_median_and_spread(
+    plugins: Plugins, shaken: Callable[..., Shaken], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "gemm", "--topology", "tiny", "--no-data", *(f"-p{name}=64" for name in SMALL)]
+    assert main([*arguments, "--shake", "3"], plugins) == 0
+    total, kernel = shaken().total, shaken().phases["kernel"]
+    told = f"shaken 3 times within 0.1%: total time {total}\n  kernel {kernel}\n"
+    assert told in capsys.readouterr().out
+    assert main([*arguments, "--json", "--shake"], plugins) == 0
+    assert json.loads(capsys.readouterr().out)["shake"]["total"]["runs"] == 8
+
+
+def test_a_run_that_is_beyond_all_of_the_others_says_so() -> None:
+    spread = TimeSpread(100.0, 99.0, 101.0, 8)
+    assert Shaken(spread, {}, 99.0, 0, WITHIN).beyond == ""
+    assert Shaken(spread, {}, 98.0, 0, WITHIN).beyond == (
+        "the run itself, 98 ns, is shorter than all of them; the median says more"
+    )
+    assert "longer" in Shaken(spread, {}, 102.0, 0, WITHIN).beyond
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_runs_have_no_spread(count: int, shaken: Callable[..., Shaken]) -> None:
+    with pytest.raises(UsageError, match=f"^shake must be 3 runs or more, for a spread, not {count}.$"):
+        shaken(shake=count)
+
+
+def test_what_fails_fails_in_its_own_words(plugins: Plugins) -> None:
+    def kernel(tl):  # type: ignore[no-untyped-def]
+        raise ValueError("mine")
+
+    def bench(rt: kb.Runtime) -> None:
+        rt.launch(kernel)
+
+    with pytest.raises(KernelError, match="mine"):
+        kb.run(bench, "tiny", shake=3, plugins=plugins)
