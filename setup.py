@@ -116,9 +116,9 @@ INSTALL_COMPILER, TELL_US = "install a C compiler", "tell its authors of what st
 DIRECTIVES = {"language_level": 3, "nonecheck": True, "annotation_typing": False}
 
 
-def of_compiled(name):
-    """Return a module of kernbench_core.compiled, without the package around it."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "kernbench_core" / "compiled" / f"{name}.py")
+def module_of(file):
+    """Return the module of a file of this checkout, without the package around it."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -126,7 +126,7 @@ def of_compiled(name):
 
 def form():
     """Return the module that says what is compiled."""
-    return of_compiled("form")
+    return module_of(ROOT / "kernbench_core" / "compiled" / "form.py")
 
 
 def extensions():
@@ -232,7 +232,7 @@ class AllOrNothing(build_ext):
         import Cython
         from Cython.Build.Dependencies import create_dependency_tree
 
-        tools, tree = of_compiled("build_cache"), create_dependency_tree(quiet=True)
+        tools, tree = module_of(ROOT / "tools" / "build_cache.py"), create_dependency_tree(quiet=True)
         flags = [*FLAGS, *(["-g"] if self.debug else [])]
         makers = tools.makers(self.compiler, flags, {**DIRECTIVES, "Cython": Cython.__version__})
         sources = {ext.name: tools.sources_seen(ext.sources[0], tree) for ext in self.extensions}

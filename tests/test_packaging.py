@@ -288,7 +288,7 @@ def small(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "kernbench"\nversion = "0"\n')
     (tmp_path / "kernbench_builtin" / "door").mkdir(parents=True)
     (tmp_path / "kernbench_builtin" / "door" / "__init__.py").write_text("")
-    for name in ("units.py", "compiled/form.py", "compiled/build_cache.py", "__init__.py"):
+    for name in ("units.py", "compiled/form.py", "__init__.py", "../tools/build_cache.py"):
         (tmp_path / "kernbench_core" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / "kernbench_core" / name, tmp_path / "kernbench_core" / name)
     return tmp_path

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.compiled.build_cache import BuildCache, key, makers, sources_seen
+from tools.build_cache import BuildCache, key, makers, sources_seen
 
 #: `room.far` sees the types of `room.near` and, by these, those of `room.base`; `room.alone` sees none.
 SOURCES = {
