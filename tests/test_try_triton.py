@@ -115,6 +115,8 @@ interpreter = pytest.mark.interpreter
 @interpreter
 @pytest.mark.parametrize("value", [1, 2])
 def test_numbers(value, out, device):
+    from triton._internal_testing import numpy_random
+    assert (numpy_random((64, 64), "uint8") == numpy_random((64, 64), "uint8")).all()
     assert device == "cpu" and os.environ["TRITON_INTERPRET"] == "1"
     np.testing.assert_allclose(run(ones, out), [value] * 4)
 @interpreter

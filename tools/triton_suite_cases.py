@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from kernbench_builtin.triton import simulation
 from kernbench_builtin.triton.session import TritonRun
 from kernbench_core.errors import KernbenchError
 from kernbench_core.units import parse_quantity
+from tools.triton_internal_testing import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSED, SKIPPED = "passed", "skipped"
@@ -202,6 +204,8 @@ def main(work: dict[str, Any], notes: Path) -> int:
     plugin = Cases(notes, work["cases"], work["topology"], work["timeout"])
     session = TritonRun(work["topology"], {})
     with session:
+        sys.modules["triton._internal_testing"] = internal = ModuleType("triton._internal_testing")
+        vars(internal).update(NAMES)
         try:
             return int(pytest.main([*work["arguments"], *work["files"]], plugins=[plugin]))
         finally:

@@ -13,7 +13,7 @@ from typing import Any
 from kernbench_builtin.triton.dtype_names import SHORT_NAMES
 from kernbench_builtin.triton.kernel import CompiledKernel, JitFunction, Launchable, jit
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
-from kernbench_builtin.triton.modules import autotune, driver, internal_testing, testing
+from kernbench_builtin.triton.modules import autotune, driver, testing
 from kernbench_builtin.triton.modules.mxfp import MXFP4Tensor, MXScaleTensor
 from kernbench_builtin.triton.names import INNER, language_module
 from kernbench_builtin.triton.scalars import constant
@@ -83,7 +83,6 @@ _NAMES = {
 }  # fmt: skip
 _BELOW: Mapping[str, Mapping[str, object]] = {
     "testing": _TESTING,
-    "_internal_testing": internal_testing.NAMES,
     "knobs": {name: _Knobs() for name in _KNOBS},
     "profiler": {"scope": _scope, **dict.fromkeys(("start", "finalize", "activate", "deactivate"), _ignored)},
     "profiler.viewer": _VIEWER,

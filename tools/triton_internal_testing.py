@@ -1,4 +1,4 @@
-"""`triton._internal_testing`, as far as tests of kernels need it: dtypes by name, arrays of random numbers, devices."""
+"""What stands for `triton._internal_testing` where Triton's own tests run: dtypes by name, random numbers, devices."""
 
 from __future__ import annotations
 
