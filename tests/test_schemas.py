@@ -34,11 +34,6 @@ PAGES = [
     for example in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     if not re.search(r"impl: (?!builtin|example)", example) and not example.startswith(("# ccl.yaml", "# plan", "- "))
 ]
-PLANS = [
-    (page.name, example)
-    for page in sorted((REPO / "docs").glob("*.md"))
-    for example in re.findall(r"```yaml\n(# plan.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-]
 
 
 @pytest.fixture(scope="module")
@@ -134,15 +129,6 @@ def test_a_section_with_its_vendor_is_checked_as_the_section(plugins: Plugins) -
         assert faults(schema, {name: chain, "components": node, "mesh": {}})
         assert faults(schema, {name: chain, "components": node, "cube": {}})
         assert faults(schema, {name: chain, "components": {"pe_gemm": {}}})
-
-
-@pytest.mark.parametrize(("page", "example"), PLANS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(PLANS)])
-def test_a_plan_of_the_manual_fits(page: str, example: str) -> None:
-    """The schema that lies beside what reads plans, which the command prints; and a slip in the plan does not."""
-    schema = json.loads((REPO / "kernbench_builtin/sweeps/planning/plan.schema.json").read_text(encoding="utf-8"))
-    plan = plain(read_yaml(example, page))
-    assert faults(schema, plan) == []
-    assert len(faults(schema, plan | {"benhc": "gemm"})) == 1
 
 
 def test_whole_presets_leave_nothing_out(plugins: Plugins) -> None:

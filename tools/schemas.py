@@ -1,8 +1,7 @@
-"""Write the JSON Schemas that lie beside presets, and that of plans: what editors check YAML files by.
+"""Write the JSON Schemas that lie beside presets: what editors check YAML files by.
 
 `python tools/schemas.py` writes those that have changed; `--check` tells whether any would. Each of presets is what
-`kernbench topology schema` prints where the plug-ins of its folder, and no others, are installed; that of plans is what
-`kernbench sweep --schema` prints.
+`kernbench topology schema` prints where the plug-ins of its folder, and no others, are installed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from kernbench_core.plugins import own_plugins
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "topology.schema.json"
-PLANS = "kernbench_builtin/sweeps/planning/plan.schema.json"
 OURS = own_plugins()
 FOLDERS = {
     "kernbench_builtin/topologies": OURS,
@@ -28,7 +26,6 @@ FOLDERS = {
 def texts() -> dict[str, str]:
     """Return the schemas by their paths in the tree."""
     from kernbench_builtin.machines import configuration_schema
-    from kernbench_builtin.sweeps.planning.schema import plan_schema
     from kernbench_core.plugins import load_plugins
     from kernbench_core.runs.result import json_text
 
@@ -37,7 +34,7 @@ def texts() -> dict[str, str]:
         plugins = load_plugins(points, installed=False)
         schema = configuration_schema(plugins.components, plugins.networks, plugins.machines)
         found[f"{folder}/{NAME}"] = f"{json_text(schema)}\n"
-    return {**found, PLANS: f"{json_text(plan_schema())}\n"}
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

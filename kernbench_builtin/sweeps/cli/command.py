@@ -18,16 +18,6 @@ from kernbench_core.runs.options import RunCall, command_options
 _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items() if not option.kept)
 
 
-def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print the schema of plans, where that is asked for, and end the command."""
-    if wanted:
-        from kernbench_builtin.sweeps.planning.schema import plan_schema
-        from kernbench_core.runs.result import json_text
-
-        click.echo(json_text(plan_schema()))
-        ctx.exit()
-
-
 @click.command()
 @click.argument("bench", metavar="BENCH|PLAN.yaml|DIR", shell_complete=completed_by("benches"))
 @click.argument("arguments", metavar="[-- ARGS]", nargs=-1, type=click.UNPROCESSED)
@@ -55,10 +45,6 @@ def _print_schema(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.option("--cached", is_flag=True, default=None, help="Take points from the user's cache, and keep them there.")
 @run_options(but=_NOT_OF_POINTS)
 @JSON
-@click.option(
-    "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema,
-    help="Print the JSON Schema of plans, for editors, and end.",
-)
 @click.pass_obj
 def sweep(
     shell: Shell, /, bench: str, folder: str | None, processes: int | None, scheduler: str | None,

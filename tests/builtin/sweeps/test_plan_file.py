@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from kernbench_builtin.sweeps import SweepPlan
 from kernbench_builtin.sweeps.planning.cli_plan import plan_of
 from kernbench_builtin.sweeps.planning.plan_file import KEYS, read_plan
-from kernbench_builtin.sweeps.planning.schema import plan_schema
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.topology.strict_yaml import plain, read_yaml
 
 WHOLE = """
 bench: own.py:layer
@@ -33,30 +30,6 @@ sample: lhs:7
 seed: 3
 options: {timeout: 60 s, verify_data: true, seed: 5, grid: 64, max-sim-time: 5 ms, max_events: 10, device: "sip:0"}
 """
-
-
-def plan_faults(plan: object) -> list[str]:
-    """Return the paths in a plan of what its schema finds wrong."""
-    schema = plan_schema()
-    Draft202012Validator.check_schema(schema)
-    found = Draft202012Validator(schema).iter_errors(plan)
-    return sorted(".".join(map(str, error.absolute_path)) for error in found)
-
-
-def test_the_schema_of_plans_takes_what_is_a_plan_and_finds_faults() -> None:
-    """Of the same plans as the reader, but for what no schema can tell: units, ranges that fall, values twice."""
-    whole = plain(read_yaml(WHOLE, "plan"))
-    assert plan_faults(whole) == []
-    assert plan_faults({"bench": "gemm"}) == []
-    faults: dict[str, Any] = {
-        "topology": [1], "set": [1], "where": [1], "figures": "", "seed": -1, "sample": "lhs", "cached": 1, "other": 1,
-        "params": {"n": []},
-        "options": {"timeout": 5, "seed": "x", "trace": "a", "data": 1, "race_by": "z", "device": [1]},
-    }  # fmt: skip
-    assert plan_faults(faults) == [
-        "", "", "cached", "figures", "options", "options.data", "options.device", "options.race_by", "options.seed",
-        "options.timeout", "params.n", "sample", "seed", "set", "topology", "where",
-    ]  # fmt: skip
 
 
 def test_a_plan_says_what_a_command_line_says(tmp_path: Path) -> None:
