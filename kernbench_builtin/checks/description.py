@@ -11,9 +11,9 @@ from attrs import asdict
 
 from kernbench_builtin.checks.ports import Ports, Wiring
 from kernbench_builtin.machines.cli.catalogue import PARAMETER_TITLES, component_json, parameter_rows
+from kernbench_builtin.machines.cli.search import matching, nothing_found
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.plugin_list import FoundPlugin, inventory, plural
-from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.errors import KernbenchError
 from kernbench_core.plugins import Plugins, Registry
 from kernbench_core.plugins.chosen import several_plugins

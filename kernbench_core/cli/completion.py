@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from kernbench_core.cli.search import bare
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
@@ -94,7 +93,7 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     """Complete the name of a hardware model; the name without its vendor where that begins so, or a word of it."""
     entries = ctx.obj.plugins.components
     whole = {name: entry.sentence for name, entry in entries.items() if name.startswith(incomplete)}
-    named = {bare(name): entry.sentence for name, entry in entries.items()}
+    named = {name.rpartition(".")[2]: entry.sentence for name, entry in entries.items()}
     begun = {name: told for name, told in named.items() if name.startswith(incomplete)}
     later = {name: told for name, told in named.items() if f"_{incomplete}" in name}
     return [CompletionItem(name, help=told) for name, told in (whole or begun or later).items()]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_builtin.machines.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.bench_view import parameter_lines, typed
 from kernbench_core.cli.columns import GAP, paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.options import JSON
-from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError, UnknownName
 from kernbench_core.process.terminal import shown, shown_in_line

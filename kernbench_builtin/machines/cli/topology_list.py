@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from kernbench_builtin.machines.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.columns import table
-from kernbench_core.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.errors import KernbenchError
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from kernbench_builtin.pages.timeline.notes import (
     Readings,
     rows_of,
 )
+from kernbench_builtin.pages.timeline.outline import Outline, outline
 from kernbench_builtin.pages.timeline.span_rows import SpanRows
 from kernbench_builtin.pages.timeline.timeline import Counter, Flows, Timeline, op_number
 from kernbench_builtin.pages.timeline.tracks import TrackTree, words_of_op
 from kernbench_core.environment import SEQUENCE_BITS
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryMsg, MmuMapMsg
-from kernbench_core.oplog.outline import Outline, outline
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes, format_time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.cli.search import matching, nothing_found
+from kernbench_builtin.machines.cli.search import matching, nothing_found
 
 NAMES = (
     "builtin.pe_gemm", "builtin.pe_gemm_systolic", "builtin.io_cpu", "builtin.pe_cpu", "acme.Pe_math", "gemm-sweep",
