@@ -226,9 +226,10 @@ class OneAlgorithm(Table):
     def prepare(self) -> None:
         """Choose an algorithm for each size, by its name or the best."""
         if self.name == AUTO:
-            sizes = [self._size(count) for count in self.counts]
-            best = self.chooser.best_of(sizes, self.sweep.setup, self.sweep.workers, self.told_choice)
-            self.planned = list(zip(self.counts, best, strict=True))
+            self.planned = []
+            for count in self.counts:
+                self.planned.append((count, self.chooser.best(self._size(count))))
+                self.told_choice(len(self.planned), len(self.counts))
             for sentence in self.chooser.warnings:
                 self.shell.warn(sentence)
         else:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from attrs import evolve, frozen
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
-from kernbench_ccl.measure.machine import Setup, TimedMachine
+from kernbench_ccl.measure.machine import TimedMachine
 from kernbench_ccl.measure.trials import AlgorithmTrials, TrialCall
-from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.auto import AutoMachine, choose_auto, told_trials
 from kernbench_ccl.plan.candidates import find_able
@@ -146,15 +144,6 @@ class Chooser:
         self._bases[chosen.basis if not chosen.tried else ""] = None
         self._tried.update(dict.fromkeys(chosen.tried))
         return able[chosen.name]
-
-    def best_of(
-        self, sizes: Sequence[int], setup: Setup, workers: int, told: Callable[[int, int], None] = lambda *_: None
-    ) -> list[Choice]:
-        """Return what `auto` is for each size; where it simulates, in processes, which make the machine of `setup`."""
-        first = self.best(sizes[0])
-        if self.simulated:
-            try_ahead(self.trials, setup, sizes[1:], workers, told)
-        return [first, *(self.best(nbytes) for nbytes in sizes[1:])]
 
     @cached_property
     def trials(self) -> AlgorithmTrials:

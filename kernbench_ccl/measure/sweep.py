@@ -297,6 +297,6 @@ def time_collective(
     name = chosen_name(settings, collective, algo)
     counts = counts_of(sizes, kind, dtype, machine.world)
     asked = [size_of(n, kind, dtype, machine.world) for n in counts]
-    choices = chooser.best_of(asked, setup, jobs) if name == AUTO else [chooser.named(name)] * len(counts)
+    choices = [chooser.best(nbytes) for nbytes in asked] if name == AUTO else [chooser.named(name)] * len(counts)
     planned = list(zip(counts, choices, strict=True))
     return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import metadata
@@ -230,14 +230,6 @@ class AlgorithmTrials:
         if key not in self._times:
             self._times[key] = self._simulated(name, nbytes)
         return self._times[key]
-
-    def kept(self, name: str, nbytes: int) -> TrialTime | None:
-        """Return what is known of it without a simulation; None where nothing is."""
-        return self._times.get((name, nbytes)) or self.store.get(self._trial(name, nbytes))
-
-    def learn(self, known: Iterable[tuple[str, int, TrialTime]]) -> None:
-        """Take times that another process simulated: (algorithm, size, time)."""
-        self._times.update({(name, nbytes): time for name, nbytes, time in known})
 
     def _trial(self, name: str, nbytes: int) -> AlgorithmTrial:
         return AlgorithmTrial(self.call, *self.able[name], self.call.count(nbytes, self.world))

@@ -17,7 +17,6 @@ from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.measurement import measure
 from kernbench_ccl.measure.sweep import counts_of
 from kernbench_ccl.measure.trials import AlgorithmTrial, AlgorithmTrials, TrialCall
-from kernbench_ccl.measure.trials_ahead import try_ahead
 from kernbench_ccl.plan import load_ccl, make_group
 from kernbench_ccl.plan.trial_choice import TriedChoice, choose_by_trial
 from kernbench_core.cache.store import Cache
@@ -168,22 +167,6 @@ def test_a_group_is_timed_with_its_own_ranks() -> None:
         times.append(found.ns)
     assert whole.form(RING, SIZE) is not None
     assert times[0] < times[1]
-
-
-def test_processes_try_what_is_not_known_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three sizes two are tried elsewhere at the same time; the choices are those of one process."""
-    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "one"))
-    sizes, told = (1024, 6144, 40_000), list[tuple[int, int]]()
-    right = [choose_by_trial((RING, DIRECT), size, chooser()[1].trials) for size in sizes]
-    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "other"))
-    sweep, found = chooser()
-    trials = evolve(found.trials, able={name: found.trials.able[name] for name in (RING, DIRECT)})
-    choose_by_trial((RING, DIRECT), sizes[0], trials)
-    try_ahead(trials, sweep.setup, sizes, 2, lambda *done: told.append(done))
-    monkeypatch.setattr(AlgorithmTrial, "run", lambda *_: pytest.fail("it is known"))
-    assert [choose_by_trial((RING, DIRECT), size, trials) for size in sizes] == right
-    assert told == [(1, 2), (2, 2)]
-    try_ahead(trials, sweep.setup, sizes, 2, lambda *_: pytest.fail("nothing is left to try"))
 
 
 def test_the_form_of_a_long_chain_is_not_that_of_tiles_that_wait_for_each_other() -> None:
