@@ -177,14 +177,13 @@ def _search(
 ) -> SweepResult:  # fmt: skip
     """Carry out a search; the outcome of its trials is kept in the result."""
     from kernbench_builtin.sweeps.search.searching import PointSearch
-    from kernbench_builtin.sweeps.search.study import JOURNAL, PointStudy
+    from kernbench_builtin.sweeps.search.study import PointStudy
 
     assert sweep.search is not None, "asked of such sweeps only"
     plan = sweep.plan
     maximise = [parse_objective(text).maximise for text in plan.objectives]
     with closing(opened, executor):
-        with opened.writing():
-            study = PointStudy(opened.path / JOURNAL, sweep.search, plan.axes, maximise, plan.seed)
+        study = PointStudy(sweep.search, plan.axes, maximise, plan.seed)
         outcome = PointSearch(
             opened, study, sweep.search, executor, sweep.allowed, on_points, on_record, at_once, retry_failed
         ).run()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from kernbench_builtin.sweeps.drive import OnPoints, OnRecord, jobs_left, record_all
 from kernbench_builtin.sweeps.executors.base import Executor
@@ -40,7 +39,7 @@ class SearchOutcome:
 
 @define
 class PointSearch:
-    """A search in the folder of a sweep, from where it was left to its last trial.
+    """A search in the folder of a sweep, from its first trial on: points that are recorded are told and not run.
 
     `allowed` says of a point whether the constraints hold, `on_points` is called with points as they are chosen,
     `on_record` with each new record, and `processes` is how many points are carried out at once.
@@ -57,70 +56,60 @@ class PointSearch:
     retry_failed: bool = False
     points: dict[str, SweepPoint] = field(factory=dict, init=False)
     """The points that were asked for, by key, in the order in which they first were."""
+    _skipped: int = field(default=0, init=False)
+    _recorded: dict[int, str] = field(init=False)
+    """The keys of points by their numbers."""
+
+    @_recorded.default
+    def _of_folder(self) -> dict[int, str]:
+        return {record["index"]: key for key, record in self.folder.records.items()}
 
     def run(self) -> SearchOutcome:
-        """Carry out all trials that are left.
+        """Carry out all trials.
 
         Raise UsageError where the constraints hold nearly nowhere. What was recorded until then stays.
         """
-        asked = [self._point(trial) for trial in self.study.trials]
-        self.on_points(list(self.points.values()))
-        self._carry_out(asked, again=self.retry_failed)  # those under way, and any whose record somebody removed
-        while batch := self._next_batch():
+        trials = 0
+        while batch := self._batch(self.method.trials - trials):
+            trials += len(batch)
             known = len(self.points)
             points = [self._point(trial) for trial in batch]
-            self.on_points(list(self.points.values())[known:])
-            self._carry_out(points)
-            with self._writing():
-                for trial in batch:
-                    self._report_trial(trial)
-        trials = self.study.trials
-        return SearchOutcome(len(trials), len(trials) - self.study.completed, len(self.points), self.study.skipped)
+            fresh = list(self.points.values())[known:]
+            self.on_points(fresh)
+            jobs = jobs_left(self.folder, self.folder.plan, fresh, retry_failed=self.retry_failed)
+            record_all(self.folder, jobs, self.executor, self.on_record)
+            for trial, point in zip(batch, points, strict=True):
+                self.study.tell(trial, objectives_of(self.folder.records[point.key]))
+        return SearchOutcome(trials, trials - self.study.completed, len(self.points), self._skipped)
 
-    def _next_batch(self) -> list[SearchTrial]:
-        """Return the trials to be told of next: those under way, and as many more as may be asked for before that."""
-        trials, batch = self.study.trials, self.study.pending
-        over = len(trials) - len(batch)
-        number = batch[0].batch if batch else max((trial.batch for trial in trials), default=-1) + 1
-        if any(trial.batch == number for trial in trials[:over]):
-            return batch  # it was whole when the first of it was told
-        size = min(self.method.batch(self.study.completed, self.processes), self.method.trials - over)
-        with self._writing():
-            while len(batch) < size:
-                batch.append(self._next_trial(number))
-        return batch
+    def _batch(self, left: int) -> list[SearchTrial]:
+        """Return the trials to be told of next, as many as may be asked for before that."""
+        size = min(self.method.batch(self.study.completed, self.processes), left)
+        return [self._next_trial() for _ in range(size)]
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Have what is asked and told in the block in the journal; UsageError where that fails."""
-        with self.folder.writing(), self.study.step():
-            yield
-
-    def _next_trial(self, batch: int) -> SearchTrial:
+    def _next_trial(self) -> SearchTrial:
         for _ in range(_MOST_SKIPPED):
-            trial = self.study.ask(batch)
+            trial = self.study.ask()
             if self.allowed(point_of(self.folder.plan, trial.values, 0)):
                 return trial
-            self.study.skip(trial)
+            self.study.tell(trial, None)
+            self._skipped += 1
         raise UsageError(
             f"--where must hold of some points, and holds of none of the last {_MOST_SKIPPED:,} that the search chose; "
             "give other values, or drop a --where."
         )
 
     def _point(self, trial: SearchTrial) -> SweepPoint:
-        """Return the point of a trial, numbered by when it was first asked for."""
+        """Return the point of a trial, numbered by when it was first asked for.
+
+        Where points were tried again the search may go another way: then a number may be taken by another record.
+        """
         point = point_of(self.folder.plan, trial.values, len(self.points))
+        if point.key not in self.points:
+            if self._recorded.get(point.index, point.key) != point.key:
+                point = evolve(point, index=max(self._recorded) + 1)
+            self._recorded[point.index] = point.key
         return self.points.setdefault(point.key, point)
-
-    def _carry_out(self, points: Sequence[SweepPoint], again: bool = False) -> None:
-        """Run those of the points that are not recorded, each once; `again` those that failed, too."""
-        wanted = {point.key: point for point in points}.values()
-        jobs = jobs_left(self.folder, self.folder.plan, wanted, retry_failed=again)
-        record_all(self.folder, jobs, self.executor, self.on_record)
-
-    def _report_trial(self, trial: SearchTrial) -> None:
-        key = self._point(trial).key
-        self.study.tell(trial, key, objectives_of(self.folder.records[key]))
 
 
 def objectives_of(record: Mapping[str, Any]) -> list[float] | None:
