@@ -12,6 +12,7 @@ from kernbench_builtin.sweeps.executors.base import PATIENCE_S
 from kernbench_builtin.sweeps.objectives import split_commas
 from kernbench_builtin.sweeps.plan import OPTIONS, SweepPlan
 from kernbench_builtin.sweeps.results import SweepResult
+from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import planned, run_planned
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
@@ -114,13 +115,11 @@ def _carried_out(
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as a plan has them; UsageError for one that no point has, and for a value that none can be."""
-    from kernbench_core.runs.options import RunOptions
-
     for name in options:
         if name not in OPTIONS:
             hint = did_you_mean(name, OPTIONS)
             raise UsageError(f"kb.sweep: {name!r} must be an option that every point may have.{hint}")
-    made = RunOptions(**options)
+    made = PointOptions(**options)
     return {name: getattr(made, name) for name in options}
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import attrs
 
 from kernbench_builtin.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, setting_text, value_text
+from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_core.errors import UsageError
-from kernbench_core.runs.options import RunCall, command_options
+from kernbench_core.runs.options import command_options
 from kernbench_core.wording import brief
 
 PLAN_SCHEMA: Final = "kernbench.plan/1"
@@ -20,7 +21,7 @@ TRITON: Final = "triton:"
 #: Options of a run that may end it, and change nothing of what it gives.
 LIMITS: Final = ("max_events", "max_sim_ns", "timeout_s")
 #: Options of a run that every point of a sweep may have.
-OPTIONS: Final = tuple(name for name, option in command_options(RunCall).items() if option.kept)
+OPTIONS: Final = tuple(name for name, option in command_options(PointOptions).items() if option.kept)
 SAMPLERS: Final = ("random", "lhs")
 _MOST_POINTS: Final = 10**6
 

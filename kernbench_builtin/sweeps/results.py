@@ -12,12 +12,15 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from kernbench_builtin.sweeps.axes import short_names, value_text
-from kernbench_builtin.sweeps.objectives import parse_objective
+from kernbench_builtin.sweeps.objectives import MEDIAN, SPREAD, parse_objective
 from kernbench_builtin.sweeps.pareto import best_first, pareto_front
 from kernbench_builtin.sweeps.plan import SweepPlan
+from kernbench_core.spread import TimeSpread
 
 SCREEN, FULL = "screen", "full"
 """What a record may be of: a run that leaves something out, and one as it was asked for."""
+#: Objectives that are the time of the whole run.
+_TIMES: Final = frozenset(("time", "time_ns", MEDIAN))
 #: How many rows a notebook shows.
 _SHOWN: Final = 50
 
@@ -71,6 +74,22 @@ class SweepResult:
         front = pareto_front(numbers, maximise)
         return [row_of(records[at]) for at in best_first(numbers, maximise) if front[at]]
 
+    @property
+    def alike(self) -> tuple[int, ...] | None:
+        """The numbers of the points whose time is not told apart from that of the best; None where it was not shaken.
+
+        It is asked of the time alone: other objectives have no spread.
+        """
+        best = self.best
+        if not best or not {parse_objective(text).name for text in self.plan.objectives} <= _TIMES:
+            return None
+        known = {record["index"]: _time_of(record) for record in self.records if record.get("fidelity", FULL) == FULL}
+        fastest = known[best[0]["index"]]
+        if fastest is None:
+            return None
+        others = ((at, time) for at, time in known.items() if at != best[0]["index"] and time is not None)
+        return tuple(at for at, time in others if not time.differs_from(fastest))
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
         return f"<SweepResult {self.plan.bench}: {points_in_words(len(self.records))}, {counts or 'none'}>"
@@ -86,17 +105,29 @@ class SweepResult:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
+def _time_of(record: Mapping[str, Any]) -> TimeSpread | None:
+    """Return what the time of a point came to, with all ends at the same distance; None where it was not shaken."""
+    found = record["figures"]
+    if record["status"] != "ok" or MEDIAN not in found:
+        return None
+    median, half = found[MEDIAN], found[SPREAD] / 2
+    return TimeSpread(median, median - half, median + half, runs=0)  # as many as the plan has, which nobody asks here
+
+
 def objective_table(
     plan: SweepPlan, records: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[list[float]], list[bool]]:
     """Return the names of a plan's objectives, a row of them for each record, and which are to grow.
 
-    NaN is what a record has no value of, or is not right. Without objectives that is the time.
+    NaN is what a record has no value of, or is not right. Without objectives that is the time; of a point that was
+    shaken, the median stands for the time.
     """
     asked = [parse_objective(text) for text in plan.objectives or ("time",)]
     rows = []
     for record in records:
         known = record["objectives"] if plan.objectives else {"time": record["figures"].get("time_ns")}
+        if MEDIAN in record["figures"]:
+            known = {**known, **dict.fromkeys(_TIMES & known.keys(), record["figures"][MEDIAN])}
         right = record["status"] == "ok"
         rows.append([_number(known.get(each.name)) if right else math.nan for each in asked])
     return [each.name for each in asked], rows, [each.maximise for each in asked]

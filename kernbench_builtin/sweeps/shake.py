@@ -1,15 +1,14 @@
 """`--shake`: how much a time says, by runs on machines that are the same but for a thousandth."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_core.errors import ExecutionError
-from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_builtin.sweeps.shaken import WITHIN, Shaken, ShakeOptions
+from kernbench_core.errors import ExecutionError, UsageError
 from kernbench_core.runs.parts import RunPart
 from kernbench_core.spread import TimeSpread
-from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,59 +18,9 @@ if TYPE_CHECKING:
     from kernbench_core.runs.options import RunCall
     from kernbench_core.runs.result import RunResult
 
-WITHIN: Final = 0.001
-"""By which share every latency, bandwidth and clock is higher or lower at most."""
 _FEWEST: Final = 3
 #: What of a run tells something of data, or writes it: a shaken run has a time alone.
 _PLAIN: Final[Mapping[str, Any]] = {"verify_data": False, "verify_ops": False, "outputs": False, "out": None}
-
-
-def _number(given: Any) -> Any:
-    """Take True for the usual number of runs."""
-    return 8 if given is True else int(given) if given is False else given
-
-
-@attrs.frozen(kw_only=True)
-class ShakeOptions(OptionRecord):
-    """The options: how many runs, 0 for none and True for 8, and the seed of what differs in them."""
-
-    shake: Annotated[
-        int,
-        Option(
-            "Run N times more (8), every latency and bandwidth changed within 0.1 %, and tell median and spread.",
-            "[N]", least=0, bare=8,
-        ),
-    ] = attrs.field(default=0, converter=_number)  # fmt: skip
-    shake_seed: Annotated[int, Option("Seed of the changes of --shake.", "N", least=0)] = 0
-
-
-@attrs.frozen
-class Shaken:
-    """The total time and that of each phase on machines that are the same `within` a share, drawn by `seed`.
-
-    `run_ns` is the total time of the run itself, which may be beyond all of them: the machine as it is written down has
-    exact ties, which no hardware has.
-    """
-
-    total: TimeSpread
-    phases: Mapping[str, TimeSpread]
-    run_ns: float
-    seed: int
-    within: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types, times in ns."""
-        phases = {name: spread.to_json() for name, spread in self.phases.items()}
-        total = self.total.to_json()
-        return {"seed": self.seed, "within": self.within, "run_ns": self.run_ns, "total": total, "phases": phases}
-
-    @property
-    def beyond(self) -> str:
-        """Say that the run itself is beyond all of the others; "" where it is not."""
-        if self.total.low_ns <= self.run_ns <= self.total.high_ns:
-            return ""
-        how = "shorter" if self.run_ns < self.total.low_ns else "longer"
-        return f"the run itself, {format_time(self.run_ns)}, is {how} than all of them; the median says more"
 
 
 class _OtherMachine:
@@ -101,8 +50,6 @@ class ShakePart(RunPart):
     NAME, OPTIONS, ORDER, EXAMPLE = "shake", ShakeOptions, 50, {"shake": 3}
 
     def __init__(self, options: ShakeOptions, call: "RunCall", plugins: Any) -> None:
-        from kernbench_core.errors import UsageError
-
         super().__init__(options, call, plugins)
         if options.shake < _FEWEST:
             raise UsageError(f"shake must be {_FEWEST} runs or more, for a spread, not {options.shake}.")

@@ -39,6 +39,11 @@ class HeldMachine:
     ) -> None:
         self.launched = 0
         self._name = name
+        if options.get("shake"):
+            raise UsageError(
+                "--shake must be asked of a bench or a kernel, not of code that goes on between its launches, as a "
+                "script runs once; shake `kernbench run FILE.py:KERNEL`."
+            )
         usual = {"race_by": "program", "materialize": "on_demand", "verify_data": options.get("data", True)}
         self._call = {"topology": topology, **usual, **options}
         self._guest: Guest | None = None

@@ -9,7 +9,7 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as
-from kernbench_core.runs.options import Option, command_options
+from kernbench_core.runs.options import Option, OptionRecord, command_options
 
 if TYPE_CHECKING:
     from kernbench_core.runs.parts import RunPart
@@ -81,13 +81,23 @@ def with_parts(
     from kernbench_core.runs.parts import parts_of
 
     theirs = [
-        option_of(name, option, attrs.fields_dict(record)[name].default).parameter
+        declared.parameter
         for part in filter(takes, parts_of(ctx.ensure_object(Shell).plugins))
         for record in (getattr(part, each) for each in records)
-        for name, option in command_options(record).items()
+        for declared in _declared(record)
     ]
     at = next((at for at, each in enumerate(own) if each.name == "as_json"), len(own))
     return [*own[:at], *theirs, *own[at:]]
+
+
+def _declared(record: type[OptionRecord]) -> list[Declared]:
+    fields = attrs.fields_dict(record)
+    return [option_of(name, option, fields[name].default) for name, option in command_options(record).items()]
+
+
+def part_options(record: type[OptionRecord]) -> Callable[[Callable[..., Any]], Any]:
+    """Give a command the options of a part of runs."""
+    return with_parameters(*_declared(record))
 
 
 def parameters(*declared: Declared) -> list[click.Parameter]:

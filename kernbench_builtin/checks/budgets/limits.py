@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_builtin.compare.formatting import both_texts, change_text, figure_text, percent_text
 from kernbench_builtin.sweeps.objectives.figures import named_figures
-from kernbench_builtin.sweeps.shake import Shaken
+from kernbench_builtin.sweeps.shaken import Shaken
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.runs.result import RunResult

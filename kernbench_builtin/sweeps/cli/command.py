@@ -6,8 +6,9 @@ from typing import Any
 
 import rich_click as click
 
+from kernbench_builtin.sweeps.shaken import ShakeOptions
 from kernbench_core.cli.option_types import Time, Whole, completed_by
-from kernbench_core.cli.options import JSON
+from kernbench_core.cli.options import JSON, part_options
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -44,6 +45,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.option("--retry-changed", is_flag=True, help="Try the points again whose files or code were changed since.")
 @click.option("--cached", is_flag=True, default=None, help="Take points from the user's cache, and keep them there.")
 @run_options(but=_NOT_OF_POINTS)
+@part_options(ShakeOptions)
 @JSON
 @click.pass_obj
 def sweep(

@@ -21,6 +21,7 @@ from kernbench_builtin.sweeps.planning.cli_plan import plan_of
 from kernbench_builtin.sweeps.planning.plan_file import read_plan
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words
+from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.cli.columns import width
 from kernbench_core.cli.shell import Shell
@@ -28,6 +29,7 @@ from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
+from kernbench_core.spread import NOT_KNOWN
 
 _FAILED = 1
 #: So many of the best points are named.
@@ -188,6 +190,17 @@ class SweepSession:
             more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
             what = "best" if len(best) == 1 else "the Pareto front"
             click.echo(f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}")
+            if told := _apart(sweep):
+                click.echo(told)
+
+
+def _apart(sweep: SweepResult) -> str:
+    """Say which points may be as good as the best, as far as the spread of their times is known."""
+    if sweep.alike is None:
+        return "" if len(sweep.records) < 2 or sweep.plan.options.get("shake") else NOT_KNOWN
+    named = ", ".join(f"#{number}" for number in sweep.alike[:_BEST])
+    more = f" and {len(sweep.alike) - _BEST} more" if len(sweep.alike) > _BEST else ""
+    return f"not told apart from it by their spread: {named or 'none'}{more}"
 
 
 def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
@@ -201,9 +214,7 @@ def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
 
 def _changed(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options that are not as they are by default."""
-    from kernbench_core.runs.options import RunOptions
-
-    fields = attrs.fields_dict(RunOptions)
+    fields = attrs.fields_dict(PointOptions)
     return {name: value for name, value in options.items() if value != fields[name].default}
 
 

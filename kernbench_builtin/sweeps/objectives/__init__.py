@@ -12,7 +12,9 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_builtin.sweeps.objectives.figures import FAMILIES as FAMILIES
     from kernbench_builtin.sweeps.objectives.figures import FIGURES as FIGURES
+    from kernbench_builtin.sweeps.objectives.figures import MEDIAN as MEDIAN
     from kernbench_builtin.sweeps.objectives.figures import SECTIONS as SECTIONS
+    from kernbench_builtin.sweeps.objectives.figures import SPREAD as SPREAD
     from kernbench_builtin.sweeps.objectives.figures import may_be_figure as may_be_figure
     from kernbench_builtin.sweeps.objectives.figures import named_figures as named_figures
     from kernbench_builtin.sweeps.objectives.functions import FigureFunctions as FigureFunctions

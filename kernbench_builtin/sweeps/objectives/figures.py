@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from kernbench_builtin.sweeps.expressions.quantities import UnitNumber
+from kernbench_builtin.sweeps.shaken import Shaken
 from kernbench_core.errors import UsageError
 from kernbench_core.host.rows import Scalar
 from kernbench_core.params import did_you_mean
@@ -84,6 +85,7 @@ SECTIONS: Final = frozenset(
 #: Figures of which a result has one for each kind of resource, statistic of a model, or column of reported rows.
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "shaken": "shaken.median_ns and shaken.spread_ns: Of the whole run's time, with --shake.",
         "utilisation": "utilisation.KIND: Of the busiest of its kind, over the run, from 0 to 1.",
         "mean_utilisation": "mean_utilisation.KIND: The mean over those of its kind that were used.",
         "kernel_utilisation": "kernel_utilisation.KIND: Of the busiest of its kind, while kernels ran.",
@@ -92,6 +94,8 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "rows": "rows.COLUMN: Of one reported row its cell; rows.COLUMN.min, .max and .mean of any number of rows.",
     }
 )
+MEDIAN: Final = "shaken.median_ns"
+SPREAD: Final = "shaken.spread_ns"
 #: Short names.
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"time": "time_ns"})
 #: The names of figures that every result has.
@@ -160,6 +164,10 @@ def _structure(value: object) -> str:
 
 
 def _families(result: RunResult) -> Iterator[tuple[str, Scalar]]:
+    shaken = result.part(Shaken)
+    if shaken is not None:
+        yield MEDIAN, shaken.total.median_ns
+        yield SPREAD, shaken.total.width_ns
     for use in result.busiest:
         kind = plain_name(use.kind)
         yield f"utilisation.{kind}", use.utilisation

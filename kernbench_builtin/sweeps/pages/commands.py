@@ -10,7 +10,8 @@ from kernbench_builtin.sweeps.fidelity import COARSE_BYTES, screening_of
 from kernbench_builtin.sweeps.plan import TRITON, SweepPlan, params_of, point_key, settings_of
 from kernbench_builtin.sweeps.results import FULL
 from kernbench_builtin.sweeps.scripts import arguments_of
-from kernbench_core.runs.options import RunCall, command_options
+from kernbench_builtin.sweeps.shaken import PointOptions
+from kernbench_core.runs.options import command_options
 
 #: Units in which times of options stand, by how much of the option's unit an ns is.
 _UNITS: Final = {1.0: "ns", 1e-9: "s"}
@@ -52,7 +53,7 @@ def page_command(folder: str, key: str) -> str:
 
 def _options(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options of a run as the command line has them."""
-    known = command_options(RunCall)
+    known = command_options(PointOptions)
     for name, value in options.items():
         option = known[name]
         said = option.name or name.replace("_", "-")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 from attrs import define, field
 
 from kernbench_builtin.sweeps.axes import TOPOLOGY, Axis, value_text
@@ -108,7 +109,9 @@ class PlanCheck:
             require_backend(self.plugins, self.plan.options.get("backend", "numpy"))
         with _noted(problems):
             if self.bench is not None:
-                with_bench_defaults(RunCall(self.plan.bench, **self.plan.options), self.bench)
+                own = attrs.fields_dict(RunCall)
+                options = {name: value for name, value in self.plan.options.items() if name in own}
+                with_bench_defaults(RunCall(self.plan.bench, **options), self.bench)
         return problems
 
     def _topology(self, point: _Values) -> str:

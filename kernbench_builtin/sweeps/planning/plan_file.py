@@ -12,10 +12,11 @@ from attrs import define, field
 
 from kernbench_builtin.sweeps.axes import PARAM, SET, TOPOLOGY, Axis, axis_of
 from kernbench_builtin.sweeps.plan import OPTIONS, TRITON, SweepPlan
+from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.host.sources import file_and_function
 from kernbench_core.params import did_you_mean
-from kernbench_core.runs.options import Option, RunCall, command_options
+from kernbench_core.runs.options import Option, command_options
 from kernbench_core.topology.strict_yaml import MAX_BYTES, Located, plain, read_yaml
 from kernbench_core.units import parse_quantity
 from kernbench_core.wording import brief
@@ -197,7 +198,8 @@ class _PlanReader:
         if not isinstance(item.value, dict):
             self._fault(item, f"{key} must be a mapping, not {brief(plain(item))}.")
             return {}
-        known = {(option.name or name): name for name, option in command_options(RunCall).items() if name in OPTIONS}
+        options = command_options(PointOptions).items()
+        known = {(option.name or name): name for name, option in options if name in OPTIONS}
         known |= {name.replace("-", "_"): field for name, field in known.items()}
         found = {}
         for name, each in item.value.items():
@@ -209,8 +211,8 @@ class _PlanReader:
         return found
 
     def _option(self, name: str, field: str, item: Located) -> Any:
-        option: Option = command_options(RunCall)[field]
-        default = attrs.fields_dict(RunCall)[field].default
+        option: Option = command_options(PointOptions)[field]
+        default = attrs.fields_dict(PointOptions)[field].default
         value = item.value
         must = "text"
         if isinstance(default, bool):

@@ -7,6 +7,7 @@ from typing import Any
 from kernbench_builtin.sweeps import SweepPlan, SweepResult
 from kernbench_builtin.sweeps.axes import PARAM, read_axis
 from kernbench_builtin.sweeps.evaluate import blank_record, job_of
+from kernbench_builtin.sweeps.objectives import MEDIAN, SPREAD
 from kernbench_builtin.sweeps.points import points_of
 
 
@@ -74,3 +75,20 @@ def test_columns_of_one_name_are_told_apart() -> None:
             "key": "k",
         }
     ]  # fmt: skip
+
+
+def test_points_within_the_spread_of_the_best_are_not_told_apart() -> None:
+    """By the median, which is ranked too; the wider spread of the two counts, and a time without one is no answer."""
+    times = [(100.0, 3.0), (101.0, 9.0), (109.0, 1.0), (109.0, 10.0), (98.0, 4.0)]
+    rows: list[dict[str, Any]] = [
+        {"figures": {"time_ns": -median, MEDIAN: median, SPREAD: width}} for median, width in times
+    ]
+    done = swept(*rows, {"status": "error"})
+    assert [row["index"] for row in done.best] == [4]
+    assert done.alike == (0, 1)
+    timed: list[dict[str, Any]] = [{**row, "objectives": {"time": row["figures"]["time_ns"]}} for row in rows]
+    assert swept(*timed, objectives=("time",)).alike == (0, 1)
+    assert swept(*({"figures": {"time_ns": 5.0}} for _ in range(2))).alike is None
+    other: list[dict[str, Any]] = [{**row, "objectives": {"ops": 1}} for row in rows]
+    assert swept(*other, objectives=("ops",)).alike is None
+    assert swept().alike is None

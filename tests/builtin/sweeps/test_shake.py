@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-import kernbench_core as kb
-from kernbench_builtin.sweeps.shake import WITHIN, Shaken
+import kernbench as kb
+from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
+from kernbench_builtin.triton.session import HeldMachine
 from kernbench_core.cli import main
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
-from kernbench_core.spread import TimeSpread
+from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.perturbation import perturbed
 
@@ -95,3 +96,31 @@ def test_what_fails_fails_in_its_own_words(plugins: Plugins) -> None:
 
     with pytest.raises(KernelError, match="mine"):
         kb.run(bench, "tiny", shake=3, plugins=plugins)
+
+
+def test_points_of_a_sweep_are_shaken(plugins: Plugins, shaken: Callable[..., Shaken]) -> None:
+    """Each has the figures that its own run has; the options stand in the plan."""
+    params = {"M": 64, "N": 64, "K": [64, 65]}
+    done = kb.sweep("gemm", "tiny", params, data=False, shake=3, shake_seed=2, plugins=plugins)
+    figures, total = done.records[0]["figures"], shaken(shake_seed=2).total
+    assert (figures["shaken.median_ns"], figures["shaken.spread_ns"]) == (total.median_ns, total.width_ns)
+    assert done.alike == ()
+    assert done.plan.options == {"data": False, "shake": 3, "shake_seed": 2}
+
+
+def test_a_sweep_says_what_its_spreads_say(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tile beyond the matrix changes nothing."""
+    words = ["sweep", "gemm", "--topology", "tiny", "--no-data", "-p", "M=64", "-p", "N=64", "--objective", "time"]
+    assert main([*words, "-p", "K=64,128", "--shake", "3"], plugins) == 0
+    assert "best: #0\nnot told apart from it by their spread: none\n" in capsys.readouterr().out
+    assert main([*words, "-p", "K=64", "-p", "tile_m=64,128", "--shake", "3"], plugins) == 0
+    assert "the Pareto front: #0, #1\nnot told apart from it by their spread: #1\n" in capsys.readouterr().out
+    assert main([*words, "-p", "K=64,128"], plugins) == 0
+    assert f"best: #0\n{NOT_KNOWN}\n" in capsys.readouterr().out
+    assert main([*words, "-p", "K=64"], plugins) == 0
+    assert NOT_KNOWN not in capsys.readouterr().out
+
+
+def test_a_script_in_triton_is_not_shaken(plugins: Plugins) -> None:
+    with pytest.raises(UsageError, match=r"^--shake must be asked of a bench or a kernel, not of code that goes on"):
+        HeldMachine("tiny", {"shake": 3})
