@@ -261,7 +261,7 @@ class OneAlgorithm(Table):
         """Yield a line for each size."""
         for row in self.sweep.rows(self.planned):
             self.rows.append(row)
-            yield self.layout.lines(row)
+            yield [self.layout.line(row)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of --json, with what auto went by, None where somebody named the algorithm."""
@@ -286,9 +286,9 @@ class AllAlgorithms(Table):
     def header(self) -> list[str]:
         """Say what is measured, by which algorithms, and which refuse."""
         names, largest = list(self.choices), self._size(self.counts[-1])
-        wide, beside = self.options["wide"], Comparison.of(names, self.width)
+        wide, beside = self.options["wide"], Comparison(tuple(names))
         self.layout: Comparison | WideComparison = beside
-        if wide or not beside.fits:
+        if wide or not beside.fits(self.width):
             self.layout = WideComparison.of(names, self.width, largest, wide)
         refused = [f"# left out: {sentence}" for sentence in self.chooser.refusals.values()]
         how = [f"# {self.how(choice)}" for choice in self.choices.values()]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import field, frozen
+from attrs import frozen
 
-from kernbench_ccl.measure.table import MORE, Measured, SweepRow, TableLayout, fitted, squeezed, tightened
+from kernbench_ccl.measure.table import MORE, Measured, SweepRow, TableLayout, fitted, tightened
 from kernbench_core.units import format_bytes
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -22,28 +22,16 @@ class Comparison:
     """The times of several algorithms side by side; `names` are theirs, as they head the columns."""
 
     names: tuple[str, ...]
-    width: int | None = None
-    letters: Mapping[str, str] = field(factory=dict)
 
-    @property
-    def fits(self) -> bool:
-        """Whether its lines are as wide as the terminal at most."""
-        return self.width is None or len(self.header()[-1]) <= self.width
-
-    @classmethod
-    def of(cls, names: Sequence[str], width: int | None) -> Comparison:
-        """Head columns by names, or by letters where those do not fit a terminal of `width`."""
-        plain = cls(tuple(names), width)
-        if plain.fits:
-            return plain
-        return cls(tuple(names), width, {name: chr(ord("A") + i % 26) for i, name in enumerate(names)})
+    def fits(self, width: int | None) -> bool:
+        """Whether its lines are as wide as a terminal at most; None is no terminal."""
+        return width is None or len(self.header()[-1]) <= width
 
     def header(self) -> list[str]:
         """Return the lines above the rows."""
-        heads = "".join(self.letters.get(name, name).rjust(self._wide(name) + 2) for name in self.names)
+        heads = "".join(name.rjust(self._wide(name) + 2) for name in self.names)
         units = "".join("(us)".rjust(self._wide(name) + 2) for name in self.names)
-        legend = [f"# {letter} = {name}" for name, letter in self.letters.items()]
-        return [*legend, f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
+        return [f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
 
     def line(self, size: int, times: Mapping[str, Measured], failed: Mapping[str, str] = _NONE) -> str:
         """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong.
@@ -59,12 +47,12 @@ class Comparison:
         return f"{size:>12}{''.join(cells)}".rstrip()
 
     def _wide(self, name: str) -> int:
-        return max(10, len(self.letters.get(name, name)))
+        return max(10, len(name))
 
 
 @frozen
 class WideComparison:
-    """A line for each algorithm of a size, with what `--wide` adds: beside its time, or below it in a narrow terminal.
+    """A line for each algorithm of a size, with what `--wide` adds behind its time.
 
     `more` is None without `--wide`, for a terminal that is too narrow for the algorithms beside each other.
     """
@@ -73,24 +61,15 @@ class WideComparison:
     digits: int
     gap: int
     more: TableLayout | None
-    folded: bool = False
 
     @classmethod
     def of(cls, names: Sequence[str], width: int | None, largest: int, wide: bool = True) -> WideComparison:
-        """Fit the columns to a terminal of `width` (None: no terminal), `largest` being the largest size."""
-        longest = max(len("algorithm"), *map(len, names))
-        if not wide:
-            return cls(tuple(names), 12, 2, None)
-        plain = cls(tuple(names), 12, 2, TableLayout(MORE))
-        if width is None or len(plain.header()[0]) <= width:
+        """Choose the columns for a terminal of `width` (None: no terminal), `largest` being the largest size."""
+        plain = cls(tuple(names), 12, 2, TableLayout(MORE) if wide else None)
+        if not wide or width is None or len(plain.header()[0]) <= width:
             return plain
-        columns = tightened(MORE, largest)
         digits = max(len(str(largest)), len("size"), 5)
-        beside = squeezed(columns, width - digits - 1 - longest - 1 - _TIME - 2)
-        found = cls(tuple(names), digits, 1, beside)
-        if max(map(len, found.header())) <= width:
-            return found
-        return cls(tuple(names), digits, 1, squeezed(columns, width, digits + 1), folded=True)
+        return cls(tuple(names), digits, 1, TableLayout(tuple(tightened(MORE, largest)), 1))
 
     def header(self) -> list[str]:
         """Return the lines above the rows."""
@@ -99,8 +78,6 @@ class WideComparison:
         if self.more is None:
             return [line.rstrip() for line in heads]
         titles, units = self.more.header()
-        if self.folded:
-            return [*(line.rstrip() for line in heads), titles, units]
         gap = " " * self.gap
         return [(head + gap + " " + more[1:]).rstrip() for head, more in zip(heads, (titles, units), strict=True)]
 
@@ -115,11 +92,8 @@ class WideComparison:
                 lines.append(self._begun(first, name, f"{failed.get(name, '-')} ").rstrip())
                 continue
             begun = self._begun(first, name, _marked(row.out_of_place, least))
-            if self.more is None:
-                lines.append(begun.rstrip())
-                continue
-            (more,) = self.more.lines(row)
-            lines += [begun.rstrip(), more] if self.folded else [begun + " " * self.gap + more]
+            more = "" if self.more is None else " " * self.gap + self.more.line(row)
+            lines.append(f"{begun}{more}".rstrip())
         return lines
 
     def _begun(self, size: str, name: str, time: str) -> str:

@@ -2,7 +2,7 @@
 
 Without a width (in a pipe, in a file) the columns have nccl-tests' own widths, so that what reads it reads this.
 In a narrow terminal columns move together; then root, redop and type go, which the header says, and the table says that
-they went; what still does not fit stands on a line below.
+they went; a line that is still too long is the terminal's to wrap.
 
 Source: NVIDIA nccl-tests (columns, units, factors, footer).
 """
@@ -263,35 +263,27 @@ _GOES = ("root", "redop", "type")
 
 @frozen
 class TableLayout:
-    """The columns that are shown, the blanks between them, and before them in a line below another.
-
-    `below` are the lines of the same row that follow; `missing` names columns that are not shown.
-    """
+    """The columns that are shown, and the blanks between them; `missing` names columns that are not shown."""
 
     columns: tuple[Column, ...]
     gap: int = 2
-    indent: int = 0
-    below: tuple[TableLayout, ...] = ()
     missing: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
-        """Characters of the longest line."""
-        own = self.indent + sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
-        return max([own, *(line.width for line in self.below)])
+        """Characters of a line."""
+        return sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
 
     def header(self) -> list[str]:
         """Return the lines above the rows, each begins with '#': names of halves where there are any, titles, units."""
         groups = self._join(self._group_cells()).rstrip()
         titles = self._join([column.place(column.title) for column in self.columns])
         units = self._join([column.place(column.unit) for column in self.columns])
-        own = [f"#{line[1:]}".rstrip() for line in (groups, titles, units) if line]
-        return [*own, *(line for below in self.below for line in below.header())]
+        return [f"#{line[1:]}".rstrip() for line in (groups, titles, units) if line]
 
-    def lines(self, row: SweepRow) -> list[str]:
-        """Return the lines of a row."""
-        own = self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
-        return [own, *(line for below in self.below for line in below.lines(row))]
+    def line(self, row: SweepRow) -> str:
+        """Return the line of a row."""
+        return self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
 
     def _group_cells(self) -> list[str]:
         """Write the name of each group in the middle of its columns."""
@@ -306,8 +298,7 @@ class TableLayout:
         return cells
 
     def _join(self, cells: Sequence[str]) -> str:
-        joined = (" " * self.gap).join(cells)
-        return f"{' ' * self.indent}{joined}" if joined.strip() else ""
+        return (" " * self.gap).join(cells)
 
 
 def layout(width: int | None, *, largest: int, wide: bool = False) -> TableLayout:
@@ -315,52 +306,24 @@ def layout(width: int | None, *, largest: int, wide: bool = False) -> TableLayou
 
     `wide` adds bound, formula, efficiency, what binds, events and wall time.
     """
-    further = MORE if wide else ()
-    found = TableLayout((*_PLAIN, *further))
-    if width is None or found.width <= width:
-        return found
-    plain, more = tightened(_PLAIN, largest), tightened(further, largest)
-    halves = [[c for c in plain if c.group != IN_PLACE], [c for c in plain if c.group == IN_PLACE]]
-    for lines in ([[*plain, *more]], [plain, more], [*halves, more]):
-        for number in range(len(_GOES) + 1):
-            missing = _GOES[:number]
-            found = _folded([[c for c in line if c.title not in missing] for line in lines if line], width)
-            if found.width <= width:
-                return evolve(found, missing=missing[::-1])
-    return evolve(found, missing=missing[::-1])
+    columns = (*_PLAIN, *(MORE if wide else ()))
+    found = TableLayout(columns)
+    narrow = tightened(columns, largest)
+    for number in range(len(_GOES) + 1):
+        if width is None or found.width <= width:
+            break
+        missing = _GOES[:number]
+        found = TableLayout(tuple(c for c in narrow if c.title not in missing), 1, missing[::-1])
+    return found
 
 
 def tightened(columns: Sequence[Column], largest: int) -> list[Column]:
     """Make columns as narrow as what is in them."""
     digits = max(len(str(largest)), len("size"), 5)
-    tight = {"size": digits, "count": max(digits, 7), "type": 5, "redop": 5, "root": 4, "bound": 7, "formula": 7}
+    tight = {"size": digits, "count": max(digits, 7), "type": 5, "redop": 5, "root": 4, "bound": 7, "formula": 7,
+             "binds": _LEAST_BINDS}  # fmt: skip
     narrow = [evolve(c, width=tight.get(c.title, c.width)) for c in columns]
     return [evolve(c, unit="(elem)") if c.title == "count" else c for c in narrow]
-
-
-def _folded(lines: Sequence[Sequence[Column]], width: int) -> TableLayout:
-    """Put lines of columns below each other: the second half below the first, the others behind the size."""
-    first, *others = lines
-    behind = first[0].width + 1
-    below = []
-    for columns in others:
-        shared = columns[0].group
-        indent = sum(c.width + 1 for c in first if not c.group) if shared else behind
-        below.append(squeezed(columns, width, indent))
-    return evolve(squeezed(first, width), below=tuple(below))
-
-
-def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> TableLayout:
-    """Set columns one blank apart, and let `binds` take what is left, from a least width to its own.
-
-    What is too wide even then is indented less.
-    """
-    spare = width - TableLayout(tuple(columns), 1, indent).width
-    shrunk = tuple(
-        evolve(c, width=max(_LEAST_BINDS, min(c.width, c.width + spare))) if c.title == "binds" else c for c in columns
-    )
-    found = TableLayout(shrunk, 1, indent)
-    return evolve(found, indent=max(min(indent, 1), indent - max(0, found.width - width)))
 
 
 def remarks(rows: Sequence[SweepRow], wide: bool = False) -> list[str]:

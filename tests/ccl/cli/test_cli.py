@@ -38,11 +38,10 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
 
 def test_columns_that_are_left_out_are_named(plugins):
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
-    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
+    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "-q"]
     shown = screen(run_in_terminal(command("ccl", *words, plugins=plugins), 80)[0], 80)
     assert shown[4] == "# 80 columns are too few for redop and root; --json has them"
-    assert "bound formula   eff binds" in shown[9]
-    assert "%" in shown[12]
+    assert shown[9].split()[:3] == ["1024", "512", "f16"]
 
 
 @pytest.mark.parametrize("algo", ["ring", "all"])
