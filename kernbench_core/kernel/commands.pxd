@@ -10,11 +10,13 @@ cdef class KernelCommand(Command):
     cdef readonly double sent_ns
     cdef public object after, error
     cdef public PeState state
-    cdef public bint blocking
+    cdef public bint blocking, queued
+    cdef public KernelCommand needs
     cdef public tuple blocks, memory_uses, scratch_uses, uses
     cdef _begin(self, op_id, str call, site, tuple blocks, Py_ssize_t nbytes)
     @cython.locals(block=TcmBlock)
     cpdef at_issue(self, PeState state, double now)
+    cpdef let_go(self, Step step, double now)
     cpdef land(self, double now)
     @cython.locals(state=PeState)
     cpdef answered(self)

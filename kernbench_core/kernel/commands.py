@@ -16,7 +16,7 @@ from kernbench_core.errors import KernbenchError, KernelError
 from kernbench_core.kernel.steps import Step
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import ISSUED, Command, MsgBase
-from kernbench_core.values.region import Region
+from kernbench_core.values.region import Region, overlaps
 from kernbench_core.values.value import OpId
 from kernbench_core.wording import brief
 
@@ -42,13 +42,15 @@ class KernelCommand(Command):
     """
 
     __slots__ = (
-        "after", "because", "blocking", "blocks", "error", "memory_uses", "scratch_uses", "sent_ns", "state", "step",
-        "uses",
+        "after", "because", "blocking", "blocks", "error", "memory_uses", "needs", "queued", "scratch_uses", "sent_ns",
+        "state", "step", "uses",
     )  # fmt: skip
 
     site: CallSite
     #: The direction of a DMA, seen from HBM: each has a queue of its own.
     dma_op: ClassVar[str] = ""
+    #: Whether others may learn by it what its kernel has stored: it is sent when no store is in a queue any more.
+    publishes: ClassVar[bool] = False
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         self._begin(op_id, call, site, blocks, nbytes)
@@ -69,6 +71,10 @@ class KernelCommand(Command):
         self.blocks = blocks
         self.blocking = True
         self.error: KernbenchError | None = None
+        #: The command that must be complete before this one is sent: it waits in the queue of its unit.
+        self.needs: KernelCommand | None = None
+        #: Whether it is a store that its kernel does not wait for, before it does what the store must come before.
+        self.queued = False
         self.state: PeState
         #: The op of another PE that is known to be over once the kernel has waited for this command.
         self.after: OpId | None = None
@@ -107,6 +113,18 @@ class KernelCommand(Command):
             block.users += 1
         if state.hazards is not None:
             state.hazards.issued(self, now)
+
+    def let_go(self, step: Step | None, now: float) -> None:
+        """Leave the queue at `now` ns, as the last that was waited for there is complete, which was `step`."""
+        self.because, self.sent_ns, self.needs = step or self.because, now, None
+
+    def uses_bytes_of(self, store: KernelCommand) -> bool:
+        """Whether it uses memory that a store of the same PE, issued before, writes."""
+        return any(
+            ours[0].whole == theirs[0].whole and any(overlaps(a, b) for a in ours[2] for b in theirs[2])
+            for ours in self.memory_uses
+            for theirs in store.memory_uses
+        )
 
     def land(self, now: float) -> None:
         """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""
@@ -211,6 +229,9 @@ class PlainCommand(KernelCommand):
     """
 
     __slots__ = ("_kind", "_message")
+
+    #: Nobody knows what it uses.
+    publishes: ClassVar[bool] = True
 
     def __init__(self, message: Command, op_id: OpId, site: CallSite) -> None:
         super().__init__(op_id, ISSUED, site, (), message.nbytes)

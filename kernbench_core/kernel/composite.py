@@ -171,6 +171,11 @@ class CompositeCmd(KernelCommand):
         super().at_issue(state, now)
         self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
+    def uses_bytes_of(self, store: KernelCommand) -> bool:
+        """Whether it uses a tensor that a store writes: which bytes of it, its issue decides."""
+        used = {layout.tensor.whole for layout in self.layouts.values() if layout.tensor is not None}
+        return any(use[0].whole in used for use in store.memory_uses)
+
     def _uses(self) -> Iterator[MemoryUse]:
         """Yield its operands in HBM, and its output, where they lie at its issue."""
         for name, layout in self.layouts.items():

@@ -77,6 +77,8 @@ class SendCmd(QueueCommand):
 
     __slots__ = ("to",)
 
+    publishes: ClassVar[bool] = True
+
     def __init__(
         self, op_id: OpId, site: CallSite, channel: Channel, value: Value, block: TcmBlock, to: int
     ) -> None:

@@ -12,7 +12,7 @@ cdef class Tick(Scheduled):
 cdef class Serving:
     cdef public PeState _state
     cdef public Hazards _hazards
-    cdef public object _env, _process, _request, _send, raised, place
+    cdef public object _env, _held, _process, _request, _send, raised, place
     cdef public EventQueue _queue
     cdef public Bridge _bridge
     cdef public double _overhead, since
@@ -28,5 +28,6 @@ cdef class Serving:
     cdef _serve(self, request, int stage)
     @cython.locals(queue=EventQueue, issued=KernelCommand)
     cdef bint _answer(self, request, int stage) except -1
+    cdef bint _is_held(self, KernelCommand command) except -1
     @cython.locals(signal=Signal)
     cdef bint _complete(self) except -1

@@ -15,6 +15,7 @@ from kernbench_core.errors import KernelError
 from kernbench_core.events.queue import Scheduled
 from kernbench_core.kernel.bridge import Bridge, Finished
 from kernbench_core.kernel.commands import KernelCommand, Results
+from kernbench_core.kernel.held import HeldCommands
 from kernbench_core.units import grid_ceil
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Serving:
     """
 
     __slots__ = (
-        "_at", "_bridge", "_env", "_hazards", "_overhead", "_process", "_queue", "_request", "_send", "_state", "_tick",
-        "over", "place", "raised", "since", "waiting_for",
+        "_at", "_bridge", "_env", "_hazards", "_held", "_overhead", "_process", "_queue", "_request", "_send", "_state",
+        "_tick", "over", "place", "raised", "since", "waiting_for",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +63,8 @@ class Serving:
         self._bridge, self._send, self._overhead = bridge, send, grid_ceil(overhead)
         self._process: Process | None = env.active_process
         self._tick = Tick()
+        #: What waits in queues for what it needs, once anything has.
+        self._held: HeldCommands | None = None
         self._request: Any = None
         #: How many of those that are waited for have been seen to.
         self._at = 0
@@ -132,7 +135,8 @@ class Serving:
         elif stage != _WAIT:
             issued: KernelCommand = request
             issued.at_issue(self._state, self._queue.now)
-            self._send(issued.message)
+            if not self._is_held(issued):
+                self._send(issued.message)
             if not issued.blocking:
                 return True
             self.note_wait((issued,))
@@ -146,6 +150,14 @@ class Serving:
             if command.error is not None:
                 raise command.error
         return True
+
+    def _is_held(self, command: KernelCommand) -> bool:
+        """Say whether a command is kept back until what it needs is there, or what is before it in a queue is sent."""
+        if self._held is None:
+            if command.needs is None:
+                return False
+            self._held = HeldCommands(self._env, self._send)
+        return self._held.keeps(command)
 
     def _complete(self) -> bool:
         """Tell whether all that is waited for is complete; the first that is not has this go on when it is."""

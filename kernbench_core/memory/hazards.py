@@ -66,6 +66,7 @@ class MemoryUser(Protocol):
     call: str
     site: CallSite
     blocking: bool
+    queued: bool
     blocks: tuple[TcmBlock, ...]
     after: OpId | None
     uses: tuple[HeldUse, ...]
@@ -181,12 +182,12 @@ class Hazards(Clocks):
                 use.op_id, use.issued, use.landed = op_id, now, None
             if group.meets:
                 self._compare(use, thread, tensor, virtual)
-            if command.blocking:  # while it waits, nobody learns of this epoch
+            if command.blocking or command.queued:  # nobody learns of this epoch before it is complete
                 use.epoch = thread.epoch
             else:
                 use.pending += 1
             uses.append(use)
-        if uses and not command.blocking:
+        if uses and not (command.blocking or command.queued):
             self._unwaited.setdefault(thread.index, {})[op_id] = tuple(uses)  # type: ignore[arg-type]
         held = [block.region for block in command.blocks]
         for region in command.scratch_uses:

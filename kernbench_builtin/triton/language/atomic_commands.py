@@ -86,6 +86,7 @@ class AtomicCmd(ReadModifyWriteCmd):
     __slots__ = ("_order", "_place", "_turn_ns", "answer", "lanes")
 
     dma_op: ClassVar[str] = "atomic"
+    publishes: ClassVar[bool] = True
 
     def __init__(
         self, op_id: OpId, op: str, site: CallSite, transfer: Transfer, tensor: TensorAllocation,

@@ -169,7 +169,7 @@ class AtomicLanguage(NumberLanguage):
         operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
         if used:
             nbytes = prod(shape) * itemsize(pointer.element)
-            answer = self._state.tcm.allocate(f"tl.{op}", shape, pointer.element, nbytes, site)
+            answer = self._reserve(f"tl.{op}", shape, pointer.element, nbytes, site)
             blocks = (*blocks, answer)
         commands = []
         for transfer, lanes in parts:

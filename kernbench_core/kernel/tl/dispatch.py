@@ -136,7 +136,7 @@ class Dispatcher(Issuer):
         reads = tuple([self._operand(thing, numbers, op) for thing in things])
         site = call_site()
         call = called(op)
-        block = self._state.tcm.allocate(call, shape, dtype, _size(shape, dtype), site)
+        block = self._reserve(call, shape, dtype, _size(shape, dtype), site)
         op_id = self._next_id()
         params = dict(extra) if extra else {}
         for position, thing in enumerate(things):
@@ -177,8 +177,21 @@ class Dispatcher(Issuer):
         thing.check_live("tl.dot")
         return Operand(thing.value, thing.block.region)
 
+    def _behind(self, op: str, tile: Tensor, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """Run a math command on a tile that is on its way: it waits for it in the unit's queue, and the kernel goes on.
+        """
+        site = call_site()
+        block = self._allocate(op, shape, dtype, site)
+        op_id = self.op_id()
+        value = ResultValue(op_id, shape, dtype)
+        reads = (Operand(tile.value, tile.block.region),)
+        command = MathCmd(op_id, op, site, _blocks((tile,), block), reads, value, {}, False)
+        command.needs = tile.command
+        self.issue(command, False)
+        return Tensor(self, value, block, called(op), site, command)
+
     def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
-        return self._state.tcm.allocate(called(op), shape, dtype, _size(shape, dtype), site)
+        return self._reserve(called(op), shape, dtype, _size(shape, dtype), site)
 
     def _result(
         self,

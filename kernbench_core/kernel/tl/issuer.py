@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import ExecutionError, KernelError
 from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
 from kernbench_core.kernel.tl.flags import refuse_flag
+from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import is_float
@@ -31,7 +32,7 @@ class Issuer:
     The language stands on it, a family of calls a class; what a tensor asks of the families is declared at the end.
     """
 
-    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_state")
+    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_queued", "_state")
 
     def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
         self._state = state
@@ -39,6 +40,8 @@ class Issuer:
         self._launch = launch
         self._in_flight: dict[KernelCommand, None] = {}
         self._prune_at = _PRUNE_AT
+        #: Stores that may wait in a queue for what they store.
+        self._queued: list[KernelCommand] = []
         #: Who is told of each command before it is issued, if anybody is.
         self._first_told: Callable[[KernelCommand], None] | None = None
         self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
@@ -74,11 +77,43 @@ class Issuer:
         if self._first_told is not None:
             self._first_told(command)
         command.blocking = wait
+        if self._queued or command.queued:
+            self._keep_order(command)
         if not wait:
             if len(self._in_flight) >= self._prune_at:
                 self._prune()
             self._in_flight[command] = None
         self._bridge.suspend(command)
+
+    def _keep_order(self, command: KernelCommand) -> None:
+        """Come back when the stores in queues are complete that a command must come after.
+
+        Those are all where others may learn by it of what was stored, and those whose bytes it uses where it is no
+        store, as stores leave in order.
+        """
+        self._queued = [store for store in self._queued if not store.complete]
+        if command.queued:
+            self._queued.append(command)
+        elif command.publishes:
+            self.wait_for(self._queued)
+        elif self._queued and command.dma_op != "write":
+            self.wait_for([store for store in self._queued if command.uses_bytes_of(store)])
+
+    def _reserve(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
+        """Reserve scratchpad space for a tensor; where there is none, wait for the stores in queues, which hold some.
+
+        TcmOverflowError where that does not help.
+        """
+        tcm = self._state.tcm
+        if self._queued:
+            waiting = [store for store in self._queued if not store.complete]
+            block = tcm.find(op, shape, dtype, nbytes, site)
+            while block is None and waiting:
+                self.wait_for((waiting.pop(0),))
+                block = tcm.find(op, shape, dtype, nbytes, site)
+            if block is not None:
+                return block
+        return tcm.allocate(op, shape, dtype, nbytes, site)
 
     def wait_for(self, commands: Sequence[KernelCommand]) -> None:
         """Come back, in simulated time, when all of `commands` are complete."""

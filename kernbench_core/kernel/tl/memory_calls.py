@@ -9,6 +9,7 @@ import numpy as np
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError
+from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
@@ -143,6 +144,10 @@ class MemoryLanguage(MathLanguage):
         Through a tensor of pointers, or from one pointer with the value's shape (or `shape`) and `strides` in
         elements. Elements that `mask` turns off are not written; a mask that only phase 2 knows makes the store read,
         merge and write the whole tile. Of a composite's handle the output is copied, once it is complete.
+
+        The call comes back when the tile is in HBM. Of a product of tl.dot(…, wait=False) that was not waited for it
+        comes back at once: the store waits for it in the DMA's queue, and later stores leave after it. Before a command
+        that uses its bytes, or may tell others of them (tl.send, atomics), and at its end the kernel waits for it.
         """
         if isinstance(value, CompositeHandle):
             self._store_composite(pointer, value, mask, shape, strides)
@@ -154,7 +159,7 @@ class MemoryLanguage(MathLanguage):
         pending = self._pending_mask(mask)
         merged = pending is not None
         transfer = self._transfer(pointer, None if merged else mask, shape, strides, None, "tl.store", merged=merged)
-        tile = self._as_tensor(value, transfer.dtype, transfer.shape)
+        tile = self._as_tensor(value, transfer.dtype, transfer.shape, queues=not merged)
         site = call_site()
         tensor = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor
         if pending is None:
@@ -189,7 +194,7 @@ class MemoryLanguage(MathLanguage):
         """Load some rows of what a composite wrote; KernelError where something else was written over them."""
         site, state = call_site(), self._state
         transfer = direct_transfer(handle.place.rows(first, count), "tl.store")
-        block = state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
+        block = self._reserve("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
         tensor = handle.place.pointer.tensor
         command = DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
         self.issue(command)
@@ -209,7 +214,7 @@ class MemoryLanguage(MathLanguage):
                 f"the mask of tl.store at {describe_site(site)} must broadcast to the tile's shape {transfer.shape}, "
                 f"not have shape {mask.shape}; reshape it."
             )
-        old = self._state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
+        old = self._reserve("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
         self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, old))
         choice = self.operand(mask, "bool", "store")
         self.issue(
@@ -225,17 +230,32 @@ class MemoryLanguage(MathLanguage):
         mask.settle()
         return None if mask.known else mask
 
-    def _as_tensor(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
-        """Bring a value into the scratchpad with this dtype and shape, by timed commands where it is not there."""
+    def _as_tensor(
+        self, value: Any, dtype: str, shape: tuple[int, ...] | None = None, *, queues: bool = False
+    ) -> Tensor:
+        """Bring a value into the scratchpad with this dtype and shape, by timed commands where it is not there.
+
+        With `queues` what is computed may be on its way still, and commands that change it wait for it in their queue.
+        """
         if isinstance(value, IndexTensor):
             value = self.math("copy", (value,), value.shape, dtype)
         elif not isinstance(value, Tensor):
             return self.full(shape or (), value, dtype)
         value.check_own(self, "tl.store")
         value.check_live("tl.store")
+        if queues and isinstance(value.command, ComputeCommand):
+            made = value if value.dtype == dtype else self._behind("cast", value, value.shape, dtype)
+            return made if shape is None or made.shape == shape else self._behind_as(made, shape)
         value.settle()
         tile: Tensor = self.cast(value, dtype)
         return tile if shape is None or tile.shape == shape else self.broadcast_to(tile, shape)
+
+    def _behind_as(self, tile: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Repeat a tile that is on its way along dimensions up to `shape`."""
+        if broadcast_shapes(tile.shape, shape, "tl.broadcast_to") != shape:
+            tile.settle()
+            return self._as_tensor(self.broadcast_to(tile, shape), tile.dtype)  # which says what is wrong
+        return self._behind("broadcast_to", tile, shape, tile.dtype)
 
     # Free ---------------------------------------------------------------------------------------------
 
@@ -275,7 +295,7 @@ def _brought(
     state.kernels.loaded += transfer.nbytes // count
     for extent in shape:
         count *= extent
-    block = state.tcm.allocate("tl.load", shape, dtype, count, site)
+    block = tl._reserve("tl.load", shape, dtype, count, site)
     command = DmaReadCmd(tl._next_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
     loaded = Tensor(tl, command.value, block, "tl.load", site, None if wait else command)
     tl._issue(command, wait)
@@ -285,4 +305,6 @@ def _brought(
 def _stored(tl: Dispatcher, transfer: Transfer, tile: Tile, tensor: TensorAllocation, site: CallSite) -> None:
     memory = tl._state.memory
     command = DmaWriteCmd(tl._next_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value)
-    tl._issue(command, True)
+    command.needs = tile.command
+    command.queued = tile.command is not None
+    tl._issue(command, tile.command is None)

@@ -162,7 +162,7 @@ def _received(
         nbytes = itemsize(name)
         for extent in extents:
             nbytes *= extent
-        block = tl._state.tcm.allocate(call, extents, name, nbytes, site)
+        block = tl._reserve(call, extents, name, nbytes, site)
     command = RecvCmd(tl._next_id(), call, site, launch.peers.channel, extents, name, block, sources)
     if launch.collective is not None:
         command.peers = launch.peers
