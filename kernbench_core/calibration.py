@@ -56,29 +56,35 @@ class MachineChoice:
 class LogOptions:
     """What the command line says of a log, and of how its rows are simulated.
 
-    `collective`, `ranks`, `algo` and `config` (a file of settings) are for logs of collectives. Rows up to
-    `simulate_to` bytes are simulated as they are; `jobs` processes may do so.
+    `collective`, `ranks`, `algo`, `config` (a file of settings) and `pipeline` (False: step by step; None: as the
+    configuration has it, or step by step where only that fits) are for logs of collectives. No row above
+    `simulate_to` bytes is simulated as it is, and fewer are where times grow evenly before, but for `whole`, which asks
+    for every row as it is; `jobs` processes may simulate.
     """
 
     collective: str | None = None
     ranks: int | None = None
     algo: str | None = None
     config: str | None = None
-    simulate_to: int = 4 << 20
+    simulate_to: int = 64 << 20
     jobs: int = 1
+    pipeline: bool | None = None
+    whole: bool = False
 
 
 @frozen
 class LogRow:
     """One measurement: `place` is its file and line, `label` says what was measured, `ns` how long it took.
 
-    `case` is what the calibrator itself makes of it; rows of one case measured the same thing.
+    `case` is what the calibrator itself makes of it; rows of one case measured the same thing. A `check` is not fitted
+    where there are enough others: it is simulated on the fitted machine alone, for how far that is off.
     """
 
     place: str
     label: str
     ns: float
     case: Hashable = field(repr=False)
+    check: bool = False
 
 
 @frozen
@@ -108,24 +114,49 @@ class Unknown:
         return DIMENSIONS[self.dimension].text(value)
 
 
+BEGIN = 4 << 20
+"""Bytes up to which every size is simulated, before times are asked whether they grow evenly."""
+EVEN = 0.03
+"""A part by which slopes differ that are alike."""
+
+
+def grows_evenly(slope: float, other: float, average: float) -> bool:
+    """Tell whether times go on with `slope` (ns a byte) from here: as `other`, or as from nothing, on `average`.
+
+    `other` is the slope before, or better what the busiest resource takes for a byte: where that is idle because of
+    latencies, time grows by less than it does later.
+    """
+    return abs(slope - other) <= EVEN * other or slope >= (1 - EVEN) * average
+
+
 @frozen
 class SimulatedRow:
-    """What a machine takes for a row, in ns; `extended` says that a smaller size was simulated, and continued."""
+    """What a machine takes for a row, in ns; `extended` says that a smaller size was simulated, and continued.
+
+    Where times do not grow evenly there yet, `settled` is False, and the row tells nothing.
+    """
 
     ns: float
     extended: bool = False
+    settled: bool = True
 
     @classmethod
-    def along(cls, size: int, simulate_to: int, time_ns: Callable[[int], float]) -> SimulatedRow:
-        """Return the time of a size: simulated up to `simulate_to`, from there on the line through it and its half.
+    def along(
+        cls, size: int, simulate_to: int, time_ns: Callable[[int], float], begin: int | None = None
+    ) -> SimulatedRow:
+        """Return the time of a size: simulated to where times grow evenly, from there on the line through the last two.
 
-        `time_ns` simulates a size. What is streamed takes a time linear in its size once it fills the machine.
+        `time_ns` simulates a size. All up to `begin` are, and its doubles up to `simulate_to` until times do.
         """
-        if size <= simulate_to:
-            return cls(time_ns(size))
-        half, whole = time_ns(simulate_to // 2), time_ns(simulate_to)
-        per_byte = (whole - half) / (simulate_to - simulate_to // 2)
-        return cls(whole + (size - simulate_to) * per_byte, extended=True)
+        at = simulate_to if begin is None else min(begin, simulate_to)
+        while size > at:
+            quarter, half, whole = (time_ns(at // part) for part in (4, 2, 1))
+            slope, before = (whole - half) / (at - at // 2), (half - quarter) / (at // 2 - at // 4)
+            settled = grows_evenly(slope, before, whole / at)
+            if settled or 2 * at > simulate_to:
+                return cls(whole + (size - at) * slope, True, settled)
+            at *= 2
+        return cls(time_ns(size))
 
 
 class Calibrator(Protocol):

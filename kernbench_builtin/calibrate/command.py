@@ -120,8 +120,8 @@ def _simulate_to(text: str) -> int:
         found = int(parse_quantity(text, "size", positive=True))
     except ValueError as fault:
         raise UsageError(f"option --simulate-to {fault}") from None
-    if found < 2:
-        raise UsageError(f"option --simulate-to must be a size of at least 2 B, not {text!r}.")
+    if found < 4:
+        raise UsageError(f"option --simulate-to must be a size of at least 4 B, not {text!r}.")
     return found
 
 
@@ -161,8 +161,8 @@ calibrate = click.RichCommand(
             Declared("--algo", metavar="NAME|auto",
                      help="The algorithm of collectives.  [default: auto, as kernbench ccl]"),
             Declared("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
-            Declared("--simulate-to", metavar="SIZE", default="4 MiB",
-                     help="Simulate rows up to this size; larger ones are continued from it and its half."),
+            Declared("--simulate-to", metavar="SIZE", default="64 MiB",
+                     help="Simulate rows up to this size at most; up to 4 MiB, and on while times do not grow evenly."),
             Declared("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
             CACHED.but(help="Without -o: print what was printed before, if all that it depends on is the same."),
             JOBS.but(help="Processes that simulate collectives."), TIMEOUT, JSON, QUIET,

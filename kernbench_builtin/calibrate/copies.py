@@ -116,7 +116,7 @@ class CopyLog(CsvRows):
             return self._over_pcie(graph, kind, nbytes)
 
         def of(copy: Copy) -> SimulatedRow:
-            return SimulatedRow.along(copy.nbytes, self._options.simulate_to, lambda nbytes: time_ns(copy.kind, nbytes))
+            return self._along(copy.nbytes, lambda nbytes: time_ns(copy.kind, nbytes))
 
         return [of(_case(row)) for row in rows]
 

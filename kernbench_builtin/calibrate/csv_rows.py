@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from kernbench_core.calibration import CsvForm, LogOptions, LogRow
+from kernbench_core.calibration import BEGIN, CsvForm, LogOptions, LogRow, SimulatedRow
 from kernbench_core.plugins import Plugins
 
 
@@ -37,3 +37,8 @@ class CsvRows:
     def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
         """Return nothing: these cases do not say how many packages there are."""
         return ()
+
+    def _along(self, size: int, time_ns: Callable[[int], float], unit: Callable[[int], int] = int) -> SimulatedRow:
+        """Return the time of a size, of which `unit` says how many there are in so many bytes."""
+        most = size if self._options.whole else unit(self._options.simulate_to)
+        return SimulatedRow.along(size, most, time_ns, size if self._options.whole else unit(BEGIN))

@@ -19,6 +19,8 @@ from kernbench_builtin.calibrate.search import FitSearch, Simulate, Vector
 from kernbench_core.calibration import Unknown
 
 _AT_LIMIT = 1e-6
+_NEIGHBOURS = 3
+"""Rows on either side of one that may be off for the reason that it is."""
 
 Slopes = Callable[[Vector], Matrix]
 """Give d time / d term of each row and term."""
@@ -26,9 +28,10 @@ Slopes = Callable[[Vector], Matrix]
 
 @frozen
 class FittedValue:
-    """A fitted parameter: its value, its standard error as a part of it, and the limit that it lies on, if it does.
+    """A fitted parameter: its value, its error as a part of it, and the limit that it lies on, if it does.
 
-    `error` is None where there are no more measurements than parameters.
+    The true value is within the `error` in 95 of 100 fits. It is None where there are no more measurements than
+    parameters.
     """
 
     unknown: Unknown
@@ -68,7 +71,7 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
     """
     low, high = _ends(unknowns)
     at = _start(measured, slopes, middle_of(unknowns), low, high)
-    floor = np.where(low == 0, high / 100, 0)  # of what may be none a hundredth of its limit must be noticed
+    floor = _floor(low, high)
     steep = slopes(at)
     require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
     require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None])
@@ -81,6 +84,13 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
     return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
 
 
+def closed_elasticities(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes) -> tuple[Matrix, Vector]:
+    """Return by which part closed forms change with each term, where they alone would end; and what was measured."""
+    low, high = _ends(unknowns)
+    at = _start(measured, slopes, middle_of(unknowns), low, high)
+    return slopes(at) * np.maximum(at, _floor(low, high)) / measured[:, None], measured
+
+
 def middle_of(unknowns: Sequence[Unknown]) -> Vector:
     """Return terms between their limits, whatever powers of ten are between them."""
     low, high = _ends(unknowns)
@@ -90,6 +100,11 @@ def middle_of(unknowns: Sequence[Unknown]) -> Vector:
 def _ends(unknowns: Sequence[Unknown]) -> tuple[Vector, Vector]:
     ends = np.array([sorted(terms_of((u, u), (u.low, u.high))) for u in unknowns])
     return ends[:, 0], ends[:, 1]
+
+
+def _floor(low: Vector, high: Vector) -> Vector:
+    """Return what must be noticed of a term that may be none: a hundredth of its limit."""
+    return np.where(low == 0, high / 100, 0)
 
 
 def _start(measured: Vector, slopes: Slopes, at: Vector, low: Vector, high: Vector) -> Vector:
@@ -108,10 +123,33 @@ def _values(
     errors: dict[int, float] = {}
     if free and left > 0:
         part = (search.matrix * search.at / measured[:, None])[:, free]
-        spread = np.linalg.pinv(part.T @ part) * search.doubt / left
-        errors = {index: float(np.sqrt(max(0.0, spread[n, n]))) for n, index in enumerate(free)}
+        errors = dict(zip(free, _spread(part, search.took / measured - 1, search.doubt, measured), strict=True))
     found = zip(unknowns, values_of(unknowns, search.at), limits, strict=True)
     return tuple(FittedValue(u, v, errors.get(index), limit) for index, (u, v, limit) in enumerate(found))
+
+
+def _spread(part: Matrix, off: Vector, doubt: float, measured: Vector) -> list[float]:
+    """Return for each term the part of it within which 95 of 100 fits have the true one.
+
+    `part` has the elasticities of rows, `off` how far they are off. It is by the scatter of rows, as of least squares,
+    or where that is more by that of rows whose neighbours in time are off the same way (Newey and West, 1987).
+    """
+    count, terms = part.shape
+    left = count - terms
+    inverse = np.linalg.pinv(part.T @ part)
+    order = np.argsort(measured, kind="stable")
+    pull = (part * off[:, None])[order]
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    alike = pull.T @ np.maximum(0.0, 1 - apart / (_NEIGHBOURS + 1)) @ pull
+    alone = np.diag(inverse) * doubt / left
+    together = np.diag(inverse @ alike @ inverse) * count / left
+    return [float(one) for one in _wide(left) * np.sqrt(np.maximum(np.maximum(alone, together), 0.0))]
+
+
+def _wide(left: int) -> float:
+    """Return how many standard errors 95 of 100 are within (Student's t), with so many rows more than terms."""
+    few = (12.71, 4.30, 3.18, 2.78)
+    return few[left - 1] if left <= len(few) else 1.96 + 2.37 / left + 2.8 / left**2
 
 
 def _limit(unknown: Unknown, term: float, low: float, high: float) -> str | None:

@@ -87,9 +87,12 @@ class GemmLog(CsvRows):
             product = _case(row)
             m, n = product.m, product.n
             dots_of_step = -(-m // _TILE) * -(-n // _TILE)
-            pairs = max(4, self._options.simulate_to // _BYTES_OF_DOT // dots_of_step // 2)
+
+            def steps(nbytes: int) -> int:
+                return 4 * max(2, nbytes // _BYTES_OF_DOT // dots_of_step // 4) * _TILE
+
             try:
-                return SimulatedRow.along(product.k, 2 * pairs * _TILE, lambda k: time_ns(m, n, k, product.dtype))
+                return self._along(product.k, lambda k: time_ns(m, n, k, product.dtype), steps)
             except KernbenchError as error:
                 told = str(error).partition("\n")[0]
                 raise UsageError(f"{row.place}: a product must be one that this machine can run; {told}") from None

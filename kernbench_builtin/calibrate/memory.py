@@ -90,8 +90,7 @@ class MemoryLog(CsvRows):
         def of(access: MemoryAccess) -> SimulatedRow:
             if access.pattern != "stream":
                 return SimulatedRow(time_ns(access.pattern, access.nbytes))
-            most = self._options.simulate_to
-            return SimulatedRow.along(access.nbytes, most, lambda nbytes: time_ns("stream", nbytes))
+            return self._along(access.nbytes, lambda nbytes: time_ns("stream", nbytes))
 
         return [of(_case(row)) for row in rows]
 

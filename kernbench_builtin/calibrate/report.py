@@ -14,13 +14,13 @@ from kernbench_core.units import format_time
 if TYPE_CHECKING:
     from rich.table import Table
 
-EXTENDED = "*"
-"""Marks a row of which a smaller size was simulated."""
+EXTENDED, CHECK, LEFT_OUT = "*", "^", "x"
+"""Mark rows that were continued from smaller ones, that were not fitted, and that tell nothing."""
 
 
 def parameters(values: Sequence[FittedValue]) -> Table:
     """Return the table of the fitted parameters."""
-    table = _table("parameter", "fitted", "+-", "limits", "from", left=(0, 4))
+    table = _table("parameter", "fitted", "+- (95 %)", "limits", "from", left=(0, 4))
     for one in values:
         unknown = one.unknown
         error = "-" if one.error is None else f"{one.error:.2%}"
@@ -39,28 +39,54 @@ def residuals(rows: Sequence[CalibratedRow]) -> Table:
     """Return the table of all rows."""
     table = _table("row", "what", "measured", "simulated", "error", left=(0, 1))
     for one in rows:
-        mark = EXTENDED if one.simulated.extended else " "
+        mark = f"{EXTENDED if one.simulated.extended else ' '}{' ' if one.fitted else _unfitted(one)}"
         took = f"{format_time(one.simulated.ns)}{mark}"
         table.add_row(one.row.place, one.row.label, f"{format_time(one.row.ns)} ", took, signed_percent(one.error))
     return table
 
 
+def _unfitted(row: CalibratedRow) -> str:
+    return CHECK if row.simulated.settled else LEFT_OUT
+
+
 def summary(found: Calibrated) -> list[str]:
     """Return the sentences below the tables."""
-    rows = f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}"
     lines = [
-        f"{rows}, simulated {found.rounds} times: {found.mean_error:.2%} off on average, "
-        f"{signed_percent(found.worst.error)} at most ({found.worst.row.label})."
+        f"{_rows(len(found.fitted))}, simulated {found.rounds} times: {found.mean_error:.2%} off on average, "
+        f"{signed_percent(found.worst.error)} at most ({found.worst.row.label}).",
+        _checked(found.checks),
     ]
+    if found.logs.way is not None:
+        lines.append(f"All were simulated {found.logs.way}: so they fit, and otherwise not.")
     if any(row.simulated.extended for row in found.rows):
+        lines.append(f"{EXTENDED} continued from the largest size that was simulated.")
+    left = [row for row in found.rows if not row.simulated.settled]
+    if left:
+        least = min(left, key=lambda row: row.row.ns)
         lines.append(
-            f"{EXTENDED} larger than --simulate-to: that size and its half were simulated, and the line through both "
-            "continued."
+            f"{LEFT_OUT} left out ({_rows(len(left))}, from {least.row.label}): as far as --simulate-to, times do not "
+            "grow evenly yet, and the line through them leads nowhere; give more of it."
         )
     for one in found.values:
         if one.limit is not None:
             lines.append(f"{one.unknown.name} lies on its {one.limit} limit: the rows would have it beyond.")
     return lines
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
+
+
+def _checked(checks: Sequence[CalibratedRow]) -> str:
+    """Say how far rows are off that were not fitted."""
+    if not checks:
+        return "No row was kept out of the fit to check it: give six more than there are parameters."
+    worst = max(checks, key=lambda row: abs(row.error))
+    mean = sum(abs(row.error) for row in checks) / len(checks)
+    return (
+        f"{CHECK} not fitted, a check ({_rows(len(checks))}): {mean:.2%} off on average, "
+        f"{signed_percent(worst.error)} at most ({worst.row.label})."
+    )
 
 
 def compared(found: SystemComparison) -> Table:
@@ -86,7 +112,9 @@ def to_json(found: Calibrated, output: str | None) -> dict[str, Any]:
         "sets": list(found.machine.sets),
         "output": output,
         "rounds": found.rounds,
+        "way": found.logs.way,
         "mean_error": found.mean_error,
+        "check_error": found.check_error,
         "refusal": found.refusal,
         "parameters": [
             {
@@ -110,6 +138,8 @@ def to_json(found: Calibrated, output: str | None) -> dict[str, Any]:
                 "simulated_ns": one.simulated.ns,
                 "error": one.error,
                 "extended": one.simulated.extended,
+                "fitted": one.fitted,
+                "settled": one.simulated.settled,
             }
             for one in found.rows
         ],

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
+
+from attrs import evolve
 
 from kernbench_ccl.calibrate.forms import LINK_BANDWIDTH, LINK_LATENCY, CollectiveCase, Forms, asked_for
 from kernbench_ccl.calibrate.nccl_log import NOT_MEASURED, NcclLine, NcclTable, agree, is_nccl, read_nccl
+from kernbench_ccl.calibrate.table_times import Place, TableTimes
 from kernbench_ccl.catalogue import Catalogue, meant
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.sweep import counts_of
+from kernbench_ccl.measure.table import Measured
 from kernbench_ccl.plan.configuration import AUTO
-from kernbench_core.calibration import CsvForm, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
+from kernbench_core.calibration import BEGIN, CsvForm, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError
 from kernbench_core.plugins import Plugins
 from kernbench_core.units import format_bytes
@@ -28,6 +33,7 @@ class NcclLog:
 
     def __init__(self, plugins: Plugins, options: LogOptions) -> None:
         self._plugins, self._options = plugins, options
+        self._evenly: dict[tuple[Hashable, ...], int] = {}  # from where on times of a table grew evenly so far
 
     @staticmethod
     def recognises(text: str) -> bool:
@@ -59,7 +65,8 @@ class NcclLog:
                         said = table.heading
                         case = CollectiveCase(kind.name, ranks, line.size, line.dtype, redop, line.root, in_place,
                                               None if said is None else said.of(line.size), said)  # fmt: skip
-                        found.append(LogRow(f"{name}:{line.line}", _label(case), ns, case))
+                        check = in_place and line.out_of_place is not None
+                        found.append(LogRow(f"{name}:{line.line}", _label(case), ns, case, check))
         if not found and not problems:
             problems.append(f"{name}:1: a log must have a time for at least one size; give one that was measured.")
         if problems:
@@ -97,40 +104,43 @@ class NcclLog:
         forms = {table: Forms(self._plugins, self._options, machine, case) for table, case in _tables(rows).items()}
         return [forms[_case(row).table].slopes(_case(row).nbytes, values) for row in rows]
 
+    def otherwise(self, rows: Sequence[LogRow]) -> tuple[str, NcclLog] | None:
+        """Return that all may have run step by step, and who simulates that; None where it is said how they ran."""
+        if self._options.pipeline is not None or any(_case(row).ran is not None for row in rows):
+            return None
+        stepped = type(self)(self._plugins, evolve(self._options, pipeline=False))
+        return "step by step, as kernbench ccl has it with --pipeline off", stepped
+
     def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
-        """Simulate each size of each table once, in and out of place; larger sizes are continued."""
-        limit = self._options.simulate_to
-        times: dict[tuple[Hashable, ...], dict[tuple[int, bool], float]] = {}
+        """Simulate each size of each table once; sizes above where times grow evenly are continued."""
+        times: dict[tuple[Hashable, ...], TableTimes] = {}
         for table, case in _tables(rows).items():
-            asked = {_case(row).nbytes for row in rows if _case(row).table == table}
-            larger = {limit // 2, limit} if any(nbytes > limit for nbytes in asked) else set()
-            sizes = sorted({nbytes for nbytes in asked if nbytes <= limit} | larger)
-            times[table] = self._times(case, sizes, machine)
+            asked = {(_case(row).nbytes, _case(row).in_place) for row in rows if _case(row).table == table}
+            most = max(asked)[0] if self._options.whole else self._options.simulate_to
+            begin = most if self._options.whole else self._evenly.get(table, BEGIN)
+            run = partial(self._measured, case, machine)
+            times[table] = TableTimes.simulated(run, asked, begin, most)
+            self._evenly[table] = times[table].most
+        return [times[_case(row).table].of(_case(row).nbytes, _case(row).in_place) for row in rows]
 
-        def of(case: CollectiveCase) -> SimulatedRow:
-            known = times[case.table]
-            return SimulatedRow.along(case.nbytes, limit, lambda nbytes: known[nbytes, case.in_place])
-
-        return [of(_case(row)) for row in rows]
-
-    def _times(
-        self, case: CollectiveCase, sizes: Sequence[int], machine: MachineChoice
-    ) -> dict[tuple[int, bool], float]:
-        """Return the simulated times of sizes in bytes, out of place (False) and in place (True)."""
+    def _measured(
+        self, case: CollectiveCase, machine: MachineChoice, sizes: Collection[int], in_place: bool
+    ) -> dict[Place, Measured]:
+        """Simulate sizes in bytes, out of place (False), and in place (True) if asked."""
         kind = Catalogue.of(self._plugins).collectives[case.collective]
         rows = time_collective(
-            case.collective, sizes, machine.topology, algo=asked_for(self._options, case), dtype=case.dtype,
+            case.collective, list(sizes), machine.topology, algo=asked_for(self._options, case), dtype=case.dtype,
             redop=case.redop or "sum", root=case.root, set=(*machine.sets, f"system.sips={case.ranks}"),
-            config=self._options.config, check=False, trials=False, jobs=self._options.jobs,
-            plugins=self._plugins,
+            config=self._options.config, pipeline=self._options.pipeline, check=False, trials=False,
+            in_place=in_place, jobs=self._options.jobs, plugins=self._plugins,
         )  # fmt: skip
         of_count = {row.count: row for row in rows}
-        found: dict[tuple[int, bool], float] = {}
+        found: dict[Place, Measured] = {}
         for nbytes in sizes:
             (count,) = counts_of([nbytes], kind, case.dtype, case.ranks)
             row = of_count[count]
-            found[nbytes, False] = row.out_of_place.time_ns
-            found[nbytes, True] = (row.in_place or row.out_of_place).time_ns
+            found[nbytes, False] = row.out_of_place
+            found[nbytes, True] = row.in_place or row.out_of_place
         return found
 
     def _of_table(self, name: str, table: NcclTable) -> tuple[CollectiveKind | None, int | None, list[str]]:

@@ -74,7 +74,9 @@ class Forms:
         self._machine: TimedMachine = machine_of(setup, plugins)
         self._item = itemsize(case.dtype)
         self._config = load_ccl(options.config, catalogue=catalogue).without_trials()
-        question = Question(catalogue.collectives[case.collective], case.dtype, case.redop, case.root)
+        question = Question(
+            catalogue.collectives[case.collective], case.dtype, case.redop, case.root, options.pipeline
+        )
         self._chooser = Chooser(question, self._machine, self._config, plugins)
         self._name = chosen_name(self._config, case.collective, asked_for(options, case))
         self._free = options.algo in (None, AUTO)

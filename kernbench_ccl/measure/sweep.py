@@ -91,10 +91,12 @@ class Sweep:
     report: ReportProgress | None = None
     limits: Limits | None = None
     """When each simulation is to be stopped."""
+    in_place: bool = True
+    """Whether to run in place too, where the collective has that."""
 
     def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[SweepRow]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
-        both = (False, True) if self.question.kind.in_place else (False,)
+        both = (False, True) if self.question.kind.in_place and self.in_place else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
         for (_, choice), asked in zip(planned, cases, strict=True):
             closed_form(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
@@ -267,13 +269,15 @@ def time_collective(
     check: bool = True,
     backend: str = "numpy",
     trials: bool = True,
+    in_place: bool = True,
     jobs: int = 1,
     limits: Limits | None = None,
     plugins: Plugins | None = None,
 ) -> list[SweepRow]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
 
-    `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured.
+    `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured; without
+    `in_place` nothing runs in place.
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
@@ -299,4 +303,4 @@ def time_collective(
     asked = [size_of(n, kind, dtype, machine.world) for n in counts]
     choices = [chooser.best(nbytes) for nbytes in asked] if name == AUTO else [chooser.named(name)] * len(counts)
     planned = list(zip(counts, choices, strict=True))
-    return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))
+    return list(Sweep(question, setup, machine, found, jobs, limits=limits, in_place=in_place).rows(planned))

@@ -144,7 +144,7 @@ def test_a_parameter_says_how_a_machine_gets_it() -> None:
     assert MachineChoice("tiny", ("a=1",)).having(["b=2"]) == MachineChoice("tiny", ("a=1", "b=2"))
 
 
-@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(2, 1 << 30), st.integers(1, 1 << 40))
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(4, 1 << 30), st.integers(1, 1 << 40))
 def test_what_is_linear_in_its_size_is_continued_exactly(start: float, slope: float, limit: int, size: int) -> None:
     """Whatever the limit; up to it the size itself is simulated."""
     asked: list[int] = []
@@ -156,4 +156,4 @@ def test_what_is_linear_in_its_size_is_continued_exactly(start: float, slope: fl
     found = SimulatedRow.along(size, limit, time_ns)
     assert found.ns == pytest.approx(start + slope * size, rel=1e-5)  # what is left of a difference of like numbers
     assert found.extended == (size > limit)
-    assert asked == ([size] if size <= limit else [limit // 2, limit])
+    assert asked == ([size] if size <= limit else [limit // 4, limit // 2, limit])

@@ -43,7 +43,7 @@ def test_rows_and_parameters_are_printed_and_the_machine_is_written(
     first = fitted.read_text()
     assert first.startswith("# Fitted by kernbench calibrate to 4 rows of copies.csv.\n# Simulated on this machine ")
     assert "base: tiny\ntitle: fitted\n" in first
-    assert "    bandwidth: " in first and "  # pcie-bandwidth, standard error " in first
+    assert "    bandwidth: " in first and "  # pcie-bandwidth, +- " in first
     told(plugins, capsys, 0, log, "--topology", "tiny", "-o", fitted, "--force")
     assert fitted.read_text() == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copies.csv", "fitted.yaml"]
@@ -176,7 +176,7 @@ def test_all_faults_of_all_logs_are_told_at_once(
      "option --format must be one of collectives, copies, gemm, memory, nccl, not 'copy'. Did you mean 'copies'?"),
     (["LOG", "--fit", "dma"],
      "option --fit must be one of dma-overhead, pcie-bandwidth, which these logs tell of, not 'dma'."),
-    (["LOG", "--simulate-to", "1 B"], "option --simulate-to must be a size of at least 2 B, not '1 B'."),
+    (["LOG", "--simulate-to", "1 B"], "option --simulate-to must be a size of at least 4 B, not '1 B'."),
     (["LOG", "--simulate-to", "far"], "option --simulate-to must be a positive size, not 'far'."),
     (["LOG", "--ranks", "1"], "option --ranks must be an integer of at least 2, not '1'."),
     (["LOG", "--check", "u280_hbm"], "option --check must stand without a LOG; leave one of them out."),

@@ -51,7 +51,7 @@ def test_what_a_machine_was_is_found_again(latency: float, bandwidth: float) -> 
 
 @given(st.floats(100, 5000), st.floats(5, 500), st.integers(0, 2**32 - 1))
 def test_noisy_times_are_fitted_as_numpy_does_that_knows_the_model(latency: float, bandwidth: float, seed: int) -> None:
-    """Which is linear: the values are those of lstsq, and the errors those of its covariance."""
+    """Which is linear: the values are those of lstsq, and the errors at least those of its covariance, to 95 %."""
     measured = model(latency, bandwidth) * np.random.default_rng(seed).normal(1, 0.02, len(SIZES))
     found = fit(BOTH, measured, slopes, lambda terms: model(*values_of(BOTH, terms)))
     steep = np.column_stack([np.full(len(SIZES), 3.0), SIZES * (1 + 8 / 256)]) / measured[:, None]
@@ -59,7 +59,8 @@ def test_noisy_times_are_fitted_as_numpy_does_that_knows_the_model(latency: floa
     terms, (squares,), _, _ = np.linalg.lstsq(steep, right, rcond=None)
     errors = np.sqrt(np.diag(np.linalg.inv(steep.T @ steep)) * squares / (len(SIZES) - 2)) / terms
     assert [one.value for one in found.values] == pytest.approx([terms[0], 1 / terms[1]], rel=2e-3)
-    assert [one.error for one in found.values] == pytest.approx(errors, rel=0.02)
+    for one, least in zip(found.values, 2.306 * errors, strict=True):
+        assert one.error is not None and 0.98 * least <= one.error <= 2 * least
 
 
 @pytest.mark.parametrize(("latency", "bandwidth", "limits"), [

@@ -30,7 +30,7 @@ def fitted(plugins: Plugins, log: Path, *chosen: str, **options: object) -> Cali
 def test_a_link_is_found_again_from_its_own_table(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: int, what: tuple[str, int]
 ) -> None:
-    """Within half a per cent, as the table has two decimals of a us, or within three of the errors that the fit states.
+    """Within half a per cent, as the table has two decimals of a us, or within the error that the fit states.
 
     What stands above the table says what it is.
     """
@@ -38,7 +38,7 @@ def test_a_link_is_found_again_from_its_own_table(
     (config := folder / "ccl.yaml").write_text("defaults: {pipeline: off}\n")
     (log := folder / "a.log").write_text(table(plugins, *what, bandwidth, latency, "--config", str(config)))
     found = fitted(plugins, log, algo="ring", config=str(config))
-    values = {one.unknown.name: (one.value, max(5e-3, 3 * (one.error or 0))) for one in found.values}
+    values = {one.unknown.name: (one.value, max(5e-3, one.error or 0)) for one in found.values}
     (rate, rate_off), (delay, delay_off) = values["link-bandwidth"], values["link-latency"]
     assert rate == pytest.approx(bandwidth, rel=rate_off) and rate_off < 0.25
     assert delay == pytest.approx(latency, rel=delay_off, abs=5)
@@ -96,7 +96,7 @@ def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_pat
     found = fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
     bandwidth, latency = found.values
     assert bandwidth.value == pytest.approx(20, rel=0.1) and latency.value == pytest.approx(500, rel=0.1)
-    assert bandwidth.error is not None and 0.005 < bandwidth.error < 0.06
+    assert bandwidth.error is not None and 0.01 < bandwidth.error < 0.15
     assert 0.01 < found.mean_error < 0.05
 
 
@@ -187,15 +187,14 @@ def test_where_no_algorithm_has_a_form_auto_is_named(
     )
 
 
-def test_two_large_sizes_identify_no_latency_on_a_pipelined_ring(plugins: Plugins, tmp_path: Path) -> None:
-    """Data hide it up to where a window binds, and there bandwidth is as little told."""
+def test_two_large_sizes_do_not_identify_a_pipelined_ring(plugins: Plugins, tmp_path: Path) -> None:
+    """Data hide latency up to where a window binds, and there bandwidth is as little told."""
     (log := tmp_path / "a.csv").write_text(
         "collective,ranks,bytes,time_us\nall_reduce,4,4 MiB,180\nall_reduce,4,8 MiB,345\n"
     )
     with pytest.raises(UsageError) as caught:
         calibrate(open_logs([log], plugins, LogOptions(algo="ring", simulate_to=1 << 20)), MachineChoice("tiny"))
-    assert "link-latency" in str(caught.value).partition(" not identified by these rows: ")[0]
-    assert "measure for link-latency also small vectors, of some KiB, where latency decides" in str(caught.value)
+    assert str(caught.value).startswith("link-bandwidth is not identified by these rows: values far apart would fit")
 
 
 def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_path: Path) -> None:
