@@ -62,7 +62,7 @@ def sweep(
     `verify_data` or `timeout_s`.
 
     Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`,
-    which is waited for `patience_s` when it goes away.
+    which is waited for `patience_s`, and so are workers.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
     as it ends, and a sweep that is there goes on: with `retry_failed` the points that failed are run again, with
     `retry_changed` those whose files or code were changed since, which else is an error; `on_record` is

@@ -37,7 +37,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Have the workers of this Dask scheduler run the points.")
 @click.option(
     "--patience", "patience_s", type=Time("5 min", 1e-9), metavar="T",
-    help="Wait so long for a scheduler that goes away, or has no workers; 60 s without it.",
+    help="Wait so long for a scheduler that is not there, or has no workers; 60 s without it.",
 )
 @click.option("-o", "folder", metavar="DIR", help="Keep each point as it ends, and the tables, in this folder.")
 @click.option("--resume", is_flag=True, help="Go on with the sweep that DIR holds.")

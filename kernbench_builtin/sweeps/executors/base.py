@@ -11,7 +11,7 @@ PointRecord: TypeAlias = dict[str, Any]
 """What `evaluate` gives: plain data."""
 
 
-#: How long a scheduler that went away, or one without workers, is waited for, in s.
+#: How long a scheduler that is not there, or one without workers, is waited for, in s.
 PATIENCE_S: Final = 60.0
 
 

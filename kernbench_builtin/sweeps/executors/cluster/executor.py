@@ -1,7 +1,8 @@
 """Points carried out by the workers of a Dask cluster, each recorded once whatever becomes of workers and scheduler.
 
 Dask chooses a worker for each point, and sends the points of one that has ended to others. What is added here: a
-scheduler that has gone, or has no workers, is waited for, and workers with other code are refused.
+scheduler that is not there yet, or has no workers, is waited for, and workers with other code are refused. One that has
+gone ends the sweep, which goes on from its records.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kernbench_builtin.sweeps.evaluate import blank_record, failure
 from kernbench_builtin.sweeps.executors.base import PointJob, PointRecord
 from kernbench_builtin.sweeps.executors.cluster.payload import pack
 from kernbench_builtin.sweeps.plan import SweepPlan
-from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError, in_words
+from kernbench_core.errors import KernbenchError, LimitError, UsageError, in_words
 from kernbench_core.package import __version__
 from kernbench_core.plugins import Plugins
 
@@ -38,10 +39,10 @@ _ADDRESS: Final = re.compile(r"(tcp|tls|wss?)://[^/\s]+:\d{1,5}")
 _WORKER: Final = f"{__name__.rpartition('.')[0]}.worker"
 #: How often a point is tried again where a worker could not begin it.
 _RETRIES: Final = 3
-#: How often workers are counted, and how long it is until the next attempt to connect, in s.
-_LOOK_S, _PAUSE_S = 1.0, 0.5
-#: How long an answer, an attempt to connect, and a farewell may take, in s.
-_ANSWER_S, _CONNECT_S, _FAREWELL_S = 60.0, 5.0, 3.0
+#: How often workers are counted, in s.
+_LOOK_S = 1.0
+#: How long an answer and a farewell may take, in s.
+_ANSWER_S, _FAREWELL_S = 60.0, 3.0
 
 
 class ClusterError(KernbenchError):
@@ -68,14 +69,12 @@ class ClusterExecutor:
         self._address, self._payload, self._patience_s = address, payload, patience_s
         self._name = f"kernbench-{secrets.token_hex(6)}"
         self._client: Any = None
-        #: Jobs to be sent again, those that are sent, by key, and the futures of these when they are over.
-        self._waiting: deque[PointJob] = deque()
+        #: Jobs that are sent, by key, and the futures of these when they are over.
         self._sent: dict[str, tuple[PointJob, Any]] = {}
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._records: deque[PointRecord] = deque()
         self._count = self._threads = 0
         self._counted_s = self._served_s = float("-inf")
-        self._is_missed = False
 
     @classmethod
     def for_plan(cls, plan: SweepPlan, plugins: Plugins, address: str, patience_s: float) -> ClusterExecutor:
@@ -86,13 +85,15 @@ class ClusterExecutor:
     def run(self, jobs: Iterable[PointJob]) -> Iterator[PointRecord]:
         """Yield the record of each job as it finishes, in any order, one for each.
 
-        Raise UsageError where a worker has other code, and ClusterError where the scheduler, or all workers, are missed
-        for longer than the patience, or can carry out no point. What was yielded before stays true.
+        Raise UsageError where a worker has other code, and ClusterError where the scheduler goes, where it or all
+        workers are missed for longer than the patience, or can carry out no point. What was yielded before stays true.
         """
         coming = iter(jobs)
-        self._served_s = time.monotonic()
-        while True:
-            try:
+        try:
+            if self._client is None:
+                self._connect()
+            self._served_s = time.monotonic()
+            while True:
                 self._count_threads()
                 self._send(coming)
                 if not self._sent:
@@ -103,16 +104,17 @@ class ClusterExecutor:
                     self._records.append(self._record(future))
                     del self._sent[future.key]
                     future.release()
-            except _LOST:
-                self._lose()
-            while self._records:
-                yield self._records.popleft()
-            if time.monotonic() - self._served_s > self._patience_s:
-                what = "has not answered" if self._client is None else "has had no worker"
-                raise ClusterError(
-                    f"scheduler {self._address} {what} for {self._patience_s:g} s; every point that had finished is "
-                    "recorded: go on with --resume once it is there, with another --scheduler, or here without one."
-                )
+                while self._records:
+                    yield self._records.popleft()
+        except _LOST:
+            yield from self._records
+            raise self._ended("does not answer") from None
+
+    def _ended(self, how: str) -> ClusterError:
+        return ClusterError(
+            f"scheduler {self._address} {how}; every point that had finished is recorded: go on with --resume once it "
+            "is there, with another --scheduler, or here without one."
+        )
 
     @property
     def has_more(self) -> bool:
@@ -130,14 +132,14 @@ class ClusterExecutor:
         self._disconnect()
 
     def _count_threads(self) -> None:
-        """Count the threads of all workers, if that was not done for a while; connect where there is no connection."""
-        if self._client is None:
-            self._connect()
+        """Count the threads of all workers, if that was not done for a while; ClusterError where none come."""
         if time.monotonic() - self._counted_s > _LOOK_S:
             self._threads = sum(self._ask(self._client.nthreads).values())
             self._counted_s = time.monotonic()
         if self._threads:
             self._served_s = time.monotonic()
+        elif time.monotonic() - self._served_s > self._patience_s:
+            raise self._ended(f"has had no worker for {self._patience_s:g} s")
 
     def _connect(self) -> None:
         """Connect, send the payload, and have the workers that are there get ready."""
@@ -148,8 +150,7 @@ class ClusterExecutor:
         try:
             with warnings.catch_warnings(action="ignore"):  # of versions of libraries that play no part here
                 make: Any = Client
-                limit_s = min(_CONNECT_S, self._patience_s)
-                self._client = make(self._address, timeout=limit_s, set_as_default=False, name="kernbench")
+                self._client = make(self._address, timeout=self._patience_s, set_as_default=False, name="kernbench")
         except _LOST:
             raise
         except Exception as error:
@@ -163,17 +164,13 @@ class ClusterExecutor:
         wrong = [_why(f"worker {who}", told) for who, told in sorted(found.items()) if told is not None]
         if wrong:
             raise UsageError("\n".join(wrong))
-        self._counted_s, self._is_missed = float("-inf"), False
 
     def _send(self, coming: Iterator[PointJob], over: int = 0) -> None:
         """Have a job sent for each thread beside `over` of them: one that waits would be blamed if its worker ended."""
-        while len(self._sent) - over < max(self._threads, 1):
-            self._waiting.extend(() if self._waiting else islice(coming, 1))
-            if not self._waiting:
-                return
-            asked, key = ("evaluate_job", self._name, self._waiting[0]), f"{self._name}-{self._count}"
+        for job in islice(coming, max(0, max(self._threads, 1) - (len(self._sent) - over))):
+            asked, key = ("evaluate_job", self._name, job), f"{self._name}-{self._count}"
             future = self._client.submit(_on_worker, *asked, key=key, retries=_RETRIES, pure=False)
-            self._sent[key] = self._waiting.popleft(), future
+            self._sent[key] = job, future
             self._count += 1
             future.add_done_callback(self._done.put)
 
@@ -204,17 +201,6 @@ class ClusterExecutor:
         except Exception as error:
             told = f"{_why('a worker', error)} Every point that had finished is recorded: go on with --resume."
             raise ClusterError(told) from error
-
-    def _lose(self) -> None:
-        """Give the connection up: what was sent by it is sent again by the next."""
-        if not self._is_missed:
-            told = f"scheduler {self._address} does not answer; waiting up to {self._patience_s:g} s for it."
-            warnings.warn(told, KernbenchWarning, stacklevel=2)
-        self._is_missed = True
-        self._disconnect()
-        self._waiting.extend(job for job, _ in self._sent.values())
-        self._sent.clear()
-        time.sleep(_PAUSE_S)
 
     def _disconnect(self) -> None:
         if self._client is not None:
