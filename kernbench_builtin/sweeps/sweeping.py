@@ -136,9 +136,9 @@ def run_planned(
     """Carry out a checked sweep, in a folder that is removed where none is given; go on with one that is there.
 
     `begin` is called with the folder before the first point, `on_points` with the points when they are known, in their
-    order and before any of them runs, and `on_record` with each new record once it is kept. Points are
-    carried out by `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that is not
-    there yet, or has no workers, it is waited for at most `patience_s`. A `function` is the bench that `planned` was given.
+    order and before any of them runs, and `on_record` with each new record once it is kept. Points are carried out by
+    `processes` of this machine, or by the workers of the Dask `scheduler` at an address; when that is not there yet, or
+    has no workers, it is waited for at most `patience_s`. A `function` is the bench that `planned` was given.
     Raise UsageError, before anything runs or is written, where this machine is to carry points out and does not have
     the backend that they ask for.
     """
