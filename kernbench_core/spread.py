@@ -48,20 +48,20 @@ class TimeSpread:
         return self.high_ns - self.low_ns
 
     def differs_from(self, other: TimeSpread) -> bool:
-        """Say whether two medians are further apart than the wider of both spreads.
+        """Say whether two medians are further apart than the mean of both spreads.
 
         Two samples of 8 of one machine are so in less than 1 of 100 pairs, and a difference of twice the spread is
         found (tools/shake_gates.py).
         """
-        return abs(self.median_ns - other.median_ns) > max(self.width_ns, other.width_ns)
+        return abs(self.median_ns - other.median_ns) > (self.width_ns + other.width_ns) / 2
 
     def compared_with(self, later: TimeSpread) -> str:
         """Say whether a later one is another one, with both medians."""
-        widest = format_time(max(self.width_ns, later.width_ns))
+        mean = format_time((self.width_ns + later.width_ns) / 2)
         medians = f"median {format_time(self.median_ns)} → {format_time(later.median_ns)}"
         if self.differs_from(later):
-            return f"{medians}, beyond the spread of {widest}"
-        return f"{medians}, within the spread of {widest}: no difference shown"
+            return f"{medians}, beyond the spread of {mean}"
+        return f"{medians}, within the spread of {mean}: no difference shown"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""

@@ -25,8 +25,8 @@ def test_it_comes_back_from_json_and_from_nothing_else() -> None:
     assert TimeSpread.of_json({"median_ns": 1.0}) is None
 
 
-@pytest.mark.parametrize(("moved", "differs"), [(4.0, False), (4.5, True), (-4.0, False), (-4.5, True)])
-def test_the_wider_spread_is_what_counts(moved: float, differs: bool) -> None:
+@pytest.mark.parametrize(("moved", "differs"), [(2.5, False), (3.0, True), (-2.5, False), (-3.0, True)])
+def test_the_mean_of_both_spreads_is_what_counts(moved: float, differs: bool) -> None:
     narrow, wide = TimeSpread.of([10.0, 10.5, 11.0]), TimeSpread.of([8.5 + moved, 10.5 + moved, 12.5 + moved])
     assert narrow.differs_from(wide) is differs
     assert wide.differs_from(narrow) is differs

@@ -209,15 +209,15 @@ def test_the_same_says_so_and_what_was_not_compared() -> None:
     ]
 
 
-def test_a_difference_counts_beyond_the_wider_spread_alone() -> None:
+def test_a_difference_counts_beyond_the_mean_of_both_spreads_alone() -> None:
     """Medians are compared, and not the runs themselves, which may be beyond all others; it goes through JSON, too."""
-    slow = TimeSpread(110.0, 105.0, 115.0, 8)
+    slow = TimeSpread(110.0, 105.0, 117.0, 8)
     before = run(spread=TimeSpread(101.0, 100.0, 106.0, 8))
-    spreads = slow, attrs.evolve(slow, high_ns=113.5)
+    spreads = slow, attrs.evolve(slow, high_ns=116.0)
     within, beyond = (run(totals={"time_ns": 150.0}, spread=each) for each in spreads)
     assert compare(before, within).differs is False
     assert compare(before, within).lines()[2] == (
-        "median 101 ns → 110 ns, within the spread of 10 ns: no difference shown"
+        "median 101 ns → 110 ns, within the spread of 9 ns: no difference shown"
     )
     found = compare(RunFigures.from_json(json.loads(json.dumps(before.to_json()))), beyond)
     assert found.lines()[2] == "median 101 ns → 110 ns, beyond the spread of 8.5 ns"

@@ -78,7 +78,7 @@ def test_columns_of_one_name_are_told_apart() -> None:
 
 
 def test_points_within_the_spread_of_the_best_are_not_told_apart() -> None:
-    """By the median, which is ranked too; the wider spread of the two counts, and a time without one is no answer."""
+    """By the median, which is ranked too; the mean of the two spreads counts, and a time without one is no answer."""
     times = [(100.0, 3.0), (101.0, 9.0), (109.0, 1.0), (109.0, 10.0), (98.0, 4.0)]
     rows: list[dict[str, Any]] = [
         {"figures": {"time_ns": -median, MEDIAN: median, SPREAD: width}} for median, width in times
