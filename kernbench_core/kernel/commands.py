@@ -152,7 +152,7 @@ class KernelCommand(Command):
             unit: Step | None = state.complete.get((self.serves, self.dma_op))
             if unit is not None and unit.end > begin:
                 before, begin = unit, unit.end
-        return Step(before, self.call, self.site, begin, self.tail)
+        return Step(before, self.call, self.serves, self.site, begin, self.tail)
 
     def _give_up_blocks(self) -> None:
         # a call of its own: a loop variable of `answered` would keep the last block while the kernel runs on

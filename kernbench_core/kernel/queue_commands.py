@@ -176,7 +176,7 @@ class RecvCmd(QueueCommand):
         sent = self.sent
         if sent is None or sent.sent_ns <= self.sent_ns:
             return KernelCommand._step(self, state)
-        return Step(sent.because, self.call, self.site, sent.sent_ns, self.tail)
+        return Step(sent.because, self.call, self.serves, self.site, sent.sent_ns, self.tail)
 
     def describe(self) -> OpDescription:
         """Describe the receipt for the op log."""

@@ -10,8 +10,8 @@ from kernbench_core.callsite import CallSite
 _ADDED_AT: Final = 4096
 
 StepKey: TypeAlias = tuple[str, int, int]
-StepSums: TypeAlias = dict[StepKey, tuple[str, CallSite, float, int]]
-"""Of each call of a kernel: its name, its line, ns and how many commands."""
+StepSums: TypeAlias = dict[StepKey, tuple[str, str, CallSite, float, int]]
+"""Of each call of a kernel: its name, the kind of unit that serves it, its line, ns and how many commands."""
 
 
 class Step:
@@ -21,11 +21,14 @@ class Step:
     of `before` and that is time of the CPU. A long path is added up on its way, so that it does not grow with the run.
     """
 
-    __slots__ = ("added", "before", "begin", "call", "end", "length", "site")
+    __slots__ = ("added", "before", "begin", "call", "end", "length", "site", "unit")
 
-    def __init__(self, before: Step | None, call: str, site: CallSite, begin: float, end: float) -> None:
+    def __init__(
+        self, before: Step | None, call: str, unit: str, site: CallSite, begin: float, end: float
+    ) -> None:
         self.before = before
         self.call = call
+        self.unit = unit
         self.site = site
         self.begin = begin
         self.end = end
@@ -43,16 +46,17 @@ class Step:
         step: Step | None = self
         while step is not None:
             if step.added is not None:
-                for key, (call, site, ns, times) in step.added.items():
-                    _add(found, key, call, site, ns, times)
+                for key, (call, unit, site, ns, times) in step.added.items():
+                    _add(found, key, call, unit, site, ns, times)
                 break
-            _add(found, (step.call, id(step.site[0]), step.site[1]), step.call, step.site, step.end - step.begin, 1)
+            key = step.call, id(step.site[0]), step.site[1]
+            _add(found, key, step.call, step.unit, step.site, step.end - step.begin, 1)
             step = step.before
         return found
 
 
-def _add(sums: StepSums, key: StepKey, call: str, site: CallSite, ns: float, times: int) -> None:
+def _add(sums: StepSums, key: StepKey, call: str, unit: str, site: CallSite, ns: float, times: int) -> None:
     known = sums.get(key)
     if known is not None:
-        ns, times = ns + known[2], times + known[3]
-    sums[key] = call, site, ns, times
+        ns, times = ns + known[3], times + known[4]
+    sums[key] = call, unit, site, ns, times

@@ -35,10 +35,12 @@ class PathCall:
     """Say how much of a launch's critical path, in ns, commands of one call took, and how many there were.
 
     The path is that of the PE that ended last: the commands that it waited for, each from when it was sent or its unit
-    was free. `call` is as "tl.load", `line` as "gemm.py:22"; both are "" for the time of the PE's CPU.
+    was free. `call` is as "tl.load", `unit` the kind of unit that serves it, `line` as "gemm.py:22"; all are "" for the
+    time of the PE's CPU.
     """
 
     call: str
+    unit: str
     line: str
     ns: float
     commands: int
@@ -211,12 +213,12 @@ def _path(step: Step | None, took: float) -> list[PathCall]:
     if step is None:
         return []
     sums = step.sums()
-    names = short_names(site[0].co_filename for _, site, _, _ in sums.values())
-    lines: dict[tuple[str, str], list[float]] = {}
-    for call, site, ns, commands in sums.values():
-        found = lines.setdefault((call, f"{names[site[0].co_filename]}:{line_number(site)}"), [0.0, 0])
+    names = short_names(site[0].co_filename for _, _, site, _, _ in sums.values())
+    lines: dict[tuple[str, str, str], list[float]] = {}
+    for call, unit, site, ns, commands in sums.values():
+        found = lines.setdefault((call, unit, f"{names[site[0].co_filename]}:{line_number(site)}"), [0.0, 0])
         found[0] += ns
         found[1] += commands
-    lines["", ""] = [took - sum(ns for ns, _ in lines.values()), 0]
+    lines["", "", ""] = [took - sum(ns for ns, _ in lines.values()), 0]
     calls = (PathCall(*key, ns, int(commands)) for key, (ns, commands) in lines.items() if ns > 0.0)
     return sorted(calls, key=lambda each: (-each.ns, each.call, each.line))

@@ -228,6 +228,13 @@ class LaunchMeter:
         first, end = (0, None) if launch is None else self._over.get(launch, (0, 0))
         return self._readings.intervals[first:end]
 
+    def waited(self) -> FloatArray:
+        """Return how long messages queued at each wire and channel while any launch ran, in ns, by its number."""
+        found = np.zeros(self.resources.wires)
+        for each in self.intervals():
+            found[each.numbers] += each.waited
+        return found
+
     def busiest(self) -> tuple[LaunchUse, ...]:
         """Return the busiest resource of each kind while any launch ran, the highest first."""
         return busiest_of(self.resources, self.intervals())

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
-_NUMBER, _BUSY, _TAKEN, _CARRIED = map(attrgetter, ("number", "busy_ns", "available_at", "bytes_carried"))
+_NUMBER, _BUSY, _TAKEN, _CARRIED, _WAITED = map(
+    attrgetter, ("number", "busy_ns", "available_at", "bytes_carried", "waited_ns")
+)
 #: Rows of readings after which they are worked out, whoever asks: they take more memory than what comes of them.
 _MOST = 1 << 17
 
@@ -29,13 +31,14 @@ _MOST = 1 << 17
 class BusyInterval:
     """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they took.
 
-    `units` are those that were busy, by their place among all, for `units_busy` ns.
+    Messages `waited` for them, ns together. `units` are those that were busy, by their place among all, for `units_busy` ns.
     """
 
     span: float
     numbers: IntArray
     busy: FloatArray
     nbytes: IntArray
+    waited: FloatArray
     units: IntArray
     units_busy: FloatArray
 
@@ -50,6 +53,7 @@ class _Reading:
     busy: FloatArray
     taken: FloatArray
     carried: IntArray
+    waited: FloatArray
     units: FloatArray
 
 
@@ -67,6 +71,7 @@ class BusyReadings:
         #: What was worked out last: when, of each wire by its number its totals, of each unit its.
         self._time = 0.0
         self._busy, self._taken, self._carried = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
+        self._waited = np.zeros(0)
         self._unit_busy = np.zeros(len(units))
 
     def read(self, *, kept: bool, idle: bool) -> None:
@@ -80,9 +85,10 @@ class BusyReadings:
         busy = np.fromiter(map(_BUSY, used), np.float64, size)
         taken = np.fromiter(map(_TAKEN, used), np.float64, size)
         carried = np.fromiter(map(_CARRIED, used), np.int64, size)
+        waited = np.fromiter(map(_WAITED, used), np.float64, size)
         found = map(_BUSY, self._units) if idle else (unit.busy_by(now) for unit in self._units)
         units = np.fromiter(found, np.float64, len(self._units))
-        self._pending.append(_Reading(now, kept, numbers, busy, taken, carried, units))
+        self._pending.append(_Reading(now, kept, numbers, busy, taken, carried, waited, units))
         self.count += kept
         ahead = [used[at] for at in np.flatnonzero(taken > now).tolist()]
         for wire in used:
@@ -106,32 +112,36 @@ class BusyReadings:
         pending, self._pending, self._rows = self._pending, [], 0
         wires = len(self._hardware.wires) + 1
         if len(self._busy) < wires:
-            for column in (self._busy, self._taken, self._carried):
+            for column in (self._busy, self._taken, self._carried, self._waited):
                 column.resize(wires, refcheck=False)
         sizes = [len(each.numbers) for each in pending]
-        columns = ("numbers", "busy", "taken", "carried")
-        numbers, busy, taken, carried = (np.concatenate([getattr(each, name) for each in pending]) for name in columns)
+        columns = ("numbers", "busy", "taken", "carried", "waited")
+        numbers, busy, taken, carried, waited = (
+            np.concatenate([getattr(each, name) for each in pending]) for name in columns
+        )
         until = np.array([each.time for each in pending])
         since = np.concatenate(([self._time], until[:-1]))
         # rows of one wire together, as they came; few bits are sorted ten times faster
         order = np.argsort(numbers.astype(np.min_scalar_type(wires)), kind="stable")
         first = np.diff(numbers[order], prepend=0) != 0
-        before = [self._busy[numbers], self._taken[numbers], self._carried[numbers]]
-        for was, now in zip(before, (busy, taken, carried), strict=True):
+        before = [each[numbers] for each in (self._busy, self._taken, self._carried, self._waited)]
+        for was, now in zip(before, (busy, taken, carried, waited), strict=True):
             was[order[1:]] = np.where(first[1:], was[order[1:]], now[order[:-1]])
         end, begin = np.repeat(until, sizes), np.repeat(since, sizes)
         grown = _busy_by(busy, taken, end) - _busy_by(before[0], before[1], begin)
-        moved = carried - before[2]
+        moved, queued = carried - before[2], waited - before[3]
         units = np.diff(np.stack([self._unit_busy, *(each.units for each in pending)]), axis=0)
         at = 0
         for reading, size, row, start in zip(pending, sizes, units, since.tolist(), strict=True):
             if reading.kept:
                 rows, used = slice(at, at + size), np.flatnonzero(row)
+                span, busy_units = reading.time - start, row[used]
                 self._intervals.append(
-                    BusyInterval(reading.time - start, reading.numbers, grown[rows], moved[rows], used, row[used])
+                    BusyInterval(span, reading.numbers, grown[rows], moved[rows], queued[rows], used, busy_units)
                 )
             at += size
         self._busy[numbers], self._taken[numbers], self._carried[numbers] = busy, taken, carried
+        self._waited[numbers] = waited
         self._time, self._unit_busy = pending[-1].time, pending[-1].units
 
 

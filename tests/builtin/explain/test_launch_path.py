@@ -130,13 +130,13 @@ def test_a_long_path_is_added_up_on_its_way() -> None:
     site = (test_a_long_path_is_added_up_on_its_way.__code__, 2)
     step: Step | None = None
     for number in range(10_000):
-        step = Step(step, "tl.load" if number % 2 else "tl.dot", site, 2.0 * number, 2.0 * number + 1.5)
+        step = Step(step, "tl.load" if number % 2 else "tl.dot", "", site, 2.0 * number, 2.0 * number + 1.5)
         if number == 5_000:
-            other = Step(step, "tl.exp", site, 10_001.5, 10_003.0)
+            other = Step(step, "tl.exp", "", site, 10_001.5, 10_003.0)
     assert step is not None
-    sums = {call: (ns, times) for call, _, ns, times in step.sums().values()}
+    sums = {call: (ns, times) for call, _, _, ns, times in step.sums().values()}
     assert sums == {"tl.load": (7_500.0, 5_000), "tl.dot": (7_500.0, 5_000)}
-    shared = {call: times for call, _, _, times in other.sums().values()}
+    shared = {call: times for call, _, _, _, times in other.sums().values()}
     assert shared == {"tl.load": 2_500, "tl.dot": 2_501, "tl.exp": 1}
     kept = 0
     while step is not None:
