@@ -1,4 +1,4 @@
-"""What comparing offers: the command `diff`."""
+"""What is read from saved runs: the commands `diff` and `explain`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ kernbench_api = 1
 
 
 def kernbench_commands() -> list[CommandEntry]:
-    """Return the command."""
-    target = "kernbench_builtin.compare.command:diff"
-    return [CommandEntry("diff", target, "Tell what moved from one run to another, and why.", RUN)]
+    """Return the commands."""
+    here = "kernbench_builtin.compare"
+    return [
+        CommandEntry("diff", f"{here}.command:diff", "Compare two runs: what moved, and why.", RUN),
+        CommandEntry(
+            "explain", f"{here}.explain_command:explain", "Say what limits a saved run, and what to try.", RUN
+        ),
+    ]

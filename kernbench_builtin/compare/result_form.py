@@ -71,8 +71,10 @@ FORM: Final[Mapping[str, Any]] = {
     "not_modelled": [{"sentence": str, "component": str, "count": int}], "manifest": _MANIFEST,
     "launches": Maybe([{
         "kernel": str, "started_ns": NUMBER, "ended_ns": NUMBER, "busiest": [{"name": str, "utilisation": NUMBER}],
-        "sips": Maybe([int]), "roofline": Maybe(_POINT),
+        "sips": Maybe([int]), "roofline": Maybe(_POINT), "last": Maybe(str),
+        "path": Maybe([{"call": str, "unit": str, "line": str, "ns": NUMBER, "commands": int}]),
     }]),
+    "verdict": Maybe({"lines": [str], "advice": [{"rule": str, "sentence": str, "gain": NUMBER, "about": str}]}),
     "busiest": Maybe([_BUSY]), "kernels": Maybe({"roofline": Maybe(_POINT), "busiest": Maybe([_BUSY])}),
     "tcm_map": Maybe([{
         "pe": str, "size": NUMBER, "peak_bytes": NUMBER, "peak_ns": NUMBER, "steps": Maybe([[NUMBER]]),

@@ -1,4 +1,4 @@
-"""`--explain` and `--tcm-map`: what runs answer when they are asked why, and what their scratchpads held."""
+"""The verdict of every run, `--explain` and `--tcm-map`: what limits it, why, and what its scratchpads held."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +11,41 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernbench_builtin.explain.explanation import Explanation, Recorder
+    from kernbench_builtin.explain.verdict import Verdict
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.memory.scratchpad_map import TcmMap
+    from kernbench_core.runs.options import RunCall
+    from kernbench_core.runs.result import RunResult
+
+
+class VerdictPart(RunPart):
+    """Says what limits a run, and what to try; every run has it, and it is shown below all else."""
+
+    NAME, ORDER = "verdict", 100
+
+    @classmethod
+    def wanted(cls, options: OptionRecord, call: "RunCall") -> bool:
+        """Whether to have it: always."""
+        return True
+
+    def answer(self, session: "GraphEngine") -> "Verdict":
+        """Return the verdict on what has run so far."""
+        from kernbench_builtin.explain.verdict import verdict_of
+
+        return verdict_of(session)
+
+    def conclude(self, answer: "Verdict", result: "RunResult") -> "Verdict":
+        """Add whether the data is right."""
+        from kernbench_builtin.explain.verdict import with_data
+
+        return with_data(answer, result)
+
+    @classmethod
+    def show(cls, answer: "Verdict", console: "Console", *, verbose: bool = False) -> None:
+        """Print its lines; all advice where everything is to be said."""
+        from kernbench_core.runs.text_report import show
+
+        show("\n".join(("", *answer.told(100 if verbose else 2))), console)
 
 
 @attrs.frozen(kw_only=True)

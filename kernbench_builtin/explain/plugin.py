@@ -13,6 +13,7 @@ kernbench_api = 1
 def kernbench_run_parts() -> list[RunPartEntry]:
     """Return the parts of runs."""
     return [
+        RunPartEntry("verdict", f"{HERE}.part:VerdictPart", "What limits the run, and what to try."),
         RunPartEntry("explain", f"{HERE}.part:ExplainPart", "Where the time went, and why."),
         RunPartEntry("tcm_map", f"{HERE}.part:TcmMapPart", "What the scratchpads held over time."),
     ]

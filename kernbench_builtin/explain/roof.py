@@ -300,12 +300,12 @@ def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:
 
 
 def _spans(regions: Iterable[Region]) -> Spans:
-    rows: list[tuple[int, int]] = []
-    for region in regions:
-        for row in range(region.rows):
-            start = region.base + row * region.pitch
-            rows.append((start, start + region.row_bytes))
-    return joined(np.array(rows, np.int64).reshape(-1, 2))
+    found = [(each.base, each.row_bytes, each.rows, each.pitch) for each in regions]
+    base, row_bytes, count, pitch = np.array(found, np.int64).reshape(-1, 4).T
+    which = np.repeat(np.arange(len(base)), count)
+    row = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    starts = base[which] + row * pitch[which]
+    return joined(np.stack([starts, starts + row_bytes[which]], axis=1))
 
 
 def _moved(spans: Spans, places: npt.NDArray[np.int64]) -> Spans:

@@ -188,16 +188,13 @@ def _print(result: RunResult, look: Look, shell: Shell) -> None:
         from kernbench_core.runs.summary import print_summary
 
         print_summary(result, sys.stdout)
-    else:
-        from kernbench_core.runs.text_report import make_console, print_result
+        return
+    from kernbench_core.runs.text_report import make_console, print_result
 
-        print_result(result, make_console(sys.stdout), verbose=look.verbose)
-    shown_parts = [part for part in parts_of(shell.plugins) if part.NAME in result.asked]
-    if shown_parts:
-        from kernbench_core.runs.text_report import make_console
-
-        console = make_console(sys.stdout)
-        for part in shown_parts:
-            if result.parts.get(part.NAME) is not None:
-                with part_blamed(part, shell.plugins.run_parts):
-                    part.show(result.parts[part.NAME], console, verbose=look.verbose)
+    console = make_console(sys.stdout)
+    print_result(result, console, verbose=look.verbose)
+    for part in parts_of(shell.plugins):
+        answer = result.parts.get(part.NAME) if part.NAME in result.asked else None
+        if answer is not None:
+            with part_blamed(part, shell.plugins.run_parts):
+                part.show(answer, console, verbose=look.verbose)

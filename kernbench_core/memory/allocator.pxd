@@ -2,7 +2,7 @@ cimport cython
 
 cdef class FirstFit:
     cdef readonly Py_ssize_t base, size, alignment
-    cdef public Py_ssize_t used
+    cdef public Py_ssize_t used, most
     cdef dict _live
     cdef list _order, _hole_starts, _hole_ends
     cdef Py_ssize_t _given

@@ -19,11 +19,12 @@ class Block:
 class FirstFit:
     """Hand out aligned blocks of `[base, base + size)` from the first hole that fits; join holes on free.
 
-    All quantities are bytes. An owner is any object whose `str` names who asked.
+    All quantities are bytes: so many are `used` now, and `most` were at a time. An owner is any object whose `str`
+    names who asked.
     """
 
     __slots__ = (
-        "_given", "_hole_ends", "_hole_starts", "_live", "_order", "alignment", "base", "size", "used",
+        "_given", "_hole_ends", "_hole_starts", "_live", "_order", "alignment", "base", "most", "size", "used",
     )  # fmt: skip
 
     def __init__(self, base: int, size: int, alignment: int = 1) -> None:
@@ -32,7 +33,7 @@ class FirstFit:
         self.base = base
         self.size = size - size % alignment
         self.alignment = alignment
-        self.used = 0
+        self.used = self.most = 0
         # by start how many bytes a block has, for whom, and its number
         self._live: dict[int, tuple[int, object, int]] = {}
         # the starts, ascending
@@ -57,6 +58,8 @@ class FirstFit:
                 insort(self._order, start)
                 self._given += 1
                 self.used += need
+                if self.used > self.most:
+                    self.most = self.used
                 return start
         return None
 

@@ -33,7 +33,7 @@ def _listed(found: Iterable[Any]) -> Listing[Any]:
 
 
 @attrs.frozen
-class RunVerdict:
+class Correctness:
     """What is known of whether a run is right.
 
     `verification` is None when the data was not verified, `op_verification` unless ops were to be. `hazards` are uses
@@ -156,37 +156,37 @@ def count_hazards(hazards: Sequence[Hazard]) -> str:
     return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
 
 
-def words_of(verdict: RunVerdict, interrupted: bool = False, unwritten: Sequence[str] = ()) -> Iterator[Styled]:
+def words_of(correctness: Correctness, interrupted: bool = False, unwritten: Sequence[str] = ()) -> Iterator[Styled]:
     """Say in words whether the data is right, and how many hazards there are, each piece with its style."""
     if interrupted:
         yield f"interrupted: everything here covers only what ran{_unwritten(unwritten)}", "bold yellow"
     else:
-        yield from _of_data(verdict)
-    ops = verdict.op_verification
+        yield from _of_data(correctness)
+    ops = correctness.op_verification
     if ops is not None:
         yield ", ", ""
         yield ("ops verified", _GOOD) if ops.ok else ("OPS ARE WRONG", _BAD)
         yield (f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"), ""
-    if verdict.hazards:
+    if correctness.hazards:
         yield ", ", ""
-        yield count_hazards(verdict.hazards), _BAD
-    if verdict.outside:
+        yield count_hazards(correctness.hazards), _BAD
+    if correctness.outside:
         yield ", ", ""
-        yield count_outside(verdict.outside), _BAD
-    if verdict.python_reads is not None and verdict.python_reads.many:
+        yield count_outside(correctness.outside), _BAD
+    if correctness.python_reads is not None and correctness.python_reads.many:
         yield ", ", ""
-        yield verdict.python_reads.words, _BAD
+        yield correctness.python_reads.words, _BAD
 
 
-def _of_data(verdict: RunVerdict) -> Iterator[Styled]:
-    found, host = verdict.verification, verdict.host_reads
+def _of_data(correctness: Correctness) -> Iterator[Styled]:
+    found, host = correctness.verification, correctness.host_reads
     if found is None:
         yield "data not verified (--verify-data does)", _OPEN
     elif found.checked:
         tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
         yield ("data verified", _GOOD) if found.ok else ("DATA IS WRONG", _BAD)
         of = tensors if found.ok else f"{found.wrong} of {tensors}"
-        yield f"{_by(verdict.computed_by)}: {of}, largest error {found.max_abs_error:.3g}", ""
+        yield f"{_by(correctness.computed_by)}: {of}, largest error {found.max_abs_error:.3g}", ""
     elif host.read:
         yield host.words, _GOOD if host.confirmed == host.read else _OPEN
         yield "; the run compares no tensor with a reference", ""

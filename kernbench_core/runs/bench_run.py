@@ -15,7 +15,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.answers import RunVerdict, Tables, count_hazards
+from kernbench_core.runs.answers import Correctness, Tables, count_hazards
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -33,7 +33,6 @@ from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.verification import Verification
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.graph import Graph
@@ -218,7 +217,7 @@ def _carried_out(
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
     observers = list(_observers(request))
     engine = _engine(request, observers, progress, wall)
-    seen.so_far = lambda: _result(request, engine, None, began, interrupted=True)
+    seen.so_far = lambda: _result(request, engine, {}, began, interrupted=True)
     try:
         with request.bench.importable():
             progress.begin("bench")
@@ -231,14 +230,14 @@ def _carried_out(
                     progress.begin("computing")
                     outputs.compute()
     except KeyboardInterrupt:
-        partial, _ = _result(request, engine, None, began, interrupted=True)
+        partial, _ = _result(request, engine, {}, began, interrupted=True)
         engine.close()
         raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
-        made, answers = _result(request, engine, verification, began)
-        verdict = attrs.evolve(made.verdict, op_verification=ops, computed_by=executor.computed_by)
-        result = attrs.evolve(made, verdict=verdict, outputs=outputs)
+        found = {"verification": verification, "op_verification": ops, "computed_by": executor.computed_by}
+        made, answers = _result(request, engine, found, began)
+        result = attrs.evolve(made, outputs=outputs)
     _refuse(result, request.options)
     if request.files:
         progress.begin("writing")
@@ -338,7 +337,7 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
 
 
 def _result(
-    request: Request, engine: GraphEngine, verification: Verification | None, began: float, *, interrupted: bool = False
+    request: Request, engine: GraphEngine, verified: Mapping[str, Any], began: float, *, interrupted: bool = False
 ) -> tuple[RunResult, Mapping[str, Any]]:
     """Return what there is of a run now, and what each of its parts answers."""
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
@@ -348,8 +347,8 @@ def _result(
         with part_blamed(part, request.plugins.run_parts):
             answers[part.NAME] = part.answer(engine)
     kernels, on_demand = engine.device.kernels, engine.device.on_demand
-    verdict = RunVerdict(
-        verification=verification,
+    correctness = Correctness(
+        **verified,
         hazards=engine.device.hazards.found(),
         outside=() if kernels.outside is None else kernels.outside.found(),
         branch_values=on_demand.branch_values,
@@ -370,16 +369,18 @@ def _result(
         op_log_sha256=op_log_sha256,
         manifest=manifest.to_json(),
         recorded=Recorded(engine.op_log, engine.store),
-        verdict=verdict,
+        correctness=correctness,
         tables=tables,
         rows=engine.rows,
-        parts=dict.fromkeys(request.kept_parts)
-        | {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT},
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,
         all_links=request.options.links == "all",
     )
-    return result, answers
+    for part in request.parts:
+        with part_blamed(part, request.plugins.run_parts):
+            answers[part.NAME] = part.conclude(answers[part.NAME], result)
+    kept = {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT}
+    return attrs.evolve(result, parts=dict.fromkeys(request.kept_parts) | kept), answers
 
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:

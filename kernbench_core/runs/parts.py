@@ -170,6 +170,10 @@ class RunPart:
         """Return what it has to say of what has happened until now."""
         return None
 
+    def conclude(self, answer: Any, result: RunResult) -> Any:
+        """Return the answer as it is kept, now that all but the parts of the result is known."""
+        return answer
+
     def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
         """Write files of its own into the new folder of a run with `out`."""
 

@@ -14,7 +14,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.listing import Document, Listing
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.runs.answers import RunVerdict, Styled, Tables, count_hazards, words_of
+from kernbench_core.runs.answers import Correctness, Styled, Tables, count_hazards, words_of
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
@@ -67,7 +67,7 @@ class RunResult(Pictured):
     pickled result, or one from the cache, has its figures, launches, links, ops and the outputs that were computed;
     `op_log` and `store` stay behind.
 
-    `verdict` says whether it is right, `tables` what was done where, and what they have is here, too: `verified`,
+    `correctness` says whether it is right, `tables` what was done where, and what they have is here, too: `verified`,
     `hazards`, `launches`, `links`. `op_log` and `store` are phase 1's own, so that a notebook can go on from here.
     `outputs` are what kernels wrote, `rows` what the bench reported with `rt.report`. `parts` are what parts of runs
     answered, by name, as `explain`, `tcm_map` and `timeline`, None for those that were not asked; each is an attribute,
@@ -90,7 +90,7 @@ class RunResult(Pictured):
     op_log_sha256: str | None
     manifest: Mapping[str, Any] = attrs.field(converter=Document)
     _recorded: Recorded
-    verdict: RunVerdict = attrs.field(factory=RunVerdict)
+    correctness: Correctness = attrs.field(factory=Correctness)
     tables: Tables = attrs.field(factory=Tables)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
@@ -162,62 +162,62 @@ class RunResult(Pictured):
     @property
     def verified(self) -> bool | None:
         """Whether every checked tensor is right; None when that was not asked for, or no tensor is checked."""
-        return self.verdict.verified
+        return self.correctness.verified
 
     @property
     def ops_verified(self) -> bool | None:
         """Whether every op gives what it gives when computed anew by itself; None when that was not asked for."""
-        return self.verdict.ops_verified
+        return self.correctness.ops_verified
 
     @property
     def right(self) -> bool:
         """Whether nothing that was verified is wrong."""
-        return self.verdict.right
+        return self.correctness.right
 
     @property
     def max_abs_error(self) -> float | None:
         """The largest absolute difference from what was expected; None when nothing was compared."""
-        return self.verdict.max_abs_error
+        return self.correctness.max_abs_error
 
     @property
     def verification(self) -> Verification | None:
         """The verdict on the data; None when that was not verified."""
-        return self.verdict.verification
+        return self.correctness.verification
 
     @property
     def op_verification(self) -> Verification | None:
         """The verdict on single ops; None unless these were to be verified."""
-        return self.verdict.op_verification
+        return self.correctness.op_verification
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
         """Uses of memory that nothing orders."""
-        return self.verdict.hazards
+        return self.correctness.hazards
 
     @property
     def outside(self) -> tuple[OutsideAccess, ...]:
         """Accesses to elements outside of tensors, where these are no errors."""
-        return self.verdict.outside
+        return self.correctness.outside
 
     @property
     def branch_values(self) -> BranchValues:
         """How many values kernels branched on that only phase 2 knows."""
-        return self.verdict.branch_values
+        return self.correctness.branch_values
 
     @property
     def host_reads(self) -> HostReads:
         """How many values the host read before the end."""
-        return self.verdict.host_reads
+        return self.correctness.host_reads
 
     @property
     def python_reads(self) -> PythonReads | None:
         """What of loaded data kernels read into Python; None for nothing."""
-        return self.verdict.python_reads
+        return self.correctness.python_reads
 
     @property
     def computed_by(self) -> ComputedBy | None:
         """What computed data; None where nothing did."""
-        return self.verdict.computed_by
+        return self.correctness.computed_by
 
     @property
     def launches(self) -> tuple[LaunchFigures, ...]:
@@ -291,12 +291,12 @@ class RunResult(Pictured):
             "wall_s": self.wall_s,
             "from_cache": self.from_cache,
             "interrupted": self.interrupted,
-            **self.verdict.to_json(),
+            **self.correctness.to_json(),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             **self.tables.to_json(all_links=self._all_links),
             "outputs": self.outputs.to_json(),
-            **self.verdict.reads_json(),
+            **self.correctness.reads_json(),
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
                 for row in self.rows
@@ -327,7 +327,7 @@ class RunResult(Pictured):
 
     def words(self) -> Iterator[Styled]:
         """Say in words whether it is right, each piece with its style."""
-        return words_of(self.verdict, self.interrupted, self.unwritten)
+        return words_of(self.correctness, self.interrupted, self.unwritten)
 
     def __repr__(self) -> str:
         verdict = {True: "verified", False: "WRONG DATA", None: "data not verified"}[self.verified]
@@ -371,7 +371,7 @@ def _settled(value: Any) -> Any:
         return tuple(map(_settled, value))
     from kernbench_core.compute.verification import Verification  # a run without data does not load it
 
-    if isinstance(value, Verification | RunVerdict | Tables):
+    if isinstance(value, Verification | Correctness | Tables):
         return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(type(value)) if each.eq)
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -80,7 +79,7 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
     parts.extend(_busy(result, console, verbose))
     if result.timing.statistics:
         parts.append(_statistics(result.timing.statistics))
-    parts.append(_facts(result, console.width, verbose))
+    parts.append(_facts(result, verbose))
     if result.rows:
         parts.append(_rows(result.rows, console))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
@@ -240,7 +239,7 @@ def _counted(found: Statistic) -> str:
     return f"{number} {found.unit}".rstrip()
 
 
-def _facts(result: RunResult, width: int, verbose: bool) -> Group:
+def _facts(result: RunResult, verbose: bool) -> Group:
     lines: list[RenderableType] = [Text.assemble(*result.words())]
     for verification in (result.verification, result.op_verification):
         lines.extend(
@@ -260,7 +259,7 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     lines.append(_counts(result))
     lines.extend(_late(result, verbose))
     lines.extend(Text(f"warning: {warning}", "yellow") for warning in result.warnings)
-    lines.append(_not_modelled(result.not_modelled, width, verbose))
+    lines.append(_not_modelled(result.not_modelled, verbose))
     if verbose and result.op_log_sha256:
         lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))
     return Group(*lines)
@@ -314,12 +313,9 @@ def _late(result: RunResult, verbose: bool) -> Iterable[Text]:
         yield from (Text(f"  {start.pe} by {format_time(start.late_ns)}") for start in late)
 
 
-def _not_modelled(items: Sequence[NotModelled], width: int, verbose: bool) -> RenderableType:
-    """Say in one line what the crossed components ignore, the most crossed first; list all when `verbose`."""
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.sentence] = counts.get(item.sentence, 0) + item.count
-    if not counts:
+def _not_modelled(items: Sequence[NotModelled], verbose: bool) -> RenderableType:
+    """Say how many things the crossed components ignore; list them, the most crossed first, when `verbose`."""
+    if not items:
         return Text("not modelled: nothing that the components declare")
     if verbose:
         table = Table.grid(padding=(0, 2))
@@ -330,13 +326,8 @@ def _not_modelled(items: Sequence[NotModelled], width: int, verbose: bool) -> Re
         for item in items:
             table.add_row(f"  {item.sentence}", item.component, f"{item.count:,}")
         return table
-    ordered = sorted(counts, key=lambda sentence: (-counts[sentence], sentence))
-    more = f" ({len(ordered)} in all; -v lists them)"
-    joined = "; ".join(sentence.rstrip(".") for sentence in ordered)
-    room = max(20, width - len("not modelled: ") - len(more))
-    if len(joined) + len("not modelled: ") <= width:
-        return Text(f"not modelled: {joined}")
-    return Text(f"not modelled: {textwrap.shorten(joined, room, placeholder='…')}{more}")
+    number = len({item.sentence for item in items})
+    return Text(f"{number} thing{'' if number == 1 else 's'} not modelled: -v", "dim")
 
 
 def bar(share: float, cells: int = _BAR_CELLS) -> str:

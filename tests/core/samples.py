@@ -9,7 +9,7 @@ import attrs
 
 from kernbench_core.compute.verification import Verification
 from kernbench_core.host.timing import LateStart, NotModelled, ResourceUse, TimingResult
-from kernbench_core.runs.answers import RunVerdict, Tables
+from kernbench_core.runs.answers import Correctness, Tables
 from kernbench_core.runs.result import Recorded, RunResult
 
 TIMING = TimingResult(
@@ -51,7 +51,7 @@ def make_result(verification: Verification | None = RIGHT, **changed: Any) -> Ru
         "recorded": Recorded(SimpleNamespace(), SimpleNamespace()),  # type: ignore[arg-type]
     }
     changed = {"verification": verification, **changed}
-    records = {"verdict": RunVerdict, "tables": Tables}
+    records = {"correctness": Correctness, "tables": Tables}
     for name, record in records.items():
         fields[name] = record(**{own: changed.pop(own) for own in attrs.fields_dict(record) if own in changed})
     return RunResult(**{**fields, **changed})

@@ -31,7 +31,8 @@ _MOST = 1 << 17
 class BusyInterval:
     """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they took.
 
-    Messages `waited` for them, ns together. `units` are those that were busy, by their place among all, for `units_busy` ns.
+    Messages `waited` for them, ns together. `units` are those that were busy, by their place among all, for
+    `units_busy` ns.
     """
 
     span: float

@@ -15,7 +15,8 @@ LINE = f"{__file__}:{test_site.co_firstlineno}"
 def machine(**last: tuple[str, float]) -> Any:
     """Stand for a machine of two cubes with four PEs each; `last` gives the last call of some, by pe0, pe1, …."""
     sites = [SimpleNamespace(prefix=f"sip0.cube{i // 4}.pe{i % 4}", index=i) for i in range(8)]
-    states = {int(pe[2:]): SimpleNamespace(last=Step(None, call, "pe_dma", HERE, 0.0, at)) for pe, (call, at) in last.items()}
+    made = {pe: Step(None, call, "pe_dma", HERE, 0.0, at) for pe, (call, at) in last.items()}
+    states = {int(pe[2:]): SimpleNamespace(last=step) for pe, step in made.items()}
     kernels = SimpleNamespace(states=states)
     return SimpleNamespace(layout=SimpleNamespace(pes=sites), find=lambda kind: kernels)
 

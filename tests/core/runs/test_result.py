@@ -77,7 +77,7 @@ def test_nan_is_equal_to_nan_where_results_are_compared(samples: ModuleType) -> 
     assert told(float("nan")) == told(float("nan"))
     assert hash(told(float("nan"))) == hash(told(float("nan")))
     assert told(float("nan")) not in (told(1.0), told(float("nan"), "share")) and told(1.0) != told(2.0)
-    for name in ("rows", "params", "manifest", "verdict"):
+    for name in ("rows", "params", "manifest", "correctness"):
         assert attrs.evolve(told(1.0), **{name: getattr(told(math.nan), name)}) != told(1.0)
 
 

@@ -24,7 +24,7 @@ from kernbench_core import run
 from kernbench_core.compute.verification import Verification
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.errors import UsageError
-from kernbench_core.runs.answers import RunVerdict
+from kernbench_core.runs.answers import Correctness
 from kernbench_core.runs.result import RunResult
 from kernbench_core.wire import Wire
 from tests.builtin.checks.budgets.inner_pytest import ran
@@ -61,8 +61,8 @@ def test_the_same_run_is_the_same(result: RunResult, file: Path) -> None:
     changed(file, versions={"numpy": "1.0", "python": "3.0"})
     before = file.read_bytes()
     faster = attrs.evolve(result.timing, events=result.events - 1)
-    verdict = attrs.evolve(result.verdict, verification=Verification(True, 1, 0.5, ()))
-    other = attrs.evolve(result, timing=faster, verdict=verdict)
+    correctness = attrs.evolve(result.correctness, verification=Verification(True, 1, 0.5, ()))
+    other = attrs.evolve(result, timing=faster, correctness=correctness)
     for again in (result, other, ran(verify_data=True)):
         assert checked(again, file) == GoldenOutcome("same")
     assert updated(result, file) == GoldenOutcome("same")
@@ -213,7 +213,7 @@ def test_no_golden_is_written_of_wrong_data_or_in_part(
 ) -> None:
     """Each is a failure of the test, and leaves what was there."""
     before, other = file.read_bytes(), ran(params={"n": 16})
-    wrong = attrs.evolve(other, verdict=RunVerdict(Verification(False, 1, 2.0, ("x",))))
+    wrong = attrs.evolve(other, correctness=Correctness(Verification(False, 1, 2.0, ("x",))))
     assert updated(wrong, file).failure == "gave wrong data, of which no golden is written: 'g.json'"
 
     def full(self: Path, target: Path) -> None:

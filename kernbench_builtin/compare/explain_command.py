@@ -1,0 +1,70 @@
+"""`kernbench explain`: what limits a saved run, and what to try."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from kernbench_core.cli.option_types import completed_by
+from kernbench_core.cli.options import JSON, with_parameters
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import doing
+from kernbench_core.process.terminal import shown
+
+#: Lines of a path that are printed; --json has all.
+_MOST = 12
+
+
+@click.command()
+@click.argument("run", metavar="RUN", shell_complete=completed_by("files"))
+@with_parameters(JSON)
+def explain(run: str, as_json: bool) -> int:
+    """Say what limits RUN, saved with --out or --json: the verdict, all advice, and each kernel's critical path."""
+    with doing("loading kernbench"):
+        from kernbench_builtin.compare.saved_figures import read_saved
+        from kernbench_core.runs.result import json_text
+
+    result = read_saved(Path(run)).result
+    verdict = result.get("verdict")
+    if verdict is None:
+        raise UsageError(
+            f"run {run!r} must hold a verdict, and has none, as plug-in builtin.explain was left out when it was made; "
+            "run it again."
+        )
+    if as_json:
+        launches = [{key: each.get(key) for key in ("kernel", "last", "path")} for each in result.get("launches") or ()]
+        click.echo(json_text({"schema": "kernbench.explain/1", "verdict": verdict, "launches": launches}))
+        return 0
+    told = [f"{result['bench']} on {result['topology']}", *_lines(verdict)]
+    for launch in result.get("launches") or ():
+        told += ["", *_path(launch)]
+    sys.stdout.write(shown("\n".join(told)) + "\n")
+    return 0
+
+
+def _lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a verdict, with all advice."""
+    lines: list[str] = verdict["lines"]
+    yield from (line for line in lines if not line.startswith(("try: ", "more: ")))
+    yield from (f"try: {each['sentence']}" for each in verdict["advice"])
+
+
+def _path(launch: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table of a launch's critical path, the longest calls first."""
+    from kernbench_core.units import format_time
+
+    path: list[Mapping[str, Any]] = launch.get("path") or []
+    whole = sum(each["ns"] for each in path)
+    yield f"critical path of {launch['kernel']}, {format_time(whole)}, on {launch.get('last', '')}"
+    rows = [(f"{each['call']} {each['line']}".strip() or "the PE's CPU", each) for each in path[:_MOST]]
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, each in rows:
+        share = each["ns"] / whole if whole else 0.0
+        yield f"  {name:<{width}}  {each['commands']:>5,}  {format_time(each['ns']):>9}  {share:>6.1%}"
+    left = len(path) - len(rows)
+    if left > 0:
+        yield f"  and {left} more calls; --json lists them"

@@ -1,0 +1,309 @@
+"""What a run shows of what limits it: figures that its verdict and its advice are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_builtin.explain.ledger import PARTS
+from kernbench_builtin.explain.roof import Roof, peaks_of, roof, work_of
+from kernbench_core.host.timing import PHASES, phase_spans
+from kernbench_core.oplog.spill import take
+from kernbench_core.topology.address import place_of
+
+if TYPE_CHECKING:
+    from kernbench_core.host.figures.kernels import KernelUse
+    from kernbench_core.host.figures.launch import LaunchFigures, PathCall
+    from kernbench_core.host.host_program import LaunchHandle
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.oplog.columns import Columns
+    from kernbench_core.oplog.forms import RecordForm
+
+#: An address without these says in which unit it is.
+_OFFSET_BITS = 36
+#: What a call does, by the kind of unit that serves it; others are computed.
+_KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue"}
+
+
+@attrs.frozen
+class Overlap:
+    """Say what a PE did in its time, in ns: units at work, nothing under way, and loads.
+
+    `late_ns` is the time in which loads were under way that began after units first were at work, and not behind
+    others: they could have begun before. In `hidden_ns` of it, units were at work.
+    """
+
+    time_ns: float
+    working_ns: float
+    idle_ns: float
+    late_ns: float
+    hidden_ns: float
+
+
+@attrs.frozen
+class Queueing:
+    """Say where messages queued most while kernels ran: a kind of place, its share of all queueing, and which cube.
+
+    `cube` is "" where no cube has most of it; `name` is the one place of the kind that has most.
+    """
+
+    kind: str
+    share: float
+    cube: str
+    name: str
+
+
+@attrs.frozen
+class Facts:
+    """The figures of one run; times in ns, bytes of payload.
+
+    `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
+    longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, of `all_pes`; `programs` are
+    those of the PE with most, and of all. `trips` are the parts of the round trips of DMAs, `queueing` says where they
+    queued. `far` are the bytes that came from, or went to, another package or cube, of all that were `moved`.
+    """
+
+    phases: dict[str, float]
+    roof: Roof
+    kernel: str
+    launches: int
+    kernels: int
+    path_ns: float
+    path: tuple[PathCall, ...]
+    last: LaunchFigures
+    overlap: Overlap
+    mean_ns: float
+    pes: int
+    all_pes: int
+    programs: tuple[int, int]
+    trips: dict[str, float]
+    queueing: Queueing | None
+    busiest: tuple[KernelUse, ...]
+    moved: int
+    must_move: int
+    far_package: int
+    far_cube: int
+    masked: float
+    scratchpad: tuple[int, int]
+    hint: str
+
+    @property
+    def kernel_ns(self) -> float:
+        """The phase `kernel`."""
+        return self.phases["kernel"]
+
+    @property
+    def total_ns(self) -> float:
+        """The whole run."""
+        return sum(self.phases.values())
+
+    def share(self, kind: str) -> float:
+        """Return the share of the path of calls of a kind: "load", "store", "atomic", "message", "product", …"""
+        return sum(call.ns for call in self.calls(kind)) / self.path_ns if self.path_ns else 0.0
+
+    def calls(self, kind: str) -> list[PathCall]:
+        """Return the calls of a kind, the longest first."""
+        return [call for call in self.path if kind_of(call) == kind]
+
+    def use(self, kind: str) -> KernelUse | None:
+        """Return the busiest of a kind of resource while kernels ran."""
+        return next((use for use in self.busiest if use.kind == kind), None)
+
+
+def kind_of(call: PathCall) -> str:
+    """Return what a call does: "load", "store", "atomic", "message", "product", "composite", "compute" or "issue"."""
+    if call.unit == "pe_dma":
+        return "atomic" if "atomic" in call.call else "store" if "store" in call.call else "load"
+    return _KINDS.get(call.unit, "compute")
+
+
+def facts_of(session: GraphEngine) -> Facts | None:
+    """Return what a run shows so far; None where no launch of it is over."""
+    launches, kernels = session.figures(), session.kernels()
+    if not launches or kernels is None:
+        return None
+    named: dict[str, list[LaunchFigures]] = {}
+    for each in launches:
+        named.setdefault(each.kernel, []).append(each)
+    kernel = max(named, key=lambda name: sum(each.time_ns for each in named[name]))
+    own = named[kernel]
+    path = _added(own)
+    last = max(own, key=lambda each: each.time_ns)
+    handle = next(h for h in session.shared.launches if h.launch.ended_ns and _began(h) == last.started_ns)
+    times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
+    programs = [len(each) for each in handle.launch.programs.values()]
+    moved = _moved(session)
+    work, sips = work_of(session), {sip for each in launches for sip in each.sips}
+    return Facts(
+        phases=_phases(session),
+        roof=roof(peaks_of(session, sips), work),
+        kernel=kernel,
+        launches=len(own),
+        kernels=len(named),
+        path_ns=sum(call.ns for call in path),
+        path=path,
+        last=last,
+        overlap=_overlap(session, last),
+        mean_ns=sum(times) / len(times),
+        pes=sum(1 for each in programs if each),
+        all_pes=len(handle.program.pes),
+        programs=(max(programs), sum(programs)),
+        trips=_trips(session),
+        queueing=_queueing(session),
+        busiest=kernels.busiest,
+        moved=moved["all"],
+        must_move=work.bytes_in + work.bytes_out,
+        far_package=moved["package"],
+        far_cube=moved["cube"],
+        masked=1.0 - moved["taken"] / moved["blocks"] if moved["blocks"] else 0.0,
+        scratchpad=_scratchpad(session),
+        hint=kernels.hint,
+    )
+
+
+def _phases(session: GraphEngine) -> dict[str, float]:
+    found = dict.fromkeys(PHASES, 0.0)
+    for begin, end, phase in phase_spans(session.hardware.env.now, session.shared.requests):
+        found[phase] += end - begin
+    return found
+
+
+def _began(handle: LaunchHandle) -> float:
+    return min(handle.launch.started_ns.values())
+
+
+def _added(launches: Sequence[LaunchFigures]) -> tuple[PathCall, ...]:
+    """Add up the paths of several launches."""
+    found: dict[tuple[str, str, str], PathCall] = {}
+    for each in (call for launch in launches for call in launch.path):
+        key = each.call, each.unit, each.line
+        known = found.get(key)
+        found[key] = each if known is None else attrs.evolve(
+            known, ns=known.ns + each.ns, commands=known.commands + each.commands
+        )  # fmt: skip
+    return tuple(sorted(found.values(), key=lambda each: (-each.ns, each.call, each.line)))
+
+
+def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
+    columns = session.op_log.columns
+    units = {number: name for name, number in columns.components.items() if name.startswith(f"{launch.last}.")}
+    rows = np.flatnonzero(np.isin(np.asarray(columns.component[:]), [*units]))
+    rows = rows[take(columns.t_start, rows) >= launch.started_ns]
+    start, end = take(columns.t_start, rows), np.minimum(take(columns.t_end, rows), launch.ended_ns)
+    dma = np.isin(take(columns.component, rows), [number for number, name in units.items() if name.endswith("pe_dma")])
+    reads = np.array([template.sig[1] == "dma_read" for template in columns.templates])[take(columns.template, rows)]
+    keep = start < end
+    works = keep & ~dma
+    late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    working, moving = _joined(start, end, works), _joined(start, end, late)
+    hidden = working + moving - _joined(start, end, works | late)
+    return Overlap(launch.time_ns, working, launch.time_ns - _joined(start, end, keep), moving, hidden)
+
+
+def _late(
+    start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_], since: float
+) -> npt.NDArray[np.bool_]:
+    """Return which intervals are of those rows of them, one behind the other, that began after a time."""
+    found = np.zeros(len(start), bool)
+    at = np.flatnonzero(keep)
+    at = at[np.argsort(start[at], kind="stable")]
+    if not len(at):
+        return found
+    reach = np.maximum.accumulate(end[at])
+    first = np.concatenate([[True], start[at][1:] > reach[:-1]])
+    found[at] = (start[at][first] > since)[np.cumsum(first) - 1]
+    return found
+
+
+def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_]) -> float:
+    """Return for how long any of some intervals lasts."""
+    start, end = start[keep], end[keep]
+    order = np.argsort(start)
+    start, end = start[order], np.maximum.accumulate(end[order])
+    before = np.concatenate([[-np.inf], end[:-1]]) if len(end) else end
+    return float(np.sum(np.maximum(0.0, end - np.maximum(start, before))))
+
+
+def _trips(session: GraphEngine) -> dict[str, float]:
+    """Add up the round trips of the DMAs that count them, by part."""
+    found = dict.fromkeys(PARTS, 0.0)
+    for component in session.hardware.components.values():
+        trips = getattr(component, "trips", None)
+        for part in PARTS if trips is not None else ():
+            found[part] += getattr(trips, part)
+    return found
+
+
+def _queueing(session: GraphEngine) -> Queueing | None:
+    resources, waited = session.meter.resources, session.meter.waited()
+    inside = {"pe wire", "command wire", "pcie wire", "pe_tcm channel"}  # where no load or store of HBM queues
+    waited[[resources.kinds[code] in inside for code in resources.codes[: resources.wires]]] = 0.0
+    if not waited.any():
+        return None
+    kinds = np.bincount(resources.codes[: resources.wires], waited)
+    code = int(np.argmax(kinds))
+    own = np.where(resources.codes[: resources.wires] == code, waited, 0.0)
+    cubes: dict[str, float] = {}
+    for number in np.flatnonzero(own).tolist():
+        name = resources.names[number]
+        cubes[".".join(name.split(".")[:2])] = cubes.get(".".join(name.split(".")[:2]), 0.0) + own[number]
+    most = max(cubes, key=lambda cube: cubes[cube])
+    one = most if cubes[most] > 0.5 * kinds[code] and ".cube" in most else ""
+    return Queueing(resources.kinds[code], float(kinds[code] / kinds.sum()), one, resources.names[int(np.argmax(own))])
+
+
+def _moved(session: GraphEngine) -> dict[str, int]:
+    """Return the bytes that PEs moved from and to HBM: all, those of another package, those of another cube of theirs.
+
+    Of the "blocks" of the scratchpad that they moved, "taken" are the bytes that no mask left out.
+    """
+    pes, columns = session.hardware.layout.pes, session.op_log.columns
+    sip, cube = (np.array([getattr(pe, name) for pe in pes], np.int64) for name in ("sip", "cube"))
+    found = dict.fromkeys(("all", "package", "cube", "blocks", "taken"), 0)
+    template, op_pe = np.asarray(columns.template[:]), np.asarray(columns.op_pe[:])
+    plain = (np.asarray(columns.stage_pe[:]) < 0) & (op_pe >= 0)
+    for number in np.unique(template[plain]).tolist():
+        form = columns.form(number)
+        if "hbm" not in form.spaces:
+            continue
+        rows = np.flatnonzero(plain & (template == number))
+        held = [each for each in form.geometry if each[0] == "tcm"]
+        blocks = [row_bytes * count for _, _, row_bytes, count, _ in held if row_bytes is not None]
+        for base, nbytes in _accesses(columns, form, rows):
+            some, at = np.unique(base >> _OFFSET_BITS, return_inverse=True)
+            places = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)[at]
+            away = places[:, 0] != sip[op_pe[rows]]
+            found["all"] += int(nbytes.sum())
+            found["package"] += int(nbytes[away].sum())
+            found["cube"] += int(nbytes[~away & (places[:, 1] != cube[op_pe[rows]])].sum())
+            if form.op_kind == "memory" and len(blocks) == 1:
+                found["blocks"] += len(rows) * blocks[0]
+                found["taken"] += min(len(rows) * blocks[0], int(nbytes.sum()))
+    return found
+
+
+def _accesses(
+    columns: Columns, form: RecordForm, rows: npt.NDArray[Any]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield address and bytes of each access to HBM of records of one form; of a scattered one its first address."""
+    begins, several = take(columns.row_starts()[0], rows), 0
+    for at, (space, _, row_bytes, count, _) in enumerate(form.geometry):
+        place = form.base_places[at]
+        if space == "hbm" and place >= 0 and row_bytes is not None:
+            yield take(columns.ints, begins + place), np.full(len(rows), row_bytes * count)
+        elif space == "hbm" and row_bytes is None:
+            regions: list[Any] = [columns.side.get(row, ())[several] for row in rows.tolist()]
+            sizes = {id(each): sum(region.row_bytes * region.rows for region in each) for each in regions}
+            bases = [each[0].base if each else 0 for each in regions]
+            yield np.array(bases, np.int64), np.array([sizes[id(each)] for each in regions], np.int64)
+        several += row_bytes is None
+
+
+def _scratchpad(session: GraphEngine) -> tuple[int, int]:
+    """Return the most that any scratchpad held, and how much it has, in bytes."""
+    tables = [state.tcm.fit for state in session.device.kernels.states.values()]
+    return max((table.most for table in tables), default=0), max((table.size for table in tables), default=0)

@@ -1,0 +1,227 @@
+"""The verdict of a run, in a few lines: how fast, whether it is right, what limits it, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_builtin.explain.advice import Advice, advise
+from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
+from kernbench_core.runs.answers import count_hazards
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.host.figures.launch import PathCall
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.runs.answers import Correctness
+    from kernbench_core.runs.result import RunResult
+
+#: A kernel that comes so near to the roof is at it.
+_AT_THE_ROOF: Final = 0.85
+#: Lines that a sentence names, and the share of their kind that they have together.
+_MOST_LINES, _ENOUGH = 3, 0.8
+#: A unit that is so busy sets the pace of a pipeline.
+_BUSY: Final = 0.6
+#: Pieces of advice in the few lines.
+_TRIED: Final = 2
+
+_DOES: Final = {
+    "load": "waits for", "store": "waits for", "atomic": "waits for", "message": "waits for",
+    "composite": "runs", "product": "computes", "compute": "computes",
+}  # fmt: skip
+_LIMITS: Final = {"compute": "compute", "hbm": "HBM", "noc": "the NoC"}
+_PLACES: Final = {
+    "hbm_ctrl channel": "HBM channels", "hbm wire": "the wires of HBM controllers", "noc wire": "wires of the NoC",
+    "attach wire": "wires between routers and units", "ucie wire": "UCIe wires between cubes",
+    "scale_up wire": "links between packages", "io_noc wire": "wires of the IO chiplets", "sram channel": "SRAM",
+}  # fmt: skip
+
+
+@attrs.frozen
+class Limiter:
+    """Say what most of the critical path is: a share of it, calls of a kind of unit at lines, and mostly why.
+
+    `kind` is as `facts.kind_of` has it, `lines` are as "gemm.py:22"; `cause` is "" where nothing is known of it.
+    """
+
+    kind: str
+    share: float
+    calls: tuple[str, ...]
+    lines: tuple[str, ...]
+    cause: str
+
+    @property
+    def sentence(self) -> str:
+        """Say it."""
+        if self.kind == "issue":
+            told = "is the PE's CPU, which issues commands and reads elements"
+        else:
+            told = f"{_DOES[self.kind]} {_listed(self.calls)}"
+            told += f" ({_listed(_short(self.lines))})" if self.lines else ""
+        return f"{self.share:.0%} of its critical path {told}{', mostly ' + self.cause if self.cause else ''}."
+
+
+@attrs.frozen(repr=False)
+class Verdict:
+    """Say what limits a run, and what to try; times in ns.
+
+    `data` says whether it is right, in words; `kernel_ns` is the phase `kernel`, `roof_ns` what no schedule goes below,
+    by `limit` ("compute", "hbm" or "noc"). All but `data` is None, or empty, where no kernel ran to its end.
+    """
+
+    data: str
+    right: bool
+    total_ns: float
+    kernel_ns: float | None = None
+    roof_ns: float | None = None
+    limit: str = ""
+    kernel: str = ""
+    limiter: Limiter | None = None
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """The roof over the time of the kernel, from 0 to 1."""
+        return self.roof_ns / self.kernel_ns if self.roof_ns and self.kernel_ns else None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The verdict in a few lines."""
+        return tuple(self.told())
+
+    def told(self, most: int = _TRIED) -> Iterator[str]:
+        """Yield its lines, with so many pieces of advice at most."""
+        if not self.right:
+            yield f"{self.data}: make it right first."
+        if self.kernel_ns is None:
+            yield f"{format_time(self.total_ns)}; no kernel ran to its end{'; ' + self.data if self.right else ''}."
+            return
+        told = f"kernel {format_time(self.kernel_ns)}"
+        if self.share is not None:
+            told += f", {self.share:.0%} of what the machine's roof allows (by {_LIMITS[self.limit]})"
+        yield told + (f"; {self.data}." if self.right else ".")
+        if self.limiter is not None:
+            yield self.kernel + self.limiter.sentence
+        yield from (f"try: {each.sentence}" for each in self.advice[:most])
+        yield "more: --explain, --report page.html, or kernbench explain RUN of a saved run."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {**attrs.asdict(self), "share": self.share, "lines": [*self.lines]}
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def verdict_of(session: GraphEngine) -> Verdict:
+    """Return the verdict on what has run so far, without its `data`."""
+    facts, total = facts_of(session), session.hardware.env.now
+    if facts is None:
+        return Verdict("", True, total)
+    named = f"{facts.kernel}, {_times(facts)}: " if facts.kernels > 1 or facts.launches > 1 else ""
+    return Verdict(
+        "", True, total, facts.kernel_ns, facts.roof.ns or None, facts.roof.limit, named, limiter_of(facts),
+        advise(facts),
+    )  # fmt: skip
+
+
+def _times(facts: Facts) -> str:
+    share = facts.path_ns / facts.kernel_ns if facts.kernel_ns else 0.0
+    launches = "1 launch" if facts.launches == 1 else f"{facts.launches} launches"
+    return f"{launches} and {min(share, 1.0):.0%} of the time of all kernels"
+
+
+def with_data(verdict: Verdict, result: RunResult) -> Verdict:
+    """Return a verdict that says whether the data is right."""
+    return attrs.evolve(verdict, data=_data(result.correctness, result.interrupted), right=_right(result.correctness))
+
+
+def _right(found: Correctness) -> bool:
+    return found.right and not found.hazards and not found.outside
+
+
+def _data(found: Correctness, interrupted: bool) -> str:
+    if interrupted:
+        return "interrupted: only what ran until then counts"
+    told = {True: "data verified", False: "DATA IS WRONG", None: "data not verified"}[found.verified]
+    races = [count_hazards(found.hazards)] if found.hazards else []
+    beyond = ["accesses outside of tensors"] if found.outside else []
+    return ", ".join([told, *races, *beyond])
+
+
+def limiter_of(facts: Facts) -> Limiter | None:
+    """Return what has the greatest share of the critical path: calls of one kind."""
+    kinds: dict[str, list[PathCall]] = {}
+    for call in facts.path:
+        kinds.setdefault(kind_of(call), []).append(call)
+    if not kinds:
+        return None
+    kind = max(kinds, key=lambda each: sum(call.ns for call in kinds[each]))
+    together = sum(call.ns for call in kinds[kind])
+    named = [*_first(kinds[kind], together)] if kind != "issue" else []
+    names = dict.fromkeys(call.call for call in named)
+    lines = dict.fromkeys(call.line for call in named)
+    return Limiter(kind, together / facts.path_ns, tuple(names), tuple(lines), cause_of(facts, kind))
+
+
+def _first(calls: Sequence[PathCall], together: float) -> Iterator[PathCall]:
+    """Yield the longest calls, until they have most of the time, or there are many."""
+    had = 0.0
+    for call in calls[:_MOST_LINES]:
+        if had >= _ENOUGH * together:
+            return
+        had += call.ns
+        yield call
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return lines of which those of the same file as the one before are numbers alone."""
+    found, before = [], ""
+    for line in lines:
+        file, _, number = line.rpartition(":")
+        found.append(number if file == before else line)
+        before = file
+    return tuple(found)
+
+
+def cause_of(facts: Facts, kind: str) -> str:
+    """Return why calls of a kind take what they take, "" where that is not known."""
+    if facts.roof.ns >= _AT_THE_ROOF * facts.kernel_ns:
+        return f"at the roof of {_LIMITS[facts.roof.limit]}"
+    if kind in ("load", "store"):
+        return _way(facts)
+    if kind == "composite":
+        array, way = facts.use("pe_gemm"), _way(facts)
+        if array is not None and array.mean_utilisation > _BUSY:
+            return f"for its products: arrays are busy {array.mean_utilisation:.0%} of the time"
+        return f"for its loads and stores{': ' + way if way else ''}"
+    return ""
+
+
+def _way(facts: Facts) -> str:
+    """Say what the round trips of DMAs are made of."""
+    trips = facts.trips
+    latency = trips["propagation"] + trips["overhead"]
+    parts = {
+        "queue": trips["queueing"], "latency": latency, "bytes": trips["serialisation"], "memory": trips["service"],
+    }  # fmt: skip
+    together = sum(parts.values())
+    most = max(parts, key=lambda part: parts[part])
+    if not together or parts[most] < together / 3:
+        return ""
+    if most == "queue":
+        return "queueing" if facts.queueing is None else f"queueing at {_place(facts.queueing)}"
+    told = {"latency": "the latency of the way there and back", "bytes": "the bytes on their way", "memory": "memory"}
+    return told[most]
+
+
+def _place(found: Queueing) -> str:
+    where = _PLACES.get(found.kind, f"{found.kind}s")
+    return f"{where} of {found.cube}" if found.cube else where

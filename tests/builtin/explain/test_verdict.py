@@ -1,0 +1,201 @@
+"""Verdicts on runs with one planted cause each: what limits is named, with its line, and what to try follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kernbench as kb
+from kernbench_builtin.explain.verdict import Verdict
+from kernbench_core.cli import main
+
+LARGE = (512, 512)
+
+
+def verdict(kernel: Any, programs: int = 4) -> Verdict:
+    """Run a kernel over two matrices on the smallest machine; return the verdict."""
+
+    def bench(rt: Any) -> None:
+        a, c = rt.zeros(LARGE, "f16", name="a"), rt.zeros(LARGE, "f16", name="c")
+        rt.launch(kernel, a, c, grid=(programs,))
+
+    found = kb.run(bench, "tiny", data=False).part(Verdict)
+    assert found is not None
+    return found
+
+
+def rules(found: Verdict) -> list[str]:
+    return [each.rule for each in found.advice if each.about == "kernel"]
+
+
+def streams(a: Any, c: Any, tl: Any) -> None:
+    """Load tiles one after another, and work on each."""
+    at = a + tl.program_id(0) * 128 * 512
+    total = tl.zeros((128, 128), "f32")
+    for k in range(4):
+        tile = tl.load(at + k * 128, shape=(128, 128), strides=(512, 1))
+        total = total + tile
+    tl.store(c + tl.program_id(0) * 128 * 128, tl.cast(total, "f16"))
+
+
+def streams_ahead(a: Any, c: Any, tl: Any) -> None:
+    """Do the same with all loads under way."""
+    at = a + tl.program_id(0) * 128 * 512
+    tiles = [tl.load(at + k * 128, shape=(128, 128), strides=(512, 1), wait=False) for k in range(4)]
+    total = tl.zeros((128, 128), "f32")
+    for tile in tiles:
+        total = total + tile
+    tl.store(c + tl.program_id(0) * 128 * 128, tl.cast(total, "f16"))
+
+
+def multiplies(a: Any, c: Any, tl: Any) -> None:
+    """Multiply one block many times."""
+    tile = tl.load(a, shape=(128, 128), strides=(512, 1))
+    for _ in range(8):
+        tile = tl.cast(tl.dot(tile, tile), "f16")
+    tl.store(c + tl.program_id(0) * 128 * 128, tile)
+
+
+def exponentiates(a: Any, c: Any, tl: Any) -> None:
+    """Keep the vector unit at work."""
+    tile = tl.load(a, shape=(32, 32), strides=(512, 1))
+    for _ in range(20):
+        tile = tl.exp(tile)
+    tl.store(c + tl.program_id(0) * 1024, tile)
+
+
+def waits_for_a_neighbour(a: Any, c: Any, tl: Any) -> None:
+    """Send blocks round and round."""
+    me, programs = tl.program_id(0), tl.num_programs(0)
+    tile = tl.full((64, 64), 1.0, "f16")
+    for _ in range(4):
+        tl.send(tile, (me + 1) % programs)
+        tile = tl.recv((64, 64), "f16", (me - 1) % programs)
+    tl.store(c + me * 4096, tile)
+
+
+def test_loads_that_nothing_is_computed_under() -> None:
+    """Are to be issued ahead; where they are, nobody says so."""
+    before, after = verdict(streams), verdict(streams_ahead)
+    assert "loads-ahead" in rules(before)
+    assert "loads-ahead" not in rules(after)
+    assert before.kernel_ns is not None and after.kernel_ns is not None
+    assert after.kernel_ns < 0.95 * before.kernel_ns
+    assert before.limiter is not None and "tl.load" in before.limiter.calls
+
+
+def test_products_limit() -> None:
+    """With the line of the product, and no word on loads."""
+    found = verdict(multiplies)
+    assert found.limiter is not None
+    line = multiplies.__code__.co_firstlineno + 4
+    assert (found.limiter.kind, found.limiter.calls) == ("product", ("tl.dot",))
+    assert found.limiter.lines == (f"test_verdict.py:{line}",)
+    assert not {"loads-ahead", "moved-again", "far-cube"} & {*rules(found)}
+
+
+def test_a_vector_unit_limits() -> None:
+    """With the op that most of it is."""
+    found = verdict(exponentiates)
+    assert found.limiter is not None and found.limiter.kind == "compute"
+    assert rules(found)[0] == "vector-unit"
+    assert "tl.exp (test_verdict.py:" in found.advice[0].sentence
+
+
+@pytest.mark.parametrize(("programs", "rule"), [(3, "idle-pes"), (5, "last-round"), (4, ""), (8, "")])
+def test_a_grid_that_leaves_pes_without_work(programs: int, rule: str) -> None:
+    """Of four PEs."""
+    found = [each for each in rules(verdict(multiplies, programs=programs)) if each in ("idle-pes", "last-round")]
+    assert found == ([rule] if rule else [])
+
+
+def test_data_in_another_package() -> None:
+    """Where the tensors are all over, and the programs in the first package."""
+
+    def bench(rt: Any, near: bool) -> None:
+        a = rt.zeros(LARGE, "f16", name="a", device="sip:0" if near else "sip:1")
+        c = rt.zeros(LARGE, "f16", name="c", device="sip:0")
+        rt.launch(streams, a, c, grid=(4,))
+
+    far, near = (kb.run(bench, "default", {"near": near}, data=False).part(Verdict) for near in (False, True))
+    assert far is not None and near is not None and far.kernel_ns is not None and near.kernel_ns is not None
+    assert "far-package" in rules(far)
+    assert "far-package" not in rules(near)
+    assert near.kernel_ns < 0.95 * far.kernel_ns
+
+
+def test_messages_limit() -> None:
+    """From PE to PE."""
+    found = verdict(waits_for_a_neighbour)
+    assert found.limiter is not None and found.limiter.kind == "message"
+    assert "messages" in rules(found)
+
+
+def test_wrong_data_comes_first() -> None:
+    """Before any time."""
+
+    def bench(rt: Any) -> None:
+        x = rt.zeros((64,), "f32", name="x")
+        rt.check(x, rt.rng.random(64).astype("f4") + 1)
+
+    found = kb.run(bench, "tiny", verify_data=True).part(Verdict)
+    assert found is not None
+    assert found.lines[0] == "DATA IS WRONG: make it right first."
+    assert found.lines[1].endswith("; no kernel ran to its end.")
+
+
+def test_races_come_first() -> None:
+    """Whatever the data is."""
+
+    def races(a: Any, c: Any, tl: Any) -> None:
+        tl.store(c, tl.full((16,), 1.0, "f16"))
+
+    assert verdict(races).lines[0].startswith("data not verified, ")
+
+
+def test_several_kernels_name_the_one_that_takes_most(capsys: pytest.CaptureFixture[str]) -> None:
+    """And how much it takes of all; the roof is over all of them."""
+
+    def bench(rt: Any) -> None:
+        a, c = rt.zeros(LARGE, "f16", name="a"), rt.zeros(LARGE, "f16", name="c")
+        rt.launch(streams, a, c, grid=(4,))
+        rt.launch(multiplies, a, c, grid=(4,))
+        rt.launch(multiplies, a, c, grid=(4,))
+
+    result = kb.run(bench, "tiny", data=False)
+    found = result.part(Verdict)
+    assert found is not None and found.limiter is not None
+    assert found.kernel.startswith("multiplies, 2 launches and ")
+    own = sum(launch.time_ns for launch in result.launches if launch.kernel == "multiplies")
+    assert f"{own / result.phases['kernel']:.0%} of the time of all kernels" in found.kernel
+    assert found.limiter.kind == "product"
+
+
+def test_a_saved_run_says_the_same(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """As its folder, and as what --json printed; the last lines of a run are its verdict."""
+    asked = ["run", "gemm", "--topology", "tiny", "-p", "M=128", "-p", "N=128", "-p", "K=128"]
+    assert main([*asked, "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(printed) if line.startswith("kernel "))
+    assert main(["explain", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "gemm on tiny"
+    assert told[1:3] == printed[at : at + 2]
+    assert any(line.startswith("critical path of gemm_kernel, ") for line in told)
+    assert main([*asked, "--json"]) == 0
+    (tmp_path / "run.json").write_text(capsys.readouterr().out)
+    assert main(["explain", str(tmp_path / "run.json")]) == 0
+    assert capsys.readouterr().out.splitlines() == told
+
+
+def test_a_run_without_a_verdict_is_refused(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was made without the plug-in."""
+    out = str(tmp_path / "o")
+    assert main(["run", "gemm", "--topology", "tiny", "--no-plugin", "explain", "--out", out, "-q"]) == 0
+    capsys.readouterr()
+    assert main(["explain", out]) == 2
+    assert capsys.readouterr().err == (
+        f"error: run {out!r} must hold a verdict, and has none, as plug-in builtin.explain was left out when it was "
+        "made; run it again.\n"
+    )
