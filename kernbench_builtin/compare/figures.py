@@ -58,7 +58,7 @@ class RunFigures:
     run (`CAUSES`), by sort and name: the configuration by dotted key, the SHA-256 of sources, the code of models.
     `texts` are the sources of kernels and files of benches, as far as they are known, by the names that
     `causes["sources"]` has. `path` and `place` split the critical path. `spread` is that of the total time, where the
-    run was shaken.
+    run was shaken. `limiter` is the sentence of the verdict that says what limits the run.
     """
 
     name: str
@@ -73,6 +73,7 @@ class RunFigures:
     interrupted: bool = False
     verified: bool | None = None
     spread: TimeSpread | None = None
+    limiter: str = attrs.field(default="", eq=False)
 
     @property
     def total_ns(self) -> float:
@@ -89,7 +90,7 @@ class RunFigures:
         }  # fmt: skip
         plain = {name: dict(found[name]) for name in ("totals", "texts", "missing")}
         causes = {sort: dict(values) for sort, values in self.causes.items()}
-        del found["spread"]
+        del found["spread"], found["limiter"]
         spread = {} if self.spread is None else {"spread": self.spread.to_json()}
         return {"schema": SCHEMA, **found, **plain, **spread, "causes": causes, "tables": tables}
 

@@ -74,7 +74,10 @@ FORM: Final[Mapping[str, Any]] = {
         "sips": Maybe([int]), "roofline": Maybe(_POINT), "last": Maybe(str),
         "path": Maybe([{"call": str, "unit": str, "line": str, "ns": NUMBER, "commands": int}]),
     }]),
-    "verdict": Maybe({"lines": [str], "advice": [{"rule": str, "sentence": str, "gain": NUMBER, "about": str}]}),
+    "verdict": Maybe({
+        "lines": [str], "limiter": Maybe({"sentence": str}),
+        "advice": [{"rule": str, "sentence": str, "gain": NUMBER, "about": str}],
+    }),
     "busiest": Maybe([_BUSY]), "kernels": Maybe({"roofline": Maybe(_POINT), "busiest": Maybe([_BUSY])}),
     "tcm_map": Maybe([{
         "pe": str, "size": NUMBER, "peak_bytes": NUMBER, "peak_ns": NUMBER, "steps": Maybe([[NUMBER]]),

@@ -73,6 +73,7 @@ def figures_of_json(
         interrupted=result["interrupted"],
         verified=result["verified"],
         spread=spread_of(result),
+        limiter=((result.get("verdict") or {}).get("limiter") or {}).get("sentence", ""),
     )
 
 

@@ -109,7 +109,8 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return {**attrs.asdict(self), "share": self.share, "lines": [*self.lines]}
+        limiter = None if self.limiter is None else attrs.asdict(self.limiter) | {"sentence": self.limiter.sentence}
+        return {**attrs.asdict(self), "limiter": limiter, "share": self.share, "lines": [*self.lines]}
 
     def __repr__(self) -> str:
         return "\n".join(self.lines)

@@ -98,9 +98,9 @@ def triton(
                 code = program.run(session)
         except RunInterrupted as interruption:
             session.result = interruption.result
-            _print(session, _INTERRUPTED, autotune, as_json, quiet, verbose)
+            _print(shell, session, _INTERRUPTED, autotune, as_json, quiet, verbose)
             return _INTERRUPTED
-        _print(session, code, autotune, as_json, quiet, verbose)
+        _print(shell, session, code, autotune, as_json, quiet, verbose)
         wrong = session.result is not None and not session.result.right
         return code or (1 if wrong else 0)
 
@@ -115,7 +115,9 @@ def triton(
 
 
 @doing("printing the result")
-def _print(session: TritonRun, code: int, autotune: str, as_json: bool, quiet: bool, verbose: bool) -> None:
+def _print(
+    shell: Shell, session: TritonRun, code: int, autotune: str, as_json: bool, quiet: bool, verbose: bool
+) -> None:
     from kernbench_builtin.triton.text import print_script, script_json
     from kernbench_core.runs.result import json_text
     from kernbench_core.runs.text_report import make_console
@@ -123,4 +125,5 @@ def _print(session: TritonRun, code: int, autotune: str, as_json: bool, quiet: b
     if as_json:
         click.echo(json_text(script_json(session, code)))
         return
-    print_script(session, make_console(sys.stdout), autotune=autotune, quiet=quiet, verbose=verbose)
+    console = make_console(sys.stdout)
+    print_script(session, console, shell.plugins, autotune=autotune, quiet=quiet, verbose=verbose)

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from kernbench_core.process.terminal import shown
+from kernbench_core.runs.parts import show_answers
 from kernbench_core.runs.summary import print_summary
 from kernbench_core.runs.text_report import bare_table, print_result, show
 from kernbench_core.units import format_bandwidth, format_time
@@ -16,6 +17,7 @@ from kernbench_core.units import format_bandwidth, format_time
 if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
     from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.plugins import Plugins
 
 SCHEMA = "kernbench.triton/1"
 _LAUNCHES = 20
@@ -40,7 +42,8 @@ def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
 
 
 def print_script(
-    session: TritonRun, console: Console, *, autotune: str = "best", quiet: bool = False, verbose: bool = False
+    session: TritonRun, console: Console, plugins: Plugins, *, autotune: str = "best", quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Print what a script's launches took; `autotune` "all" lists every configuration."""
     result = session.result
@@ -55,6 +58,8 @@ def print_script(
         show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)
     for note in session.notes:
         show(Text(f"note: {note}", "yellow"), console)
+    if result is not None and not quiet:
+        show_answers(result, console, plugins, verbose=verbose)
 
 
 def _launches(found: Sequence[LaunchFigures], verbose: bool) -> list[RenderableType]:

@@ -177,7 +177,7 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 
 @doing("printing the result")
 def _print(result: RunResult, look: Look, shell: Shell) -> None:
-    from kernbench_core.runs.parts import part_blamed, parts_of
+    from kernbench_core.runs.parts import show_answers
 
     if look.as_json:
         from kernbench_core.runs.result import json_text
@@ -193,8 +193,4 @@ def _print(result: RunResult, look: Look, shell: Shell) -> None:
 
     console = make_console(sys.stdout)
     print_result(result, console, verbose=look.verbose)
-    for part in parts_of(shell.plugins):
-        answer = result.parts.get(part.NAME) if part.NAME in result.asked else None
-        if answer is not None:
-            with part_blamed(part, shell.plugins.run_parts):
-                part.show(answer, console, verbose=look.verbose)
+    show_answers(result, console, shell.plugins, verbose=look.verbose)

@@ -228,6 +228,15 @@ def part_blamed(
         raise parts.raised(part.NAME, error) from error
 
 
+def show_answers(result: RunResult, console: Console, plugins: Plugins, *, verbose: bool = False) -> None:
+    """Print what the parts that were asked for answered, below the result."""
+    for part in parts_of(plugins):
+        answer = result.parts.get(part.NAME) if part.NAME in result.asked else None
+        if answer is not None:
+            with part_blamed(part, plugins.run_parts):
+                part.show(answer, console, verbose=verbose)
+
+
 def split_options(
     parts: Sequence[type[RunPart]], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[tuple[type[RunPart], OptionRecord]]]:

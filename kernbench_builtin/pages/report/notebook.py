@@ -111,7 +111,9 @@ def _of_run(result: RunResult) -> str:
     """Draw the head of a run's page, where the time went, launches, the roofline."""
     told: dict[str, Any] = {name: getattr(result, name) for name in _TOLD}
     told |= {"phases": {name: result.phases[name] for name in PHASES}, "ops": result.timing.ops}
-    told |= {"kernels": None if result.kernels is None else result.kernels.to_json(), **result.verdict.data_json()}
+    told |= {"kernels": None if result.kernels is None else result.kernels.to_json(), **result.correctness.data_json()}
+    verdict = result.parts.get("verdict")
+    told["verdict"] = None if verdict is None else verdict.to_json()
     timeline, explain, kernels = result.part(Timeline), result.part(Explanation), result.kernels
     page = RunPage(result.bench, told, timeline=timeline)
     where = [] if explain is None else list(_where(explain, page.total_ns))

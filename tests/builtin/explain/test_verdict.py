@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kernbench as kb
 from kernbench_builtin.explain.verdict import Verdict
+from kernbench_builtin.pages.report.notebook import picture
 from kernbench_core.cli import main
 
 LARGE = (512, 512)
@@ -172,7 +174,24 @@ def test_several_kernels_name_the_one_that_takes_most(capsys: pytest.CaptureFixt
     assert found.limiter.kind == "product"
 
 
-def test_a_saved_run_says_the_same(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_and_cells_begin_with_it(tmp_path: Path) -> None:
+    """Before any figure."""
+    page = tmp_path / "page.html"
+    result = kb.run("gemm", "tiny", {"M": 128, "N": 128, "K": 128}, report=page)
+    said = result.verdict.lines[1]
+    for html in (page.read_text(), picture(result) or ""):
+        assert 0 < html.index(said) < html.index('<dl class="figures">')
+
+
+def test_a_comparison_says_what_limits_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the total time."""
+    assert main(["diff", "gemm", "--topology", "tiny", "-p", "M=128", "--b-param", "M=256"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    before, after = (next(line for line in told if line.startswith(f"{side}: ")) for side in ("before", "after"))
+    assert "of its critical path" in before and "of its critical path" in after
+
+
+def test_a_saved_run_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As its folder, and as what --json printed; the last lines of a run are its verdict."""
     asked = ["run", "gemm", "--topology", "tiny", "-p", "M=128", "-p", "N=128", "-p", "K=128"]
     assert main([*asked, "--out", str(tmp_path / "run")]) == 0
@@ -189,7 +208,7 @@ def test_a_saved_run_says_the_same(tmp_path: Any, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.splitlines() == told
 
 
-def test_a_run_without_a_verdict_is_refused(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_verdict_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It was made without the plug-in."""
     out = str(tmp_path / "o")
     assert main(["run", "gemm", "--topology", "tiny", "--no-plugin", "explain", "--out", out, "-q"]) == 0
