@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kernbench_builtin.sweeps.axes import PARAM, TOPOLOGY
 from kernbench_builtin.sweeps.evaluate import job_of
-from kernbench_builtin.sweeps.executors.base import Executor, PointJob, PointRecord
+from kernbench_builtin.sweeps.executors.base import Executor, PointJob
 from kernbench_builtin.sweeps.folder import SweepFolder
 from kernbench_builtin.sweeps.plan import TRITON, SweepPlan
 from kernbench_builtin.sweeps.points import SweepPoint
@@ -23,8 +23,6 @@ from kernbench_core.process.whole_files import is_file
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
-#: So many records are written together at most.
-_TOGETHER: Final = 16
 OnPoints: TypeAlias = Callable[[Sequence[SweepPoint]], None]
 """Called with points when it is known that they are of a sweep."""
 OnRecord: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -58,27 +56,9 @@ def closing(folder: SweepFolder, executor: Executor) -> Iterator[None]:
 
 
 def record_all(folder: SweepFolder, jobs: Iterable[PointJob], executor: Executor, on_record: OnRecord) -> None:
-    """Carry out jobs; each record is in the folder before `on_record` is called with it.
-
-    Those that come while others are written go to the disk together: it takes hardly longer for several than for one.
-    """
-    group: list[PointRecord] = []
-    try:
-        for record in executor.run(jobs):
-            group.append(record)
-            if len(group) == _TOGETHER or not executor.has_more:
-                _keep(folder, group, on_record)
-    finally:
-        _keep(folder, group, on_record)
-
-
-def _keep(folder: SweepFolder, group: list[PointRecord], on_record: OnRecord) -> None:
-    """Put records into the folder, and tell of them; none of them is left in the group."""
-    records = group[:]
-    group.clear()
-    if records:
-        folder.put(*records)
-    for record in records:
+    """Carry out jobs; each record is in the folder before `on_record` is called with it."""
+    for record in executor.run(jobs):
+        folder.put(record)
         on_record(record)
 
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -60,36 +60,23 @@ class SweepFolder:
         """The records of all points that are over, by key."""
         return self._records
 
-    def put(self, *records: dict[str, Any]) -> None:
-        """Keep records: when this returns they are on the disk, and each is there whole or not at all.
+    def put(self, record: dict[str, Any]) -> None:
+        """Keep a record: when this returns it is on the disk, and it is there whole or not at all.
 
-        Raise UsageError where there is no room for them, or the folder cannot be written.
+        Raise UsageError where there is no room for it, or the folder cannot be written.
         """
         with _explain_write_error(self.path):
-            try:
-                self._put(records)
-            except OSError:
-                for record in records:  # there may be room for the first of them
-                    self._put([record])
-
-    def _put(self, records: Sequence[dict[str, Any]]) -> None:
-        if self.kept:
-            write_together(self.path / _POINTS, {f"{record['key']}.json": _text(record) for record in records})
-        self._records.update({record["key"]: record for record in records})
+            if self.kept:
+                write_whole(self.path / _POINTS / f"{record['key']}.json", _text(record))
+        self._records[record["key"]] = record
 
     def sweep(self) -> SweepResult:
         """Return what there is."""
         return SweepResult(self.plan, _in_order(self._records.values()), self.path)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Raise UsageError where something that the block writes into the folder cannot be written."""
-        with _explain_write_error(self.path):
-            yield
-
     def write(self, name: str, data: bytes) -> None:
         """Write a file of the folder, whole or not at all; UsageError where that fails."""
-        with self.writing():
+        with _explain_write_error(self.path):
             write_whole(self.path / name, data)
 
 
@@ -183,44 +170,22 @@ def is_sweep(path: str | Path) -> bool:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Have a file hold `data` on the disk, or be as it was, whatever ends this process or the machine, and when."""
-    write_together(path.parent, {path.name: data})
-
-
-def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Do that with several files of a folder, by name: a disk that is asked by several threads takes hardly longer."""
-    temporary = {name: folder / f".{name}.{os.getpid()}{_TEMPORARY}" for name in files}
+    temporary = path.parent / f".{path.name}.{os.getpid()}{_TEMPORARY}"
     try:
-        with ExitStack() as stack:
-            opened = []
-            for name, data in files.items():
-                opened.append(stack.enter_context(temporary[name].open("wb")))
-                opened[-1].write(data)
-                opened[-1].flush()
-            _sync([out.fileno() for out in opened])
-        for name in files:
-            temporary[name].replace(folder / name)
+        with temporary.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(path)
     except BaseException:
-        for left in temporary.values():
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
-    above = os.open(folder, os.O_RDONLY)
+    above = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(above)
     finally:
         os.close(above)
-
-
-def _sync(files: Sequence[int]) -> None:
-    """Have the content of files on the disk; threads for that are gone before any process is forked."""
-    if len(files) == 1:
-        os.fsync(files[0])
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(len(files)) as pool:
-        for _ in pool.map(lambda file: os.fsync(file), files):
-            pass
 
 
 def _text(value: object) -> bytes:

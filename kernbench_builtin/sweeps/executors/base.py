@@ -26,11 +26,6 @@ class Executor(Protocol):
         """
         ...
 
-    @property
-    def has_more(self) -> bool:
-        """Whether another record has come by now, so that it can be written together with the last."""
-        ...
-
     def close(self) -> None:
         """End everything that was started, at once; records that were yielded are all there is."""
         ...

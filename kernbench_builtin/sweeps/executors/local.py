@@ -123,11 +123,6 @@ class LocalExecutor:
                 return
             yield from self._finished(waiting)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether another record has come by now."""
-        return bool(wait([worker.pipe for worker in self._workers if worker.jobs], 0))
-
     def close(self) -> None:
         """End all processes."""
         while self._workers:

@@ -63,8 +63,6 @@ class TwoFidelities:
             told = {"status": "ok", "objectives": dict(zip("tg", found, strict=True))}
             yield blank_record(job) | ({} if n in self.fails else told)
 
-    has_more = False
-
     def close(self) -> None:
         pass
 

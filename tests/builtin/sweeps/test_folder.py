@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import json
 import os
 import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from kernbench_builtin.sweeps import SweepPlan, open_sweep, read_sweep
-from kernbench_builtin.sweeps import folder as folder_module
 from kernbench_builtin.sweeps.axes import SET, read_axis
 from kernbench_builtin.sweeps.drive import record_all
 from kernbench_builtin.sweeps.evaluate import blank_record, job_of
-from kernbench_builtin.sweeps.folder import write_together, write_whole
+from kernbench_builtin.sweeps.folder import write_whole
 from kernbench_builtin.sweeps.points import points_of
 from kernbench_builtin.sweeps.table import write_tables
 from kernbench_core.errors import KernbenchWarning, UsageError
@@ -109,7 +107,8 @@ def test_points_whose_files_were_changed_are_refused_or_removed(
     plan = SweepPlan.from_json({**PLAN.to_json(), "bench": str(tmp_path / "b.py")})
     made_of = ({"helper.py": one, "$SCALE": two}, {"helper.py": two}, {"gone.csv": one})
     with pytest.warns(KernbenchWarning), open_sweep(tmp_path / "s", plan) as folder:
-        folder.put(*({**record, "files": files} for record, files in zip(records(plan), made_of, strict=True)))
+        for each in ({**record, "files": files} for record, files in zip(records(plan), made_of, strict=True)):
+            folder.put(each)
     (tmp_path / "helper.py").write_text("3")
     monkeypatch.setenv("SCALE", "3")
     told = r"and of 3 of them '(helper\.py|\$SCALE|gone\.csv)' was changed since; simulate these again"
@@ -126,7 +125,8 @@ def test_points_that_failed_are_tried_again_with_those_that_changed(tmp_path: Pa
     failed, old, _ = records()
     for code, left in (("", 2), ("other", 0)):
         with open_sweep(tmp_path, PLAN, retry_changed=True) as folder:
-            folder.put(failed | {"status": "error", "error": {"sentence": "so."}}, old | {"code": code})
+            folder.put(failed | {"status": "error", "error": {"sentence": "so."}})
+            folder.put(old | {"code": code})
         with open_sweep(tmp_path, PLAN, retry_changed=True) as folder:
             assert len(folder.records) == left
 
@@ -141,7 +141,8 @@ def test_what_changes_while_a_sweep_goes_on_is_warned_of(tmp_path: Path, planned
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with open_sweep(tmp_path / "s", PLAN, digests) as folder:
-            folder.put(*records(code=folder.code, files=first))
+            for each in records(code=folder.code, files=first):
+                folder.put(each)
     with pytest.warns(KernbenchWarning) as warned, open_sweep(tmp_path / "s", PLAN, digests) as folder:
         if planned:
             file.write_text("2")
@@ -199,7 +200,8 @@ def test_points_of_nobody_knows_what_are_not_gone_on_with(tmp_path: Path) -> Non
     """Without the plan nothing tells of which bench and models they are; an empty folder of points is free."""
     (tmp_path / "points").mkdir()
     with open_sweep(tmp_path, PLAN) as folder:
-        folder.put(*(blank_record(job_of(PLAN, point)) for point in points_of(PLAN)))
+        for each in (blank_record(job_of(PLAN, point)) for point in points_of(PLAN)):
+            folder.put(each)
     (tmp_path / "sweep.json").unlink()
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
         pass
@@ -324,101 +326,24 @@ def test_a_folder_that_is_not_kept_holds_no_record(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["points", "sweep.json", "sweep.lock"]
 
 
-def test_several_are_on_the_disk_before_any_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All contents, in whichever order, then the names, then the folder once."""
-    done: list[str] = []
-    real_sync, real_replace = os.fsync, Path.replace
-
-    def sync(descriptor: int) -> None:
-        real_sync(descriptor)
-        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-
-    def replace(path: Path, target: Path) -> Path:
-        done.append(target.name)
-        return real_replace(path, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "replace", replace)
-    files = {f"{letter}.json": letter.encode() for letter in "abcde"}
-    write_together(tmp_path, files)
-    assert sorted(done[:5]) == [f".{name}.{os.getpid()}.kernbench-tmp" for name in files]
-    assert done[5:] == [*files, tmp_path.name]
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
-    assert threading.active_count() == 1
-
-
-def test_of_several_as_many_are_kept_as_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = records()
-    real_sync = os.fsync
-
-    def sync(descriptor: int) -> None:
-        if second["key"] in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real_sync(descriptor)
-
-    with open_sweep(tmp_path, PLAN) as folder:
-        monkeypatch.setattr(os, "fsync", sync)
-        with pytest.raises(UsageError, match="No space left on device"):
-            folder.put(first, second, third)
-        assert list(folder.records) == [first["key"]]
-    assert list(read_sweep(tmp_path).records) == [first]
-    assert not [*tmp_path.rglob("*tmp")]
-
-
-class Bursts:
-    """An executor of which several records come at once: so many as each burst has, and then what ends it."""
-
-    def __init__(self, *bursts: int, end: BaseException | None = None) -> None:
-        self._bursts, self._end = bursts, end
-        self.has_more = False
-
-    def run(self, jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        coming = iter(jobs)
-        for burst in self._bursts:
-            for left in reversed(range(burst)):
-                self.has_more = left > 0
-                yield blank_record(next(coming))
-        if self._end is not None:
-            raise self._end
-
-    def close(self) -> None:
-        pass
-
-
-def test_records_that_come_at_once_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most sixteen; each is told of behind that."""
-    plan = attrs.evolve(PLAN, axes=(read_axis("cube.pes", SET, "1..30:lin:30"),))
-    done: list[int] = []
-    told: list[int] = []
-    real = folder_module.write_together
-
-    def write(folder: Path, files: Mapping[str, bytes]) -> None:
-        if folder.name == "points":
-            assert len(told) == sum(done)
-            done.append(len(files))
-        real(folder, files)
-
-    monkeypatch.setattr(folder_module, "write_together", write)
-    with open_sweep(tmp_path, plan) as folder:
-        jobs = [job_of(plan, point) for point in points_of(plan)]
-        record_all(folder, jobs, Bursts(1, 3, 20, 6), lambda record: told.append(record["index"]))
-    assert done == [1, 3, 16, 4, 6]
-    assert told == list(range(30))
-
-
 def test_what_had_finished_is_kept_when_the_executor_fails(tmp_path: Path) -> None:
+    """Each record is kept before it is told of."""
     told: list[int] = []
-    executor = Bursts(1, 1, end=UsageError("the scheduler is gone."))
-    executor_run = executor.run
 
-    def run(jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        for record in executor_run(jobs):
-            executor.has_more = True  # and then there is none
-            yield record
+    class Failing:
+        def run(self, jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+            for job in itertools.islice(jobs, 2):
+                yield blank_record(job)
+            raise UsageError("the scheduler is gone.")
 
-    executor.run = run  # type: ignore[method-assign]
+        def close(self) -> None:
+            pass
+
+    def on_record(record: Mapping[str, Any]) -> None:
+        told.append(record["index"])
+        assert len(list((tmp_path / "points").iterdir())) == len(told)
+
     with open_sweep(tmp_path, PLAN) as folder, pytest.raises(UsageError, match="gone"):
-        jobs = [job_of(PLAN, point) for point in points_of(PLAN)]
-        record_all(folder, jobs, executor, lambda record: told.append(record["index"]))
+        record_all(folder, [job_of(PLAN, point) for point in points_of(PLAN)], Failing(), on_record)
     assert told == [0, 1]
     assert len(read_sweep(tmp_path).records) == 2

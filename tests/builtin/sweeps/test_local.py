@@ -211,14 +211,3 @@ def _until(over: Callable[[], bool]) -> None:
     while not over():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def test_it_is_known_whether_another_record_has_come(executor: LocalExecutor) -> None:
-    """Nobody waits for the next record then; without jobs there is none."""
-    assert not executor.has_more
-    records = executor.run(iter([job(0), job(1), job(2, "sleep")]))
-    next(records)
-    while not executor.has_more:
-        time.sleep(0.001)
-    assert next(records)["key"] in ("00", "01")
-    assert not executor.has_more  # but for the one that sleeps

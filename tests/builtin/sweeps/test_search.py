@@ -63,8 +63,6 @@ class Analytic:
             )
             yield blank_record(job) | told
 
-    has_more = False
-
     def close(self) -> None:
         pass
 

@@ -116,11 +116,6 @@ class ClusterExecutor:
             "is there, with another --scheduler, or here without one."
         )
 
-    @property
-    def has_more(self) -> bool:
-        """Whether another record has come by now."""
-        return bool(self._records)
-
     def close(self) -> None:
         """Have workers stop what they evaluate, and end the connection."""
         if self._client is not None:
