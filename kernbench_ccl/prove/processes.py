@@ -12,17 +12,13 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Final, NoReturn
 
 from kernbench_core.errors import LimitError
-from kernbench_core.process import GRACE_S, end_with, ended_by_limit, idle_place, limit_error, report_to
+from kernbench_core.process import end_with, ended_by_limit, report_to
 
 _PATIENCE_S = 2.0
 """How long a process may take to end when it is told to, before it is made to, in s."""
-
-_LOOK_S = 0.25
-"""How often it is looked whether a process is stopped, in s."""
 
 TERMINATED: Final = 128 + signal.SIGTERM
 """The exit code of a command that SIGTERM ended."""
@@ -32,8 +28,7 @@ TERMINATED: Final = 128 + signal.SIGTERM
 def process_pool(workers: int, limit_s: float | None = None) -> Iterator[ProcessPoolExecutor]:
     """Give so many processes, which begin anew and end with the block. SIGTERM ends the block as SystemExit does.
 
-    LimitError where one of them ends otherwise: `limit_s` is the limit on wall time, in s, that each job keeps to. One
-    that is stopped, or has become another program, for longer than that is ended.
+    LimitError where one of them ends otherwise: `limit_s` is the limit on wall time, in s, that each job keeps to.
     """
     before = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")
@@ -41,15 +36,11 @@ def process_pool(workers: int, limit_s: float | None = None) -> Iterator[Process
     with _orderly_end():
         reader, writer = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(), writer))
-        watch = None if limit_s is None else _Watch(before, limit_s)
         try:
             yield pool
         except BrokenProcessPool:
-            ended = None if watch is None else watch.ended
-            raise ended or _lost(reader, limit_s) from None
+            raise _lost(reader, limit_s) from None
         finally:
-            if watch is not None:
-                watch.over.set()
             reader.close()
             writer.close()
             manager = getattr(pool, "_executor_manager_thread", None)
@@ -64,29 +55,6 @@ def process_pool(workers: int, limit_s: float | None = None) -> Iterator[Process
                     child.join()
             if manager is not None:  # the interpreter's end would write to the pipe that it is closing
                 manager.join(_PATIENCE_S)
-
-
-class _Watch:
-    """Look every now and then for processes that can do nothing for their limit any more, and end them."""
-
-    def __init__(self, others: list[BaseProcess], limit_s: float) -> None:
-        self.over = threading.Event()
-        self.ended: LimitError | None = None
-        self._others = others
-        self._limit_s = limit_s
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def _look(self) -> None:
-        idle_s: dict[BaseProcess, float] = {}  # in looks: what is stopped together with this process is not late
-        while not self.over.wait(_LOOK_S):
-            idle_before, idle_s = idle_s, {}
-            for child in multiprocessing.active_children():
-                where = None if child in self._others or child.pid is None else idle_place(child.pid)
-                if where is not None:
-                    idle_s[child] = idle_before.get(child, 0.0) + _LOOK_S
-                    if idle_s[child] > self._limit_s + GRACE_S:
-                        self.ended = limit_error(self._limit_s, "", where)
-                        child.kill()
 
 
 @contextmanager

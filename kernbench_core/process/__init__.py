@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kernbench_core.process.supervision import GRACE_S as GRACE_S
     from kernbench_core.process.supervision import end_with as end_with
     from kernbench_core.process.supervision import ended_by_limit as ended_by_limit
-    from kernbench_core.process.supervision import idle_place as idle_place
     from kernbench_core.process.supervision import limit_error as limit_error
     from kernbench_core.process.supervision import report_to as report_to
     from kernbench_core.process.terminal import shown as shown

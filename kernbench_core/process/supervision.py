@@ -189,10 +189,11 @@ def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     return limit_error(limit_s, f" in {line}" if line else "")
 
 
-def limit_error(limit_s: float, line: str, how: str = _ENDLESS) -> LimitError:
-    """Return the error of a process that was at `line` ("" where that is not known) when its limit came, and how."""
+def limit_error(limit_s: float, line: str) -> LimitError:
+    """Return the error of a process that was at `line` ("" where that is not known) when its limit came."""
     return LimitError(
-        f"the run reached its limit of {limit_s:g} s of wall time{line}, {how}; raise --timeout if it is only long."
+        f"the run reached its limit of {limit_s:g} s of wall time{line}, {_ENDLESS}; "
+        "raise --timeout if it is only long."
     )
 
 
@@ -200,17 +201,3 @@ def _line_in(report: str) -> str | None:
     """Return the innermost line of somebody else's code that the main thread was in."""
     frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
     return next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
-
-
-def idle_place(pid: int) -> str | None:
-    """Say where a process is in which none of our code runs: stopped, or become another program; None for others.
-
-    None too where the system does not tell.
-    """
-    with suppress(OSError):
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
-            return "while its process was stopped, as SIGSTOP does"
-        program = Path(f"/proc/{pid}/exe").readlink()
-        if program != Path("/proc/self/exe").readlink():
-            return f"in {program.name!r}, which the program put in its own place"
-    return None

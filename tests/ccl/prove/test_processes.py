@@ -12,14 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import process, wait
+from concurrent.futures import process
 from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
 
 from kernbench_ccl.prove.processes import TERMINATED, process_pool
-from kernbench_core.errors import LimitError
 from kernbench_core.plugins import Plugins
 from tests.core.forked import Forked, command
 
@@ -84,42 +83,6 @@ def test_the_thread_of_the_pool_has_ended_behind_the_block(monkeypatch: pytest.M
     with process_pool(1) as pool:
         assert pool.submit(int, "7").result() == 7
     assert set(threading.enumerate()) <= before
-
-
-def own_pid(seconds: float) -> int:
-    """Return the process that computes this, after a while."""
-    time.sleep(seconds)
-    return os.getpid()
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes through /proc")
-@pytest.mark.parametrize("at_work", [False, True])
-def test_a_process_that_is_stopped_ends_the_block_when_its_limit_is_over(at_work: bool) -> None:
-    """Stopped it cannot end itself: where it waits for work, too, which it keeps the others from."""
-    with pytest.raises(LimitError) as caught, process_pool(2, 0.2) as pool:
-        begun = [pool.submit(own_pid, 30.0 if at_work else 0.0) for _ in range(2)]
-        if not at_work:
-            wait(begun)
-        for child in multiprocessing.active_children():
-            os.kill(child.pid, signal.SIGSTOP)
-        pool.submit(own_pid, 0.0).result(timeout=60)
-    assert str(caught.value) == (
-        "the run reached its limit of 0.2 s of wall time, while its process was stopped, as SIGSTOP does; raise "
-        "--timeout if it is only long."
-    )
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes through /proc")
-def test_a_process_that_goes_on_in_time_goes_on() -> None:
-    """As one that a debugger has stopped for a moment."""
-    with process_pool(1, 60.0) as pool:
-        pid = pool.submit(own_pid, 0.0).result()
-        os.kill(pid, signal.SIGSTOP)
-        later = pool.submit(own_pid, 0.0)
-        time.sleep(1.0)
-        assert not later.done()
-        os.kill(pid, signal.SIGCONT)
-        assert later.result(timeout=60) == pid
 
 
 def test_no_semaphore_is_made_before_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
