@@ -210,7 +210,11 @@ def cause_of(facts: Facts, kind: str) -> str:
 
 
 def _way(facts: Facts) -> str:
-    """Say what the round trips of DMAs are made of."""
+    """Say what the round trips of DMAs are made of, or which kind of place is at work nearly all the time."""
+    full = [use for use in facts.busiest if use.kind in _PLACES and use.mean_utilisation > _BUSY]
+    if full:
+        most_used = max(full, key=lambda use: use.mean_utilisation)
+        return f"for {_PLACES[most_used.kind]}, which are busy {most_used.mean_utilisation:.0%} of the time"
     trips = facts.trips
     latency = trips["propagation"] + trips["overhead"]
     parts = {
