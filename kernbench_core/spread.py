@@ -10,8 +10,10 @@ import attrs
 
 from kernbench_core.units import format_time
 
-NOT_KNOWN: Final = "no spread is known: a small difference may be chance; --shake measures it"
+NOT_MEASURED: Final = "no spread is known: a small difference may be chance"
 """What is said where times are compared of which nobody measured how much they say."""
+NOT_KNOWN: Final = f"{NOT_MEASURED}; --shake measures it"
+"""The same where a run can be shaken."""
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ from kernbench_core.process.terminal import shown
 from kernbench_core.runs.parts import show_answers
 from kernbench_core.runs.summary import print_summary
 from kernbench_core.runs.text_report import bare_table, print_result, show
+from kernbench_core.spread import NOT_MEASURED
 from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def print_script(
         show(Group(Text(""), *_launches(session.launches, verbose)), console)
     for tuning in session.tunings:
         show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)
+    if any(len(tuning.trials) > 1 for tuning in session.tunings):
+        show(Text(f"autotune compares single times: {NOT_MEASURED}"), console)
     for note in session.notes:
         show(Text(f"note: {note}", "yellow"), console)
     if result is not None and not quiet:

@@ -19,6 +19,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
+from kernbench_core.spread import NOT_MEASURED
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 from kernbench_core.wording import brief
 
@@ -175,6 +176,7 @@ class _Tuning:
         """Say where the table is and how it is used, or print all of it as JSON."""
         if not self.options["as_json"]:
             self._say(f"wrote {self.output}; kernbench ccl COLLECTIVE --tuning {self.output} goes by it")
+            self._say(f"it compares single times: {NOT_MEASURED}")
             return
         best = [
             {"collective": e.collective, "network": e.network, "ranks": e.world,
