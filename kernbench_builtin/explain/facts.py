@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.roof import Roof, peaks_of, roof, work_of
+from kernbench_builtin.explain.roof import Roof, distinct, peaks_of, roof, work_of
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
@@ -266,7 +266,7 @@ def _moved(session: GraphEngine) -> dict[str, int]:
     found = dict.fromkeys(("all", "package", "cube", "blocks", "taken"), 0)
     template, op_pe = np.asarray(columns.template[:]), np.asarray(columns.op_pe[:])
     plain = (np.asarray(columns.stage_pe[:]) < 0) & (op_pe >= 0)
-    for number in np.unique(template[plain]).tolist():
+    for number in distinct(template[plain]).tolist():
         form = columns.form(number)
         if "hbm" not in form.spaces:
             continue
@@ -274,8 +274,10 @@ def _moved(session: GraphEngine) -> dict[str, int]:
         held = [each for each in form.geometry if each[0] == "tcm"]
         blocks = [row_bytes * count for _, _, row_bytes, count, _ in held if row_bytes is not None]
         for base, nbytes in _accesses(columns, form, rows):
-            some, at = np.unique(base >> _OFFSET_BITS, return_inverse=True)
-            places = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)[at]
+            units = base >> _OFFSET_BITS
+            some = distinct(units)
+            of_units = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
+            places = of_units[np.searchsorted(some, units)]
             away = places[:, 0] != sip[op_pe[rows]]
             found["all"] += int(nbytes.sum())
             found["package"] += int(nbytes[away].sum())

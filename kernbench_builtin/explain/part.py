@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernbench_builtin.explain.explanation import Explanation, Recorder
-    from kernbench_builtin.explain.verdict import Verdict
+    from kernbench_builtin.explain.verdict import RunVerdict
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.runs.options import RunCall
@@ -28,20 +28,20 @@ class VerdictPart(RunPart):
         """Whether to have it: always."""
         return True
 
-    def answer(self, session: "GraphEngine") -> "Verdict":
+    def answer(self, session: "GraphEngine") -> "RunVerdict":
         """Return the verdict on what has run so far."""
         from kernbench_builtin.explain.verdict import verdict_of
 
         return verdict_of(session)
 
-    def conclude(self, answer: "Verdict", result: "RunResult") -> "Verdict":
+    def conclude(self, answer: "RunVerdict", result: "RunResult") -> "RunVerdict":
         """Add whether the data is right."""
         from kernbench_builtin.explain.verdict import with_data
 
         return with_data(answer, result)
 
     @classmethod
-    def show(cls, answer: "Verdict", console: "Console", *, verbose: bool = False) -> None:
+    def show(cls, answer: "RunVerdict", console: "Console", *, verbose: bool = False) -> None:
         """Print its lines; all advice where everything is to be said."""
         from kernbench_core.runs.text_report import show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from kernbench_core.values.region import Region
 
 Limit = Literal["compute", "hbm", "noc"]
-Spans = npt.NDArray[np.int64]
+ByteRanges = npt.NDArray[np.int64]
 """Ranges of bytes, a row (start, end) for each, ascending and apart from each other."""
-Rows: TypeAlias = npt.NDArray[np.int64]
 
 #: Edges that no operand passes.
 _CONTROL: Final = frozenset({EdgeKind.COMMAND, EdgeKind.PE, EdgeKind.PCIE})
-_NO_SPANS: Final[Spans] = np.zeros((0, 2), np.int64)
+_NO_SPANS: Final[ByteRanges] = np.zeros((0, 2), np.int64)
 
 
 @frozen
@@ -61,7 +60,7 @@ class Roof:
 
 
 @frozen
-class Work:
+class RoofWork:
     """Say what a piece of work asks for: its `units` by kind, in ns of one unit at peak, and its compulsory bytes.
 
     Those are the bytes of operands that come in from HBM and of results that go out, each once.
@@ -86,7 +85,7 @@ class Peaks:
     noc_out: float
 
 
-def roof(peaks: Peaks, work: Work) -> Roof:
+def roof(peaks: Peaks, work: RoofWork) -> Roof:
     """Return the roof of `work` on a machine. HBM moves one byte in or out at a time, the NoC both ways at once."""
     units = {kind: ns / peaks.units[kind] for kind, ns in work.units.items()}
     noc = max(_time(work.bytes_in, peaks.noc_in), _time(work.bytes_out, peaks.noc_out))
@@ -181,7 +180,7 @@ def _sustained(memory: Any) -> float:
 # The work ---------------------------------------------------------------------------------------------
 
 
-def work_of(session: GraphEngine) -> Work:
+def work_of(session: GraphEngine) -> RoofWork:
     """Return what the launches of a session asked for.
 
     Bytes come in where a launch reads them and no launch wrote them before, and go out where a launch writes them and
@@ -198,7 +197,7 @@ def work_of(session: GraphEngine) -> Work:
     for read, write in zip(reversed(reads), reversed(writes), strict=True):
         bytes_out += length(write) - common(write, later)
         later = joined(later, read, write)
-    return Work(_unit_times(session), bytes_in, bytes_out)
+    return RoofWork(_unit_times(session), bytes_in, bytes_out)
 
 
 def _unit_times(session: GraphEngine) -> dict[str, float]:
@@ -228,17 +227,17 @@ def _some(rows: int) -> Iterator[slice]:
     return (slice(first, first + ROWS_AT_ONCE) for first in range(0, rows, ROWS_AT_ONCE))
 
 
-def _touched(session: GraphEngine) -> tuple[list[Spans], list[Spans]]:
+def _touched(session: GraphEngine) -> tuple[list[ByteRanges], list[ByteRanges]]:
     """Return the bytes of HBM that each launch read, and wrote, where cells of tensors have one place."""
     handles, columns = session.shared.launches, session.op_log.columns
     launch_of = _launches(handles)
-    found: list[tuple[list[Spans], list[Spans]]] = [([], []) for _ in handles]
+    found: list[tuple[list[ByteRanges], list[ByteRanges]]] = [([], []) for _ in handles]
     for some in _some(len(columns)):
         own = np.flatnonzero(np.asarray(columns.stage_pe[some]) < 0)
         pe, start = np.asarray(columns.op_pe[some])[own], np.asarray(columns.t_start[some])[own]
         launch, template = launch_of(pe, start), np.asarray(columns.template[some])[own]
-        for number in np.unique(template).tolist():
-            for each in np.unique(launch[template == number]).tolist():
+        for number in distinct(template).tolist():
+            for each in distinct(launch[template == number]).tolist():
                 if each >= 0:
                     rows = own[(template == number) & (launch == each)] + some.start
                     _add_spans(columns, number, rows, *found[each])
@@ -268,7 +267,9 @@ def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArr
     return launch_of
 
 
-def _add_spans(columns: Columns, template: int, rows: Rows, reads: list[Spans], writes: list[Spans]) -> None:
+def _add_spans(
+    columns: Columns, template: int, rows: npt.NDArray[np.int64], reads: list[ByteRanges], writes: list[ByteRanges]
+) -> None:
     """Add the bytes of HBM that records of one template read, and wrote."""
     form = columns.form(template)
     last = len(form.geometry) - 1 if form.writes else -1
@@ -276,7 +277,7 @@ def _add_spans(columns: Columns, template: int, rows: Rows, reads: list[Spans], 
     for at, (space, _, row_bytes, count, pitch) in enumerate(form.geometry):
         place = form.base_places[at]
         if space == "hbm" and place >= 0 and row_bytes is not None:
-            bases = np.unique(take(columns.ints, begins + place))
+            bases = distinct(take(columns.ints, begins + place))
             starts = (bases[:, None] + np.arange(count) * pitch).ravel()
             (writes if at == last else reads).append(joined(np.stack([starts, starts + row_bytes], axis=1)))
         elif space == "hbm" and row_bytes is None:
@@ -299,7 +300,7 @@ def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:
             yield segment.pa, cells[segment.cell], segment.nbytes
 
 
-def _spans(regions: Iterable[Region]) -> Spans:
+def _spans(regions: Iterable[Region]) -> ByteRanges:
     found = [(each.base, each.row_bytes, each.rows, each.pitch) for each in regions]
     base, row_bytes, count, pitch = np.array(found, np.int64).reshape(-1, 4).T
     which = np.repeat(np.arange(len(base)), count)
@@ -308,13 +309,13 @@ def _spans(regions: Iterable[Region]) -> Spans:
     return joined(np.stack([starts, starts + row_bytes[which]], axis=1))
 
 
-def _moved(spans: Spans, places: npt.NDArray[np.int64]) -> Spans:
+def _moved(spans: ByteRanges, places: npt.NDArray[np.int64]) -> ByteRanges:
     """Cut spans at the ends of segments (address, place, bytes), and move what is in a segment to its place."""
     if not len(spans) or not len(places):
         return spans
-    edges = np.unique(np.concatenate([places[:, 0], places[:, 0] + places[:, 2]]))
-    starts = np.unique(np.concatenate([spans[:, 0], edges[_inside(spans, edges)]]))
-    ends = np.unique(np.concatenate([spans[:, 1], edges[_inside(spans, edges)]]))
+    edges = distinct(np.concatenate([places[:, 0], places[:, 0] + places[:, 2]]))
+    starts = distinct(np.concatenate([spans[:, 0], edges[_inside(spans, edges)]]))
+    ends = distinct(np.concatenate([spans[:, 1], edges[_inside(spans, edges)]]))
     at = np.searchsorted(places[:, 0], starts, "right") - 1
     place = places[np.maximum(at, 0)]
     mapped = (at >= 0) & (starts < place[:, 0] + place[:, 2])
@@ -322,16 +323,22 @@ def _moved(spans: Spans, places: npt.NDArray[np.int64]) -> Spans:
     return joined(np.stack([starts + moved, ends + moved], axis=1))
 
 
-def _inside(spans: Spans, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _inside(spans: ByteRanges, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     at = np.maximum(np.searchsorted(spans[:, 0], edges, "left") - 1, 0)
     found: npt.NDArray[np.bool_] = (spans[at, 0] < edges) & (edges < spans[at, 1])
     return found
 
 
+def distinct(found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return each value once, ascending: what np.unique does, which takes 30 ms to import what it needs for itself."""
+    found = np.sort(found)
+    return found[np.concatenate([[True], found[1:] != found[:-1]])] if len(found) else found
+
+
 # Ranges of bytes --------------------------------------------------------------------------------------
 
 
-def joined(*several: Spans) -> Spans:
+def joined(*several: ByteRanges) -> ByteRanges:
     """Return the bytes that are in any of several ranges; these may overlap and come in any order."""
     spans = np.concatenate(several)
     if not len(spans):
@@ -343,12 +350,12 @@ def joined(*several: Spans) -> Spans:
     return np.stack([spans[first, 0], reach[last]], axis=1)
 
 
-def length(spans: Spans) -> int:
+def length(spans: ByteRanges) -> int:
     """Return how many bytes there are."""
     return int((spans[:, 1] - spans[:, 0]).sum())
 
 
-def common(one: Spans, other: Spans) -> int:
+def common(one: ByteRanges, other: ByteRanges) -> int:
     """Return how many bytes are in both."""
     return length(one) + length(other) - length(joined(one, other))
 
@@ -363,4 +370,4 @@ def roof_of(session: GraphEngine) -> Roof | None:
     return roof(peaks_of(session, sips), work_of(session)) if sips else None
 
 
-__all__ = ["Peaks", "Roof", "Work", "narrowest_cut", "peaks_of", "roof", "roof_of", "work_of"]
+__all__ = ["Peaks", "Roof", "RoofWork", "narrowest_cut", "peaks_of", "roof", "roof_of", "work_of"]

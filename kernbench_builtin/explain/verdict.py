@@ -64,7 +64,7 @@ class Limiter:
 
 
 @attrs.frozen(repr=False)
-class Verdict:
+class RunVerdict:
     """Say what limits a run, and what to try; times in ns.
 
     `data` says whether it is right, in words; `kernel_ns` is the phase `kernel`, `roof_ns` what no schedule goes below,
@@ -116,13 +116,13 @@ class Verdict:
         return "\n".join(self.lines)
 
 
-def verdict_of(session: GraphEngine) -> Verdict:
+def verdict_of(session: GraphEngine) -> RunVerdict:
     """Return the verdict on what has run so far, without its `data`."""
     facts, total = facts_of(session), session.hardware.env.now
     if facts is None:
-        return Verdict("", True, total)
+        return RunVerdict("", True, total)
     named = f"{facts.kernel}, {_times(facts)}: " if facts.kernels > 1 or facts.launches > 1 else ""
-    return Verdict(
+    return RunVerdict(
         "", True, total, facts.kernel_ns, facts.roof.ns or None, facts.roof.limit, named, limiter_of(facts),
         advise(facts),
     )  # fmt: skip
@@ -134,7 +134,7 @@ def _times(facts: Facts) -> str:
     return f"{launches} and {min(share, 1.0):.0%} of the time of all kernels"
 
 
-def with_data(verdict: Verdict, result: RunResult) -> Verdict:
+def with_data(verdict: RunVerdict, result: RunResult) -> RunVerdict:
     """Return a verdict that says whether the data is right."""
     return attrs.evolve(verdict, data=_data(result.correctness, result.interrupted), right=_right(result.correctness))
 

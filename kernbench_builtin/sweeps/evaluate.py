@@ -38,7 +38,8 @@ _OWN_FAULT = 7
 _WALL = "of wall time"
 #: What a run imports when it needs it, as far as laying out its machine does not.
 _TAKEN: Final = (
-    "kernbench_core.compute.executor", "kernbench_core.compute.foreign_records", "kernbench_core.compute.verification",
+    "kernbench_builtin.explain.verdict", "kernbench_core.compute.executor", "kernbench_core.compute.foreign_records",
+    "kernbench_core.compute.verification",
     "kernbench_core.engine.bound", "kernbench_core.host.host_program", "kernbench_core.host.session",
     "kernbench_core.kernel.tl.language",
     "kernbench_core.memory.scratchpad_map", "kernbench_core.runs.bench_run", "kernbench_core.topology.compilation",
@@ -174,8 +175,11 @@ def import_all() -> None:
     """Import what a run takes, before processes are forked: else each of them would, with its first point."""
     import importlib
 
+    from kernbench_core.runs.parts import parts_of
+
     for name in _TAKEN:
         importlib.import_module(name)
+    parts_of(warm())
 
 
 @functools.cache

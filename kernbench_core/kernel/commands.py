@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError, KernelError
-from kernbench_core.kernel.steps import Step
+from kernbench_core.kernel.steps import PathStep
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import ISSUED, Command, MsgBase
 from kernbench_core.values.region import Region, overlaps
@@ -83,9 +83,9 @@ class KernelCommand(Command):
         self.memory_uses: tuple[MemoryUse, ...] = ()
         self.scratch_uses: tuple[Region, ...] = ()
         #: The step that the kernel was at when the command was sent, and its own when it is complete.
-        self.because: Step | None = None
+        self.because: PathStep | None = None
         self.sent_ns = 0.0
-        self.step: Step | None = None
+        self.step: PathStep | None = None
 
     @property
     def in_words(self) -> str:
@@ -114,7 +114,7 @@ class KernelCommand(Command):
         if state.hazards is not None:
             state.hazards.issued(self, now)
 
-    def let_go(self, step: Step | None, now: float) -> None:
+    def let_go(self, step: PathStep | None, now: float) -> None:
         """Leave the queue at `now` ns, as the last that was waited for there is complete, which was `step`."""
         self.because, self.sent_ns, self.needs = step or self.because, now, None
 
@@ -145,14 +145,14 @@ class KernelCommand(Command):
         state.complete[self.serves, self.dma_op] = self.step
         Command.answered(self)
 
-    def _step(self, state: PeState) -> Step:
+    def _step(self, state: PeState) -> PathStep:
         """Return the step that it was: sent by its kernel, or, where it queued, begun when its unit was free."""
         before, begin = self.because, self.sent_ns
         if self.queueing > 0.0:
-            unit: Step | None = state.complete.get((self.serves, self.dma_op))
+            unit: PathStep | None = state.complete.get((self.serves, self.dma_op))
             if unit is not None and unit.end > begin:
                 before, begin = unit, unit.end
-        return Step(before, self.call, self.serves, self.site, begin, self.tail)
+        return PathStep(before, self.call, self.serves, self.site, begin, self.tail)
 
     def _give_up_blocks(self) -> None:
         # a call of its own: a loop variable of `answered` would keep the last block while the kernel runs on
@@ -201,7 +201,7 @@ class AnyOf:
         return ", ".join(sorted({command.serves for command in self.commands}))
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> PathStep | None:
         """The step of the one that is complete."""
         return next((command.step for command in self.commands if command.step is not None), None)
 

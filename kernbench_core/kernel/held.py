@@ -11,7 +11,7 @@ from kernbench_core.kernel.commands import KernelCommand
 
 if TYPE_CHECKING:
     from kernbench_core.environment import Environment, Process
-    from kernbench_core.kernel.steps import Step
+    from kernbench_core.kernel.steps import PathStep
     from kernbench_core.messages import Command
 
 
@@ -41,7 +41,7 @@ class HeldCommands:
             self._await(queue, None)
         return True
 
-    def _await(self, queue: deque[KernelCommand], step: Step | None) -> None:
+    def _await(self, queue: deque[KernelCommand], step: PathStep | None) -> None:
         """Send what is first, as long as what it needs is there; `step` is what was waited for last."""
         while queue:
             command = queue[0]

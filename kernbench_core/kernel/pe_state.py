@@ -18,7 +18,7 @@ from kernbench_core.values.region import Region, total_bytes
 
 if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import OnDemand
-    from kernbench_core.kernel.steps import Step
+    from kernbench_core.kernel.steps import PathStep
     from kernbench_core.memory.hazards import Hazards
     from kernbench_core.memory.outside import OutsideAccesses
     from kernbench_core.memory.scratchpad_map import TcmRecorder
@@ -67,9 +67,9 @@ class PeState:
         self.issued = self.began = 0
         self.launch: Launch | None = None
         self.runner: RunsPrograms | None = None
-        self.last: Step | None = None
-        self.step: Step | None = None
-        self.complete: dict[tuple[str, str], Step] = {}
+        self.last: PathStep | None = None
+        self.step: PathStep | None = None
+        self.complete: dict[tuple[str, str], PathStep] = {}
         self.unpaid = self.elements_read = 0
         self.element_read = 0.0
         self.reads_free = ""

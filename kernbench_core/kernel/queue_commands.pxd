@@ -2,7 +2,7 @@ cimport cython
 from kernbench_core.kernel.commands cimport KernelCommand
 from kernbench_core.kernel.compute_commands cimport address_of
 from kernbench_core.kernel.pe_state cimport PeState
-from kernbench_core.kernel.steps cimport Step
+from kernbench_core.kernel.steps cimport PathStep
 from kernbench_core.oplog.description cimport Access, OpPattern
 from kernbench_core.values.region cimport Region
 from kernbench_core.values.value cimport AssemblyValue, LoadedValue, Part, Value
@@ -30,7 +30,7 @@ cdef class RecvCmd(QueueCommand):
     @cython.locals(sent=SendCmd, value=LoadedValue)
     cpdef land(self, double now)
     @cython.locals(sent=SendCmd)
-    cpdef Step _step(self, PeState state)
+    cpdef PathStep _step(self, PeState state)
     cpdef describe(self)
 
 cpdef Value received(Value sent, Value tile)

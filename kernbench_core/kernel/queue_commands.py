@@ -9,7 +9,7 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import COMMAND_BYTES, KernelCommand
 from kernbench_core.kernel.compute_commands import NO_ADDRESS, address_of
-from kernbench_core.kernel.steps import Step
+from kernbench_core.kernel.steps import PathStep
 from kernbench_core.memory.hazard import RECYCLED_SLOT, Hazard, HazardUse
 from kernbench_core.memory.scratchpad import Birth, TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
@@ -171,12 +171,12 @@ class RecvCmd(QueueCommand):
         elif self.state.hazards is not None:
             self.state.hazards.order(sent.op_id, self.pe)
 
-    def _step(self, state: PeState) -> Step:
+    def _step(self, state: PeState) -> PathStep:
         """Return the step that it was: as long as the message was on its way, or the kernel waited, which is less."""
         sent = self.sent
         if sent is None or sent.sent_ns <= self.sent_ns:
             return KernelCommand._step(self, state)
-        return Step(sent.because, self.call, self.serves, self.site, sent.sent_ns, self.tail)
+        return PathStep(sent.because, self.call, self.serves, self.site, sent.sent_ns, self.tail)
 
     def describe(self) -> OpDescription:
         """Describe the receipt for the op log."""

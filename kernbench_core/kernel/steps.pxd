@@ -1,11 +1,11 @@
 cimport cython
 
-cdef class Step:
-    cdef readonly Step before
+cdef class PathStep:
+    cdef readonly PathStep before
     cdef readonly dict added
     cdef readonly Py_ssize_t length
     cdef readonly str call, unit
     cdef readonly tuple site
     cdef readonly double begin, end
-    @cython.locals(step=Step)
+    @cython.locals(step=PathStep)
     cpdef dict sums(self)

@@ -9,12 +9,12 @@ from kernbench_core.callsite import CallSite
 #: So long a path is added up.
 _ADDED_AT: Final = 4096
 
-StepKey: TypeAlias = tuple[str, int, int]
-StepSums: TypeAlias = dict[StepKey, tuple[str, str, CallSite, float, int]]
+PathKey: TypeAlias = tuple[str, int, int]
+PathSums: TypeAlias = dict[PathKey, tuple[str, str, CallSite, float, int]]
 """Of each call of a kernel: its name, the kind of unit that serves it, its line, ns and how many commands."""
 
 
-class Step:
+class PathStep:
     """One step of what a kernel's time led through: a command, from `begin` to `end` in ns; `before` led to it.
 
     It begins when the CPU of its PE sends it, or when the unit has completed the one before. What is between the end
@@ -24,7 +24,7 @@ class Step:
     __slots__ = ("added", "before", "begin", "call", "end", "length", "site", "unit")
 
     def __init__(
-        self, before: Step | None, call: str, unit: str, site: CallSite, begin: float, end: float
+        self, before: PathStep | None, call: str, unit: str, site: CallSite, begin: float, end: float
     ) -> None:
         self.before = before
         self.call = call
@@ -32,18 +32,18 @@ class Step:
         self.site = site
         self.begin = begin
         self.end = end
-        self.added: StepSums | None = None
+        self.added: PathSums | None = None
         self.length: int = 1 if before is None else before.length + 1
         if self.length == _ADDED_AT:
             self.added, self.before, self.length = self.sums(), None, 1
 
-    def sums(self) -> StepSums:
+    def sums(self) -> PathSums:
         """Return the times of the path until here, added up by call: ns, and how many commands there were.
 
         The rest of the time is the CPU's.
         """
-        found: StepSums = {}
-        step: Step | None = self
+        found: PathSums = {}
+        step: PathStep | None = self
         while step is not None:
             if step.added is not None:
                 for key, (call, unit, site, ns, times) in step.added.items():
@@ -55,7 +55,7 @@ class Step:
         return found
 
 
-def _add(sums: StepSums, key: StepKey, call: str, unit: str, site: CallSite, ns: float, times: int) -> None:
+def _add(sums: PathSums, key: PathKey, call: str, unit: str, site: CallSite, ns: float, times: int) -> None:
     known = sums.get(key)
     if known is not None:
         ns, times = ns + known[3], times + known[4]

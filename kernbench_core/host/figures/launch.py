@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.readings import BusyInterval
     from kernbench_core.host.figures.resource_locations import BoolArray
     from kernbench_core.host.figures.roofline import RooflinePoint
-    from kernbench_core.kernel.steps import Step
+    from kernbench_core.kernel.steps import PathStep
     from kernbench_core.messages import KernelLaunchMsg
 
 #: What a copy in another process has of the machine.
@@ -208,7 +208,7 @@ def figures_of(
     )
 
 
-def _path(step: Step | None, took: float) -> list[PathCall]:
+def _path(step: PathStep | None, took: float) -> list[PathCall]:
     """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's."""
     if step is None:
         return []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kernbench as kb
 from kernbench_core.host.figures.launch import LaunchFigures
-from kernbench_core.kernel.steps import Step
+from kernbench_core.kernel.steps import PathStep
 
 #: What one command's dispatch and its way to the unit take, in ns: the chain of causes counts them to the command.
 _ON_ITS_WAY = 40.0
@@ -128,11 +128,11 @@ def test_random_kernels_have_the_path_of_their_causes(steps: list[tuple[str, int
 def test_a_long_path_is_added_up_on_its_way() -> None:
     """What is kept does not grow, and nothing is lost of it; a step that others share is theirs, too."""
     site = (test_a_long_path_is_added_up_on_its_way.__code__, 2)
-    step: Step | None = None
+    step: PathStep | None = None
     for number in range(10_000):
-        step = Step(step, "tl.load" if number % 2 else "tl.dot", "", site, 2.0 * number, 2.0 * number + 1.5)
+        step = PathStep(step, "tl.load" if number % 2 else "tl.dot", "", site, 2.0 * number, 2.0 * number + 1.5)
         if number == 5_000:
-            other = Step(step, "tl.exp", "", site, 10_001.5, 10_003.0)
+            other = PathStep(step, "tl.exp", "", site, 10_001.5, 10_003.0)
     assert step is not None
     sums = {call: (ns, times) for call, _, _, ns, times in step.sums().values()}
     assert sums == {"tl.load": (7_500.0, 5_000), "tl.dot": (7_500.0, 5_000)}

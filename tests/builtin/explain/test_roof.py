@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.explain.roof import Peaks, Roof, Work, common, joined, length, narrowest_cut, roof, roof_of
+from kernbench_builtin.explain.roof import Peaks, Roof, RoofWork, common, joined, length, narrowest_cut, roof, roof_of
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
@@ -36,12 +36,12 @@ PEAKS = Peaks({"pe_gemm": 4, "pe_math": 2}, hbm=10.0, noc_in=5.0, noc_out=2.0)
 def test_the_largest_of_three(
     units: dict[str, float], bytes_in: int, bytes_out: int, ns: float, limit: str
 ) -> None:
-    found = roof(PEAKS, Work(units, bytes_in, bytes_out))
+    found = roof(PEAKS, RoofWork(units, bytes_in, bytes_out))
     assert (found.ns, found.limit) == (ns, limit)
 
 
 def test_hbm_takes_both_ways_together_and_the_noc_at_once() -> None:
-    found = roof(Peaks({}, hbm=10.0, noc_in=10.0, noc_out=10.0), Work({}, 100, 50))
+    found = roof(Peaks({}, hbm=10.0, noc_in=10.0, noc_out=10.0), RoofWork({}, 100, 50))
     assert (found.hbm_ns, found.noc_ns, found.limit) == (15.0, 10.0, "hbm")
 
 

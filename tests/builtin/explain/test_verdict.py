@@ -8,26 +8,26 @@ from typing import Any
 import pytest
 
 import kernbench as kb
-from kernbench_builtin.explain.verdict import Verdict
+from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.pages.report.notebook import picture
 from kernbench_core.cli import main
 
 LARGE = (512, 512)
 
 
-def verdict(kernel: Any, programs: int = 4) -> Verdict:
+def verdict(kernel: Any, programs: int = 4) -> RunVerdict:
     """Run a kernel over two matrices on the smallest machine; return the verdict."""
 
     def bench(rt: Any) -> None:
         a, c = rt.zeros(LARGE, "f16", name="a"), rt.zeros(LARGE, "f16", name="c")
         rt.launch(kernel, a, c, grid=(programs,))
 
-    found = kb.run(bench, "tiny", data=False).part(Verdict)
+    found = kb.run(bench, "tiny", data=False).part(RunVerdict)
     assert found is not None
     return found
 
 
-def rules(found: Verdict) -> list[str]:
+def rules(found: RunVerdict) -> list[str]:
     return [each.rule for each in found.advice if each.about == "kernel"]
 
 
@@ -120,7 +120,7 @@ def test_data_in_another_package() -> None:
         c = rt.zeros(LARGE, "f16", name="c", device="sip:0")
         rt.launch(streams, a, c, grid=(4,))
 
-    far, near = (kb.run(bench, "default", {"near": near}, data=False).part(Verdict) for near in (False, True))
+    far, near = (kb.run(bench, "default", {"near": near}, data=False).part(RunVerdict) for near in (False, True))
     assert far is not None and near is not None and far.kernel_ns is not None and near.kernel_ns is not None
     assert "far-package" in rules(far)
     assert "far-package" not in rules(near)
@@ -141,7 +141,7 @@ def test_wrong_data_comes_first() -> None:
         x = rt.zeros((64,), "f32", name="x")
         rt.check(x, rt.rng.random(64).astype("f4") + 1)
 
-    found = kb.run(bench, "tiny", verify_data=True).part(Verdict)
+    found = kb.run(bench, "tiny", verify_data=True).part(RunVerdict)
     assert found is not None
     assert found.lines[0] == "DATA IS WRONG: make it right first."
     assert found.lines[1].endswith("; no kernel ran to its end.")
@@ -166,7 +166,7 @@ def test_several_kernels_name_the_one_that_takes_most(capsys: pytest.CaptureFixt
         rt.launch(multiplies, a, c, grid=(4,))
 
     result = kb.run(bench, "tiny", data=False)
-    found = result.part(Verdict)
+    found = result.part(RunVerdict)
     assert found is not None and found.limiter is not None
     assert found.kernel.startswith("multiplies, 2 launches and ")
     own = sum(launch.time_ns for launch in result.launches if launch.kernel == "multiplies")

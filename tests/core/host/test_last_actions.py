@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kernbench_core.host.last_actions import before_that, ended_program, idle_pes, pe_names
-from kernbench_core.kernel.steps import Step
+from kernbench_core.kernel.steps import PathStep
 
 HERE = (test_site := (lambda: None).__code__, 0)
 LINE = f"{__file__}:{test_site.co_firstlineno}"
@@ -15,7 +15,7 @@ LINE = f"{__file__}:{test_site.co_firstlineno}"
 def machine(**last: tuple[str, float]) -> Any:
     """Stand for a machine of two cubes with four PEs each; `last` gives the last call of some, by pe0, pe1, …."""
     sites = [SimpleNamespace(prefix=f"sip0.cube{i // 4}.pe{i % 4}", index=i) for i in range(8)]
-    made = {pe: Step(None, call, "pe_dma", HERE, 0.0, at) for pe, (call, at) in last.items()}
+    made = {pe: PathStep(None, call, "pe_dma", HERE, 0.0, at) for pe, (call, at) in last.items()}
     states = {int(pe[2:]): SimpleNamespace(last=step) for pe, step in made.items()}
     kernels = SimpleNamespace(states=states)
     return SimpleNamespace(layout=SimpleNamespace(pes=sites), find=lambda kind: kernels)
