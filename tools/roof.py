@@ -29,7 +29,10 @@ from kernbench_core.units import format_time
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benches.md"
 BEGIN, END = "<!-- tools/roof.py writes from here -->\n", "<!-- to here -->\n"
 TITLES = ("bench", "kernel", "roof", "set by", "ratio")
-CASES: tuple[str, ...] = ("gemm,M=1024,N=1024,K=1024",)
+CASES: tuple[str, ...] = (
+    "gemm,M=1024,N=1024,K=1024", "attention,tokens=2048", "softmax,rows=4096,cols=4096", "rmsnorm,tokens=8192",
+    "layernorm,tokens=8192,cols=4096", "vector-add,n=16777216", "copy",
+)  # fmt: skip
 
 kernbench_api = 1
 

@@ -10,23 +10,32 @@ import numpy.typing as npt
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_builtin.benches._stream import Size, asked_ahead, composite_tile, in_blocks, vector_block
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.values.dtypes import itemsize
 
 
-def layernorm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, rows, cols, share, eps, BLOCK, tl):
-    """Shift and scale one PE's rows, BLOCK at a time, to mean 0 and variance 1, then each column by weight and bias."""
+def layernorm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, rows, cols, share, eps, BLOCK, TILE, tl):
+    """Shift and scale one PE's rows, some at a time, to mean 0 and variance 1, then each column by weight and bias."""
     first = tl.program_id(0) * share
-    last = min(first + share, rows)
-    if first >= last:
+    blocks = in_blocks(first, min(first + share, rows), BLOCK)
+    if not blocks:
         return
-    w = tl.load(w_ptr, shape=(1, cols)).to(tl.float32)
-    b = tl.load(b_ptr, shape=(1, cols)).to(tl.float32)
-    for row in range(first, last, BLOCK):
-        block = min(BLOCK, last - row)
-        x = tl.load(x_ptr + row * cols, shape=(block, cols)).to(tl.float32)
-        x = x - tl.sum(x, axis=1, keep_dims=True) / cols
-        variance = tl.sum(x * x, axis=1, keep_dims=True) / cols
-        tl.store(y_ptr + row * cols, x * tl.rsqrt(variance + eps) * w + b)
+    before = None
+
+    def ask(block):
+        row, count = block
+        return tl.load(x_ptr + row * cols, shape=(count, cols), wait=False)
+
+    w, b = (tl.load(ptr, shape=(1, cols), wait=False) for ptr in (w_ptr, b_ptr))
+    for (row, _), x in asked_ahead(blocks, ask, 2):
+        x = x - tl.sum(x, axis=1, keep_dims=True, dtype=tl.float32) * (1 / cols)
+        variance = tl.sum(x * x, axis=1, keep_dims=True) * (1 / cols)
+        x = x * tl.rsqrt(variance + eps) * w
+        scaled = tl.composite("math", x, b, y_ptr + row * cols, math_op="add", tile_m=TILE[0], tile_n=TILE[1])
+        if before is not None:
+            tl.wait(before)  # so that at most two blocks wait for their stores in the scratchpad
+        before = scaled
 
 
 def layernorm(
@@ -46,7 +55,7 @@ def bench(
     model: ModelName = "gpt2",
     tokens: int = 128,
     cols: int | None = None,
-    block: int = 4,
+    block: Size = "auto",
     eps: float = 1e-5,
     dtype: Literal["f32", "f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
@@ -59,18 +68,20 @@ def bench(
         model: Whose sizes are taken where they are not given.
         tokens: Rows.
         cols: Elements of a row; the model's hidden size by default.
-        block: Rows that a PE takes at once.
+        block: Rows that a PE takes at once; auto takes so many that an op is 24 times as long as its start-up.
         eps: Added to the variance.
         dtype: Of the arrays.
     """
     cols = MODELS[model].hidden if cols is None else cols
-    require_positive(tokens=tokens, cols=cols, block=block)
+    require_positive(tokens=tokens, cols=cols)
+    share = -(-tokens // rt.n_pes)
+    block = vector_block(rt, 28 + 4 * itemsize(dtype), cols, share) if block == "auto" else block
+    require_positive(block=block)
     given = rt.operand(x, (tokens, cols), dtype, name="x")
     weight = rt.operand(w, (cols,), dtype, name="w", placement=IN_EACH_CUBE)
     bias = rt.operand(b, (cols,), dtype, name="b", placement=IN_EACH_CUBE)
     y = rt.empty((tokens, cols), dtype, name="y")
-    share = -(-tokens // rt.n_pes)
-    rt.launch(layernorm_kernel, given, weight, bias, y, tokens, cols, share, eps, block)
+    rt.launch(layernorm_kernel, given, weight, bias, y, tokens, cols, share, eps, block, composite_tile(rt, cols))
     read_back(rt, y, x, w, b)
     rows, scale, shift = given.snapshot(), weight.snapshot(), bias.snapshot()
     rt.check(y, lambda: layernorm(rows(), scale(), shift(), eps))

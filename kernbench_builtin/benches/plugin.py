@@ -14,6 +14,7 @@ def kernbench_benches() -> list[BenchEntry]:
     """Return the benches."""
     return [
         BenchEntry("vector-add", f"{HERE}.vector_add:bench"),
+        BenchEntry("copy", f"{HERE}.vector_add:copy"),
         BenchEntry("gemm", f"{HERE}.gemm:bench"),
         BenchEntry("gemm-composite", f"{HERE}.gemm_composite:bench"),
         BenchEntry("gemm-stream", f"{HERE}.gemm_stream:bench"),

@@ -10,21 +10,32 @@ import numpy.typing as npt
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_builtin.benches._stream import Size, asked_ahead, composite_tile, in_blocks, vector_block
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.values.dtypes import itemsize
 
 
-def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, rows, cols, share, eps, BLOCK, tl):
-    """Scale one PE's rows, BLOCK at a time, to a mean square of 1, and each column by its weight."""
+def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, rows, cols, share, eps, BLOCK, TILE, tl):
+    """Scale one PE's rows, some at a time, to a mean square of 1, and each column by its weight."""
     first = tl.program_id(0) * share
-    last = min(first + share, rows)
-    if first >= last:
+    blocks = in_blocks(first, min(first + share, rows), BLOCK)
+    if not blocks:
         return
-    w = tl.load(w_ptr, shape=(1, cols)).to(tl.float32)
-    for row in range(first, last, BLOCK):
-        block = min(BLOCK, last - row)
-        x = tl.load(x_ptr + row * cols, shape=(block, cols)).to(tl.float32)
-        mean_square = tl.sum(x * x, axis=1, keep_dims=True) / cols
-        tl.store(y_ptr + row * cols, x * tl.rsqrt(mean_square + eps) * w)
+    before = None
+
+    def ask(block):
+        row, count = block
+        return tl.load(x_ptr + row * cols, shape=(count, cols), wait=False)
+
+    w = tl.load(w_ptr, shape=(1, cols), wait=False)
+    for (row, _), x in asked_ahead(blocks, ask, 2):
+        wide = x.to(tl.float32)
+        mean_square = tl.sum(x * wide, axis=1, keep_dims=True) * (1 / cols)
+        normed = x * tl.rsqrt(mean_square + eps)
+        scaled = tl.composite("math", normed, w, y_ptr + row * cols, math_op="mul", tile_m=TILE[0], tile_n=TILE[1])
+        if before is not None:
+            tl.wait(before)  # so that at most two blocks wait for their stores in the scratchpad
+        before = scaled
 
 
 def rmsnorm(x: npt.NDArray[np.floating], w: npt.NDArray[np.floating], eps: float) -> npt.NDArray[np.floating]:
@@ -41,7 +52,7 @@ def bench(
     model: ModelName = "llama3-8b",
     tokens: int = 128,
     cols: int | None = None,
-    block: int = 4,
+    block: Size = "auto",
     eps: float = 1e-5,
     dtype: Literal["f32", "f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
@@ -53,17 +64,19 @@ def bench(
         model: Whose sizes are taken where they are not given.
         tokens: Rows.
         cols: Elements of a row; the model's hidden size by default.
-        block: Rows that a PE takes at once.
+        block: Rows that a PE takes at once; auto takes so many that an op is 24 times as long as its start-up.
         eps: Added to the mean of squares.
         dtype: Of the arrays.
     """
     cols = MODELS[model].hidden if cols is None else cols
-    require_positive(tokens=tokens, cols=cols, block=block)
+    require_positive(tokens=tokens, cols=cols)
+    share = -(-tokens // rt.n_pes)
+    block = vector_block(rt, 28 + 4 * itemsize(dtype), cols, share) if block == "auto" else block
+    require_positive(block=block)
     given = rt.operand(x, (tokens, cols), dtype, name="x")
     weight = rt.operand(w, (cols,), dtype, name="w", placement=IN_EACH_CUBE)
     y = rt.empty((tokens, cols), dtype, name="y")
-    share = -(-tokens // rt.n_pes)
-    rt.launch(rmsnorm_kernel, given, weight, y, tokens, cols, share, eps, block)
+    rt.launch(rmsnorm_kernel, given, weight, y, tokens, cols, share, eps, block, composite_tile(rt, cols))
     read_back(rt, y, x, w)
     rows, scale = given.snapshot(), weight.snapshot()
     rt.check(y, lambda: rmsnorm(rows(), scale(), eps))

@@ -35,7 +35,7 @@ def test_sizes_that_no_pe_and_no_block_divides(run, bench, tokens, cols, block) 
 def test_the_model_gives_the_columns(run, bench, model) -> None:
     result = run(bench, model=model, tokens=4)
     assert result.verified
-    shapes = {op.params["shape"] for op in result.op_log if op.op_name == "dma_write"}
+    shapes = {op.params["shape"] for op in result.op_log if op.op_name == "dma_read"}
     assert shapes == {(1, MODELS[model].hidden)}
 
 

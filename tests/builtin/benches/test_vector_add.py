@@ -59,3 +59,15 @@ def test_time_approaches_bytes_over_the_bandwidth_of_a_slice(run) -> None:
     result = run("vector-add", n=4 * 65536, block=65536, options={"set": free, "verify_data": False})
     least = 3 * 4 * 65536 / (4 * 25.6)
     assert least <= result.phases["kernel"] <= 1.005 * least
+
+
+@pytest.mark.parametrize(("n", "block", "dtype"), [(1, 1, "f32"), (1021, 100, "f16"), (5000, "auto", "bf16")])
+def test_a_copy_is_right(run, n, block, dtype) -> None:
+    assert run("copy", "packages", n=n, block=block, dtype=dtype).verified
+
+
+def test_a_large_copy_is_near_the_roof(run) -> None:
+    """8 MiB in and out of 4 slices that sustain 0.923 of 102.4 B per ns each."""
+    result = run("copy", n=1 << 21, options={"verify_data": False, "data": False})
+    roof = 2 * 4 * (1 << 21) / (4 * 102.4 * 0.923)
+    assert roof < result.phases["kernel"] < 1.05 * roof

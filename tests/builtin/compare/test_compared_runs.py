@@ -42,7 +42,7 @@ MACHINE = st.fixed_dictionaries(
 def made(plugins: Plugins) -> dict[str, kb.RunResult]:
     """Give a run on each machine, and one of another bench."""
     found = {name: kb.run("gemm", "tiny", SIZE, set=dict(more), plugins=plugins) for name, more in MACHINES.items()}
-    return {**found, "another": kb.run("vector-add", "tiny", {"n": 64}, explain=True, plugins=plugins)}
+    return {**found, "another": kb.run("gemm-stream", "tiny", {"products": "1"}, explain=True, plugins=plugins)}
 
 
 def tables(result: kb.RunResult) -> dict[str, dict[str, dict[str, float]]]:
@@ -122,14 +122,14 @@ def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult]) -> No
             ("configuration", key, value) for key, value in sorted(keys.items())
         ]
     other = compare(figures["later"], figures["another"])
-    assert other.notes == ("A and B ran different benches, gemm and vector-add.",)
+    assert other.notes == ("A and B ran different benches, gemm and gemm-stream.",)
     assert {(c.sort, c.name, c.absent) for c in other.causes if c.sort == "sources"} == {
-        ("sources", "gemm.py:gemm_kernel", "after"), ("sources", "vector_add.py:add_kernel", "before"),
+        ("sources", "gemm.py:gemm_kernel", "after"), ("sources", "gemm_stream.py:stream_kernel", "before"),
     }  # fmt: skip
     (source,) = other.sources
-    assert source.name == "gemm.py:gemm_kernel → vector_add.py:add_kernel"
+    assert source.name == "gemm.py:gemm_kernel → gemm_stream.py:stream_kernel"
     assert [line for line in source.lines if line.startswith("+def")] == [
-        "+def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):"
+        "+def stream_kernel(a_ptr, b_ptr, c_ptr, m, n, k, products, ahead, tl):"
     ]
     assert other.unknown == dict.fromkeys(("path", "place"), "not known of A: run it with --explain")
 

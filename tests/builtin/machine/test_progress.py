@@ -156,7 +156,7 @@ def test_files_are_a_step(watched: Any, tmp_path: Path) -> None:
 
 def test_single_ops_are_counted(watched: Any) -> None:
     """With verify_ops every op of the log is computed, the copies too."""
-    seen, result = watched("softmax", RUNS["softmax"], verify_ops=True)
+    seen, result = watched("vector-add", RUNS["vector-add"], verify_ops=True)
     last = [one for one in seen if one.phase == "computing"][-1]
     assert (last.of, last.done) == (result.timing.ops, result.timing.ops)
 
