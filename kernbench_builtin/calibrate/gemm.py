@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
-from kernbench_builtin.benches.gemm import gemm_kernel
 from kernbench_builtin.calibrate.csv_rows import CsvRows
 from kernbench_builtin.calibrate.launching import LAUNCH_OVERHEAD, LAUNCH_STEPS, compiled, launched_ns
 from kernbench_core.calibration import CsvForm, LogRow, MachineChoice, SimulatedRow, Unknown
@@ -20,6 +19,8 @@ from kernbench_core.host import Runtime
 DTYPES = ("f16", "bf16", "f32", "int8")
 _CSV = CsvForm({"M": CsvForm.whole, "N": CsvForm.whole, "K": CsvForm.whole, "dtype": CsvForm.one_of(*DTYPES)})
 _TILE = 128
+_AHEAD = 3
+"""Pairs of tiles that are on their way while one is multiplied."""
 _BYTES_OF_DOT = 1 << 12
 """A product of one tile counts as so many bytes of `simulate_to`: 1,024 of them are 4 MiB."""
 
@@ -70,7 +71,7 @@ class GemmLog(CsvRows):
         return found
 
     def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
-        """Simulate each product alone, by the kernel of bench `gemm`; of a large one less of K, and continue."""
+        """Simulate each product alone, its operands ahead of the arrays; of a large one less of K, and continue."""
         graph = compiled(self._plugins, machine)
 
         @cache
@@ -79,7 +80,7 @@ class GemmLog(CsvRows):
                 left = rt.empty((m, k), dtype, name="a", placement=rows_by_cube(rt, m, k, dtype))
                 right = rt.empty((k, n), dtype, name="b", placement=columns_by_cube(rt, k, n, dtype))
                 out = rt.empty((m, n), "int32" if dtype == "int8" else dtype, name="c")
-                rt.launch(gemm_kernel, left, right, out, n, k, Blocks.over(rt, m, n), _TILE, _TILE, _TILE)
+                rt.launch(_product_kernel, left, right, out, n, k, Blocks.over(rt, m, n))
 
             return launched_ns(graph, self._plugins, bench)
 
@@ -98,6 +99,33 @@ class GemmLog(CsvRows):
                 raise UsageError(f"{row.place}: a product must be one that this machine can run; {told}") from None
 
         return [of(row) for row in rows]
+
+
+def _product_kernel(a: Any, b: Any, c: Any, n_all: int, k_all: int, blocks: Blocks, tl: Any) -> None:
+    """Multiply a PE's block tile by tile, all pairs of tiles in a row, so that the array hardly waits for any."""
+    row, col, rows, cols = blocks.of(tl.program_id(0))
+    ends = row + rows, col + cols
+    corners = [(m, n) for m in range(row, ends[0], _TILE) for n in range(col, ends[1], _TILE)]
+    steps = [(m, n, k) for m, n in corners for k in range(0, k_all, _TILE)]
+    pairs: list[Any] = []
+    acc = None
+    for at in range(len(steps) + _AHEAD):
+        if at < len(steps):
+            m, n, k = steps[at]
+            deep = min(_TILE, k_all - k)
+            pairs.append((
+                tl.load(a + m * k_all + k, shape=(min(_TILE, ends[0] - m), deep), strides=(k_all, 1), wait=False),
+                tl.load(b + k * n_all + n, shape=(deep, min(_TILE, ends[1] - n)), strides=(n_all, 1), wait=False),
+            ))  # fmt: skip
+        if at >= _AHEAD:
+            m, n, k = steps[at - _AHEAD]
+            before, acc = acc, tl.dot(*pairs.pop(0), acc, wait=False)
+            if before is not None:
+                tl.wait(before)  # no more than two products are queued, and no more tiles held than they need
+            before = None
+            if k + _TILE >= k_all:
+                tl.store(c + m * n_all + n, acc, strides=(n_all, 1))
+                acc = None
 
 
 def _case(row: LogRow) -> Product:

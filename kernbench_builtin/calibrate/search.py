@@ -80,7 +80,7 @@ class FitSearch:
     @property
     def doubt(self) -> float:
         """The sum of squared errors that other terms may have as well: simulated times have steps, and are no lines."""
-        return self.badness if self._exact() else max(self.badness, len(self._measured) * _FINE**2)
+        return self.badness if self.exact else max(self.badness, len(self._measured) * _FINE**2)
 
     def run(self, at: Vector, matrix: Matrix) -> None:
         """Search from terms with the slopes of closed forms; in the end slopes are the simulation's."""
@@ -104,7 +104,7 @@ class FitSearch:
             self._descend(_FAR, _MOST - self.rounds)
             if self.at is here:
                 return
-            if self.badness > (1 - _WORTH) * before or self._exact() or self.rounds >= _MOST:
+            if self.badness > (1 - _WORTH) * before or self.exact or self.rounds >= _MOST:
                 break
         self._look_around()
 
@@ -114,7 +114,7 @@ class FitSearch:
         The first one has a `reach` of so many times each term.
         """
         last = self.rounds + most
-        while self.rounds < last and reach > _SMALLEST and not self._exact():
+        while self.rounds < last and reach > _SMALLEST and not self.exact:
             box = np.full(len(self.at), np.inf) if np.isinf(reach) else reach * self._sizes()
             target = self._nearest(np.maximum(self._low, self.at - box), np.minimum(self._high, self.at + box))
             step = target - self.at
@@ -191,7 +191,9 @@ class FitSearch:
     def _mean_square(self) -> float:
         return self.badness / len(self._measured)
 
-    def _exact(self) -> bool:
+    @property
+    def exact(self) -> bool:
+        """Whether simulated times are those measured, so that no step of them is in the way."""
         return self._mean_square() <= _EXACT
 
     def _try(self, at: Vector) -> Vector:

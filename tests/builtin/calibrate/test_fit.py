@@ -60,7 +60,7 @@ def test_noisy_times_are_fitted_as_numpy_does_that_knows_the_model(latency: floa
     errors = np.sqrt(np.diag(np.linalg.inv(steep.T @ steep)) * squares / (len(SIZES) - 2)) / terms
     assert [one.value for one in found.values] == pytest.approx([terms[0], 1 / terms[1]], rel=2e-3)
     for one, least in zip(found.values, 2.306 * errors, strict=True):
-        assert one.error is not None and 0.98 * least <= one.error <= 2 * least
+        assert one.error is not None and 0.98 * least <= one.error <= 2 * least + 0.015
 
 
 @pytest.mark.parametrize(("latency", "bandwidth", "limits"), [

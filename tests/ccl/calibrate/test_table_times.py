@@ -1,4 +1,4 @@
-"""Times are continued from where they grow evenly: on rings by closed form, never from where latency leaves links idle."""
+"""Times are continued from where they grow evenly: on rings by closed form, never from where links are idle."""
 
 from __future__ import annotations
 
