@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from attrs import field, frozen
 
 from kernbench_ccl.collectives import CollectiveKind
@@ -9,11 +11,13 @@ from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.network import installed_networks
-from kernbench_ccl.plan import machine_network
+from kernbench_ccl.plan import Settings, machine_network
 from kernbench_core.graph import EdgeKind, Graph
+from kernbench_core.kernel import UNIT
 from kernbench_core.plugins import ComponentRegistry, NetworkRegistry, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, design_of, require_kernels
+from kernbench_core.topology.naming import pe_unit
 
 __tracebackhide__ = True
 
@@ -44,6 +48,12 @@ class TimedMachine:
     """The shapes that may be laid over the ranks."""
     stored: int = 0
     """Bytes of the largest packet that a switch has in whole before it goes on; 0 where none waits for that."""
+    slot_bytes: float = math.inf
+    """Bytes of a slot of a queue, where settings say nothing: no packet has more."""
+
+    def packet(self, settings: Settings) -> float:
+        """Return the bytes of the largest packet that a switch has in whole before it goes on, of such a collective."""
+        return min(self.stored, settings.slot_bytes or self.slot_bytes)
 
     @property
     def world(self) -> int:
@@ -82,7 +92,15 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
 def timed_machine(graph: Graph, plugins: Plugins) -> TimedMachine:
     """Return what is asked of a compiled machine."""
     network = machine_network(design_of(graph))
-    return TimedMachine(graph, fabric_of(graph), network, plugins.networks, _stored(graph, plugins.components))
+    stored, slot = _stored(graph, plugins.components), _slot_bytes(graph)
+    return TimedMachine(graph, fabric_of(graph), network, plugins.networks, stored, slot)
+
+
+def _slot_bytes(graph: Graph) -> float:
+    """Return the bytes of a slot as the first PE says."""
+    pes = design_of(graph).pes
+    keeper = graph.nodes.get(pe_unit(pes[0].prefix, UNIT)) if pes else None
+    return math.inf if keeper is None else keeper.params.get("slot_bytes", math.inf)
 
 
 def _stored(graph: Graph, components: ComponentRegistry) -> int:

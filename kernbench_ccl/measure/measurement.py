@@ -65,7 +65,7 @@ def closed_form(
     size = itemsize(case.dtype)
     cost = Cost(
         machine.world, case.nbytes, *machine.link(), network, settings.pipeline, settings.tile(size) * size,
-        machine.stored, pes or settings.pes or machine.pes,
+        machine.packet(settings), pes or settings.pes or machine.pes,
     )  # fmt: skip
     return algorithm.closed_form(cost)
 

@@ -1,8 +1,9 @@
 """How much of a collective a PE may hold, and have under way: what fills the links, as far as its scratchpad has room.
 
 A link of b bytes/ns whose messages take T ns to their receiver stands idle unless b T bytes are under way on it, and
-one more message is ready to follow at each of its ends. A PE that sends over several links, to as many peers, needs
-that of each; PEs of a rank share it. What is under way may wait in the PE's scratchpad, and in slots of its peers.
+one more message is ready to follow at each of its ends. What a switch has in whole before it goes on is in T. A PE that
+sends over several links, to as many peers, needs that of each; PEs of a rank share it. What is under way may wait in
+the PE's scratchpad, and in slots of its peers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kernbench_core.topology.naming import pe_unit
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan.groups import Group
+    from kernbench_core.component import ComponentBase
     from kernbench_core.graph import Graph
     from kernbench_core.host import Runtime
     from kernbench_core.peers import Channel
@@ -91,13 +93,15 @@ def window_for(
     site = rt.design.pes[group.pes[0][0]]
     keeper = rt.components.get(pe_unit(site.prefix, UNIT))
     given = {} if keeper is None else keeper.params
-    queue = (channel.slots or given.get("slots", 0)) * (channel.slot_bytes or given.get("slot_bytes", 0))
+    slot = channel.slot_bytes or given.get("slot_bytes", 0)
+    queue = (channel.slots or given.get("slots", 0)) * slot
     in_tcm = (channel.tier or given.get("tier")) == "tcm"
     held = room_of(rt.design.tcm_bytes, max(peers, FEW_WAYS) * queue if in_tcm else 0)
     rates = _links_out(rt.graph, site.sip)
     rates = rates[:peers] if peers else (rates * FEW_WAYS)[:FEW_WAYS]
     others = [pes[0] for pes in group.pes[1 : 1 + (peers or 1)]]
-    latency = max((_latency(rt, group.pes[0][0], other) for other in others), default=0.0)
+    packet = min(rt.design.chunk_bytes, slot or math.inf, message)
+    latency = max((_latency(rt, group.pes[0][0], other, packet) for other in others), default=0.0)
     own = math.ceil(whole / n_pe) if whole else math.inf
     wanted = wanted_bytes(rates, latency, n_pe, min(message, own), own)
     return window_of(held, wanted, queue * (peers or len(rates)))
@@ -110,9 +114,20 @@ def _links_out(graph: Graph, sip: int | None) -> list[float]:
     return sorted(found, reverse=True)
 
 
-def _latency(rt: Runtime, source: int, target: int) -> float:
-    """Return the time in ns of the wires and nodes between the DMA of a PE and that of another, by machine index."""
+def _latency(rt: Runtime, source: int, target: int, packet: float) -> float:
+    """Return the time in ns of the wires and nodes between the DMA of a PE and that of another, by machine index.
+
+    A node that acts on last bytes has a `packet` of so many bytes in whole first.
+    """
     start, end = (rt.design.pes[index].prefix for index in (source, target))
     path = rt.routes.find_memory_path(pe_unit(start, "pe_dma"), pe_unit(end, "pe_tcm"))[:-1]
-    wires = sum(rt.graph.edges[pair].latency for pair in pairwise(path))
-    return wires + sum(float(rt.graph.nodes[node].params.get("overhead", 0.0)) for node in path[1:-1])
+    edges = [rt.graph.edges[pair] for pair in pairwise(path)]
+    inner = [rt.components[node] for node in path[1:-1]]
+    nodes = sum(float(each.params.get("overhead", 0.0)) for each in inner)
+    stored = sum(packet / into.bandwidth for into, each in zip(edges, inner, strict=False) if acts_on_tails(each))
+    return sum(edge.latency for edge in edges) + nodes + stored
+
+
+def acts_on_tails(node: ComponentBase) -> bool:
+    """Say whether a model on the way has a packet in whole before it passes it on."""
+    return bool(node.params.get("store_and_forward")) or not type(node).ON_HEAD

@@ -37,18 +37,22 @@ def shared(graph: nx.Graph, steps: list[Step]) -> bool:
     return HUB not in graph and any(not graph.has_edge(source, target) for step in steps for source, target, _ in step)
 
 
-def time_of(graph: nx.Graph, steps: list[Step], bandwidth: float, latency: float) -> float:
-    """Return the ns of all steps over links of so many GB/s and ns."""
-    return sum(_step_time(graph, step, bandwidth, latency) for step in steps)
+def time_of(graph: nx.Graph, steps: list[Step], bandwidth: float, latency: float, *, stores: bool = False) -> float:
+    """Return the ns of all steps over links of so many GB/s and ns; a switch that `stores` has messages in whole."""
+    return sum(_step_time(graph, step, bandwidth, latency, stores) for step in steps)
 
 
-def _step_time(graph: nx.Graph, step: Step, bandwidth: float, latency: float) -> float:
+def _step_time(graph: nx.Graph, step: Step, bandwidth: float, latency: float, stores: bool) -> float:
     ways = [_way(graph, source, target) for source, target, _ in step]
     load: defaultdict[object, float] = defaultdict(float)
     for way, (_, _, nbytes) in zip(ways, step, strict=True):
         for link in way:
             load[link] += nbytes
-    return max(len(way) * latency + max(load[link] for link in way) / bandwidth for way in ways)
+    held = [nbytes * stores * (len(way) - 1) for way, (_, _, nbytes) in zip(ways, step, strict=True)]
+    return max(
+        len(way) * latency + (max(load[link] for link in way) + whole) / bandwidth
+        for way, whole in zip(ways, held, strict=True)
+    )
 
 
 def _way(graph: nx.Graph, source: int, target: int) -> list[tuple[object, object]]:

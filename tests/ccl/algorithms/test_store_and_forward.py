@@ -6,10 +6,13 @@ Packets are 4 KiB at most, messages 16 KiB. One PE of a rank sends on the ideali
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from kernbench_builtin.components.forwarding import Forwarding
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure import Setup, machine_of
-from tests.ccl.algorithms.measured_forms import HALVES, PAIRS, PLUGINS, RINGS, TREES, B, L, machine, run
+from kernbench_ccl.measure.measurement import formula_ns, measure
+from tests.ccl.algorithms.measured_forms import HALVES, PAIRS, PLUGINS, RINGS, TREES, B, L, case, machine, run
 
 STORES = ("system.network.topology=switch", "components.switch.params.store_and_forward=true")
 EVERY = [
@@ -64,6 +67,36 @@ def test_every_form_holds_over_a_switch_that_stores(name, what, world):
         assert measured.time_ns == pytest.approx(formula, rel=0.01), nbytes
         streamed, most, _ = over_switch(name, what, nbytes, world, pipeline=True)
         assert streamed.time_ns <= most * 1.01, nbytes
+
+
+def whole(name, what, world, nbytes, **given):
+    """Measure with messages, and packets, as large as what a rank sends to another, but for what is `given`."""
+    part = nbytes // world
+    on = machine(world, *STORES, f"system.chunk_bytes={part} B", idealised=True)
+    asked = case(name, what, nbytes, world, pes=1)
+    asked = evolve(asked, settings=evolve(asked.settings, **{"chunk": part, "slot_bytes": part, **given}))
+    measured = measure(asked, on, PLUGINS, checked=False)
+    algorithm = Catalogue.of(PLUGINS).open(asked.algorithm, what)
+    return measured.time_ns, formula_ns(asked, on, algorithm, 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "world"), [("all_gather", 5), ("all_gather", 8), ("all_reduce", 6), ("all_to_all", 7)]
+)
+def test_in_whole_messages_what_the_switch_holds_is_under_way_too(what, world):
+    """By hand, a phase takes both latencies, all that a rank sends and one message that waits in the switch."""
+    part = 1 << 17
+    right = (2 if what == "all_reduce" else 1) * (2 * L + world * part / B)
+    measured, formula = whole("direct", what, world, world * part)
+    assert formula == pytest.approx(right, rel=1e-9)
+    assert measured == pytest.approx(right, rel=1e-3)
+
+
+def test_a_packet_has_no_more_than_a_slot():
+    """Messages are cut into slots of 16 KiB, as the machine's queues have them."""
+    measured, formula = whole("direct", "all_gather", 5, 5 << 17, slot_bytes=None)
+    assert formula == pytest.approx(2 * L + (4 * (1 << 17) + (1 << 14)) / B, rel=1e-9)
+    assert measured == pytest.approx(formula, rel=1e-3)
 
 
 def test_it_is_told_of_any_model_that_acts_on_last_bytes(monkeypatch):
