@@ -127,7 +127,8 @@ def _row(case: str, value: float, reference: float, unit: str) -> Row:
 
 def _probe(plugins: Plugins, standard: str, **given: object) -> DramProbe:
     impl = "builtin.hbm_ctrl_bank"
-    params = {"standard": standard, "channels": 2, "queues": "shared", "front_end": 1, "refresh": "none", **given}
+    alike = {"channels": 2, "channel_hash": "off", "queues": "shared", "front_end": 1, "refresh": "none"}
+    params = {"standard": standard, **alike, **given}
     values, problems = resolve_params(plugins.components.declared(impl), params, str)
     assert not problems, problems
     return DramProbe(Node("hbm_ctrl0", "hbm_ctrl", impl, values), plugins.components)
