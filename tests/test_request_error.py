@@ -21,7 +21,8 @@ SENT = [(990, 0.0), (0, 50.0), (0, 50.0), (90, 60.0), (0, 200.0), (90, 200.0)]
 )
 def test_requests_wait_for_requests_alone(wires: type[Wire], tails: list[float]) -> None:
     """Payload comes as late as behind them: they take the same time of the wire."""
-    wire = type("Wired", (Fabric,), {"wire_type": wires})(Environment(), Graph.of([], [])).new_wire("a->b", 10.0, 2.0, arrive=lambda _: None, on_head=False, header_bytes=10)
+    fabric = type("Wired", (Fabric,), {"wire_type": wires})(Environment(), Graph.of([], []))
+    wire = fabric.new_wire("a->b", 10.0, 2.0, arrive=lambda _: None, on_head=False, header_bytes=10)
     found = []
     for nbytes, at in SENT:
         msg = MsgBase()
