@@ -152,7 +152,7 @@ def test_a_slower_run_within_the_spread_does_not_fail(diff: Diff, saved: Path) -
 def test_a_bench_is_shaken_under_both(diff: Diff) -> None:
     code, out, _ = diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-set", "host.pcie.latency=400 ns",
                         "--shake", "3")  # fmt: skip
-    assert code == 0 and out.splitlines()[3].startswith("median 6.7")
+    assert code == 0 and out.splitlines()[3].startswith("median ")
     assert ", beyond the spread of" in out.splitlines()[3]
 
 
