@@ -29,7 +29,7 @@ def test_the_errors_of_a_few_machines_cover_the_truth(
     found = [one for seed in seeds for one in tool.trial(family, dies, seed, 0.02, plugins).values()]
     assert len(found) == 2 * len(seeds)
     assert sum(abs(off) <= stated for stated, off in found) >= len(found) - 1
-    assert all(0.015 < stated < most for stated, _ in found)
+    assert all(0.015 <= stated < most for stated, _ in found)
 
 
 def test_a_pipelined_ring_by_hand(tool: ModuleType) -> None:
