@@ -83,6 +83,7 @@ BENCHES: Mapping[str, Mapping[str, Any]] = {
     "attention": {
         "model": "gpt2", "tokens": 32, "heads": 4, "kv_heads": 2, "head_dim": 32, "tile_q": 16, "tile_k": 16,
     },
+    "attention-decode": {"heads": 4, "kv_heads": 2, "head_dim": 32, "context": 100, "tile_k": 16},
     "collective": {"size": "6 KiB", "algo": "ring"},
     "copy": {"n": 5000, "block": 256},
     "dp-gradients": {"tokens": 64, "hidden": 32, "layers": 3, "communication_pes": 1},

@@ -24,6 +24,7 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("qkv-gemm", f"{HERE}.qkv_gemm:bench"),
         BenchEntry("mlp", f"{HERE}.mlp:bench"),
         BenchEntry("attention", f"{HERE}.attention:bench"),
+        BenchEntry("attention-decode", f"{HERE}.attention_decode:bench"),
         BenchEntry("rmsnorm", f"{HERE}.rmsnorm:bench"),
         BenchEntry("layernorm", f"{HERE}.layernorm:bench"),
     ]
