@@ -89,7 +89,8 @@ def test_files_are_left_to_the_shell(ask: Ask, tmp_path: Path) -> None:
     assert [answer.partition(",")[0] for answer in ask("kernbench run gemm --out ")] == ["dir"]
     (tmp_path / "gem.py").write_text("raise SystemExit")
     assert ask("kernbench run gem") == [
-        "plain,gemm", "plain,gemm-composite", "plain,gemm-stream", "plain,gemm-sweep", "plain,gem.py",
+        "plain,gemm", "plain,gemm-composite", "plain,gemm-naive", "plain,gemm-stream", "plain,gemm-sweep", "plain,gemv",
+        "plain,gem.py",
     ]  # fmt: skip
 
 

@@ -33,12 +33,14 @@ def test_a_search_finds_the_front_of_a_machine(tmp_path: Path) -> None:
     (tmp_path / "area.py").write_text(AREA)
     sizes = (8, 32, 64)
     done = kb.sweep(
-        "gemm", "tiny", {**SMALL, "M": 128}, set={ROWS: list(sizes), COLUMNS: list(sizes)}, processes=2,
+        "gemm-naive", "tiny", {**SMALL, "M": 128}, set={ROWS: list(sizes), COLUMNS: list(sizes)}, processes=2,
         objectives=["time", "area", "max:share=flop / 2 / 128 / 64 / 64"], figures=tmp_path / "area.py",
         search="nsga2:40", data=False,
     )  # fmt: skip
     every = {
-        (rows, columns): kb.run("gemm", "tiny", {**SMALL, "M": 128}, set={ROWS: rows, COLUMNS: columns}, data=False)
+        (rows, columns): kb.run(
+            "gemm-naive", "tiny", {**SMALL, "M": 128}, set={ROWS: rows, COLUMNS: columns}, data=False
+        )
         for rows in sizes
         for columns in sizes
     }

@@ -46,7 +46,7 @@ def cube(size: int) -> dict[str, int]:
 
 def simulation(quick: bool) -> Iterable[Result]:
     """Simulate gemm on 64 PEs, shapes only."""
-    result = run("gemm", "default", cube(256 if quick else 1024), data=False, plugins=PLUGINS)
+    result = run("gemm-naive", "default", cube(256 if quick else 1024), data=False, plugins=PLUGINS)
     yield Result("events of gemm", result.events, "events")
     yield Result("events per hop", result.events / result.timing.hops, "events")
     yield Result("events per second", result.events / result.timing.wall_s / 1e3, "k/s")

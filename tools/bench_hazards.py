@@ -83,7 +83,7 @@ def cost_of_the_search(quick: bool) -> Iterator[Result]:
     plugins = load_plugins()
     topology, size = ("tiny", 256) if quick else ("default", 512)
     jobs = {
-        "gemm": bench_job(plugins, "gemm", topology, M=size, N=size, K=size),
+        "gemm": bench_job(plugins, "gemm-naive", topology, M=size, N=size, K=size),
         "attention": bench_job(plugins, "attention", topology, tokens=size // 4),
         "all_reduce": all_reduce_job(plugins, "tiny", 2 if quick else 8, 4096 if quick else 1 << 18),
     }

@@ -59,7 +59,7 @@ def timed(self, finished):
     took.append(time.process_time() - began)
 Watchdog.run = timed
 for topology, params in json.loads(sys.argv[1]):
-    found = run("gemm", topology, params, data=False, plugins=plugins)
+    found = run("gemm-naive", topology, params, data=False, plugins=plugins)
     took[-1] /= found.events
 print(json.dumps(took))
 """

@@ -57,7 +57,7 @@ class Cost:
 def plan(points: int) -> SweepPlan:
     """Return so many points, each on a machine of its own."""
     axis = read_axis("host.pcie.latency", "set", f"100..900ns:lin:{points}")
-    return SweepPlan(bench="gemm", topology="tiny", params=PARAMS, axes=(axis,), cached=True)
+    return SweepPlan(bench="gemm-naive", topology="tiny", params=PARAMS, axes=(axis,), cached=True)
 
 
 def alone_ms(asked: SweepPlan) -> float:

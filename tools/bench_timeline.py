@@ -23,7 +23,7 @@ import kernbench as kb
 from kernbench_builtin.pages.exporters import chrome_trace, perfetto
 from kernbench_builtin.pages.timeline import Timeline, load, save
 
-RUN: dict[str, Any] = {"bench": "gemm", "topology": "default", "data": False}
+RUN: dict[str, Any] = {"bench": "gemm-naive", "topology": "default", "data": False}
 LEVELS = (None, "host", "unit", "channel", "wire")
 
 

@@ -151,7 +151,7 @@ def move(plugins: Plugins, graph: Graph, work: Workload) -> Outcome:
 def gemm(plugins: Plugins, chunk: int, size: int = GEMM_SIZE) -> Outcome:
     """Run the bench gemm, whose kernels load, multiply and store, on `tiny`."""
     engine = GraphEngine(machine(plugins, chunk, "tiny"), plugins.components, data=False, log=False)
-    bench = open_bench("gemm", plugins.benches)
+    bench = open_bench("gemm-naive", plugins.benches)
     engine.run(bench.function, bench.values({"M": size, "N": size, "K": size}))
     launch = engine.shared.launches[0].launch
     spans = tuple(launch.ended_ns[pe] - launch.started_ns[pe] for pe in sorted(launch.ended_ns))

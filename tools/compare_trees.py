@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
 JOBS = {
-    "gemm": ["run", "gemm", "-p", "M=1024", "-p", "N=1024", "-p", "K=1024", "-q"],
+    "gemm": ["run", "gemm-naive", "-p", "M=1024", "-p", "N=1024", "-p", "K=1024", "-q"],
     "all_reduce": ["ccl", "all_reduce", "--ranks", "8", "-b", "1M", "-e", "1M"],
     "help": ["--help"],
 }

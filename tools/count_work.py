@@ -45,7 +45,7 @@ _MAKES = re.compile(
 _MADE = ("_PyObject_Malloc", "PyObject_Malloc"), ("_PyObject_Calloc", "PyObject_Calloc")
 _CUBE = "M={0} N={0} K={0}"
 JOBS: Mapping[str, tuple[str, str, str]] = {
-    "gemm": ("gemm --topology default", _CUBE.format(512), _CUBE.format(128)),
+    "gemm": ("gemm-naive --topology default", _CUBE.format(512), _CUBE.format(128)),
     "attention": ("attention --topology default --no-data", "model=llama3-8b tokens=256", "model=llama3-8b tokens=128"),
     "all-reduce": (
         "collective --topology default --set system.sips=8", "collective=all_reduce size=256KiB",
@@ -53,7 +53,7 @@ JOBS: Mapping[str, tuple[str, str, str]] = {
     ),
 }  # fmt: skip
 """What is counted, by name: a command, its parameters, and those of the smaller one."""
-QUICK = {"gemm": ("gemm --topology tiny", _CUBE.format(256), _CUBE.format(128))}
+QUICK = {"gemm": ("gemm-naive --topology tiny", _CUBE.format(256), _CUBE.format(128))}
 _RUNS = """
 import json, os, sys
 from contextlib import redirect_stdout

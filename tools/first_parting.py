@@ -1,7 +1,7 @@
 """Show where two runs of the same program part: the first op, and the first wire or channel, with another order.
 
-    kernbench run gemm --no-data --out a
-    kernbench run gemm --no-data --out b --set components.hbm_ctrl.params.channel_latency='31.93 ns'
+    kernbench run gemm-naive --no-data --out a
+    kernbench run gemm-naive --no-data --out b --set components.hbm_ctrl.params.channel_latency='31.93 ns'
     python tools/first_parting.py a b [--count 3] [--within 0.1%]
 
 A perturbation of a machine moves times a little everywhere. Where two things that met changed their order, a run goes

@@ -23,12 +23,12 @@ PICTURES: Final = Path(__file__).parents[1] / "docs" / "report"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 #: Runs with their pages: bench, topology, parameters.
 RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
-    "gemm": ("gemm", "tiny", {"M": 256, "N": 256, "K": 256}),
+    "gemm": ("gemm-naive", "tiny", {"M": 256, "N": 256, "K": 256}),
     "collective": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
 }
 #: A sweep of the matrix unit and the tiles.
 SWEEP: Final[Mapping[str, Any]] = {
-    "bench": "gemm",
+    "bench": "gemm-naive",
     "topology": "tiny",
     "params": {"M": 128, "N": 128, "K": 128, "tile_m": [32, 64, 128]},
     "set": {

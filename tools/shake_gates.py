@@ -24,10 +24,10 @@ from kernbench_builtin.sweeps.shaken import Shaken
 from kernbench_core.spread import TimeSpread
 
 CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("gemm", "default", {"M": 512, "N": 512, "K": 256}),
-    ("gemm", "default", {"M": 256, "N": 256, "K": 256}),
+    ("gemm-naive", "default", {"M": 512, "N": 512, "K": 256}),
+    ("gemm-naive", "default", {"M": 256, "N": 256, "K": 256}),
     ("gemm-composite", "default", {"M": 256, "N": 256, "K": 256}),
-    ("gemm", "tiny", {"M": 256, "N": 256, "K": 256, "tile_m": 64, "tile_n": 64, "tile_k": 64}),
+    ("gemm-naive", "tiny", {"M": 256, "N": 256, "K": 256, "tile_m": 64, "tile_n": 64, "tile_k": 64}),
     ("softmax", "default", {}),
     ("layernorm", "tiny", {}),
     ("attention", "tiny", {}),

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
 
+import numpy as np
+from attrs import frozen
+
+from kernbench_builtin.benches._grid import SUMS, Size, Span, cut, halved, part, taken
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
@@ -11,29 +17,123 @@ from kernbench_core.values.dtypes import itemsize, numpy_dtype
 IN_EACH_CUBE: dict[str, Placement] = {"pe": Interleave(256)}
 """The placement of small vectors that every PE reads: a copy in each cube, dealt over its slices in short runs."""
 
-_GATHERED_BYTES = 256 << 10
-"""What a PE copies at a time when it gathers, unless one row is more."""
+AHEAD = 3
+"""Steps that tiles are loaded ahead."""
+
+GATHERS = 2
+"""In how many blocks a PE copies when it gathers, so that it stores one while it loads the next."""
+
+LEAST_BYTES = 32 << 10
+"""What a PE loads at least for a step: enough to come at full rate."""
 
 
-def columns_kernel(x_ptr, w_ptr, y_ptr, M, N, K, share, activation, BM, BN, BK, tl):
-    """Compute one PE's columns of y = x @ w, with an activation if one is named, as one composite."""
-    first = tl.program_id(0) * share
-    count = min(share, N - first)
-    if count <= 0:
-        return
-    x = tl.ref(x_ptr, shape=(M, K))
-    w = tl.ref(w_ptr + first, shape=(K, count), strides=(N, 1))
-    y = tl.ref(y_ptr + first, shape=(M, count), strides=(N, 1))
-    epilogue = [activation] if activation else []
-    tl.composite(op="gemm", a=x, b=w, out=y, epilogue=epilogue, tile_m=BM, tile_n=BN, tile_k=BK)
+@frozen
+class Columns:
+    """Deal y = x @ w to PEs: each `group` of neighbours has the columns that lie in their slices, and splits the rows.
+
+    With M rows and N columns over K; `tile` is the rows, columns and terms of a step.
+    """
+
+    shape: tuple[int, int, int]
+    pes: int
+    slices: int
+    group: int
+    tile: tuple[int, int, int]
+
+    @classmethod
+    def over(
+        cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: tuple[Size, Size, Size], weights: int = 1
+    ) -> Columns:
+        """Choose the group that computes soonest, of those the one that reads least from afar, and tiles for auto.
+
+        Those are the whole block of a PE, halved until its sums fit into half of the scratchpad, and as many terms as
+        give a 32nd of what it loads, but 32 KiB where that is less.
+        """
+        unit, size = rt.unit("pe_gemm"), itemsize(dtype)
+        high, wide = int(unit.get("rows", 32)), int(unit.get("columns", 64))
+
+        def worth(group: int) -> tuple[int, int, int]:
+            rows, cols = -(-m // group), -(-n // (rt.n_pes // group))
+            return -(-rows // high) * -(-cols // wide), 2 * rows + cols * (group - 1) // group, group
+
+        group = min((group for group in range(1, rt.mesh[2] + 1) if rt.mesh[2] % group == 0), key=worth)
+        rows, cols = -(-m // group), -(-n // (rt.n_pes // group))
+        most = rt.scratchpad_bytes // 2 // (4 * SUMS * weights)
+        rows, cols = halved(rows, cols, (high, wide), most)
+        auto = rows, cols, max(-(-k // 32), min(k, LEAST_BYTES // (size * (rows + cols * weights))))
+        return cls((m, n, k), rt.n_pes, rt.mesh[2], group, taken(tile, auto))
+
+    def steps(self, pe: int) -> Iterator[tuple[Span, Span, Span, bool]]:
+        """Yield rows, columns and terms of each step of a PE, and whether it is the last one of its tile.
+
+        Each PE of a cube begins with the terms that lie in its own slice, so that they read from different ones.
+        """
+        (m, n, k), (block, turn) = self.shape, divmod(pe, self.group)
+        rows, cols = part((0, m), self.group, turn), part((0, n), self.pes // self.group, block)
+        tall, broad, deep = (-(-count // most) for count, most in zip((rows[1], cols[1], k), self.tile, strict=True))
+        for tile in range(tall * broad):
+            for at in range(deep):
+                terms = part((0, k), deep, (at + pe % self.slices * deep // self.slices) % deep)
+                tall_part, broad_part = cut(rows, self.tile[0], tile // broad), cut(cols, self.tile[1], tile % broad)
+                yield tall_part, broad_part, terms, at == deep - 1
 
 
-def gather_kernel(x_ptr, y_ptr, M, N, pes, BLOCK, tl):
-    """Copy x to the copy of y in this PE's cube: every `pes`-th row, BLOCK of them at a time."""
-    for row in range(tl.program_id(0) % pes, M, pes * BLOCK):
-        count = min(BLOCK, -(-(M - row) // pes))
-        x = tl.load(x_ptr + row * N, shape=(count, N), strides=(pes * N, 1))
-        tl.store(y_ptr + row * N, x, strides=(pes * N, 1))
+def columns_kernel(x_ptr, w_ptrs, y_ptr, N, K, deal, finish, tl):
+    """Compute one PE's part of y = finish(x @ w for each w), with tiles loaded ahead, and x once for all weights."""
+    steps = list(deal.steps(tl.program_id(0)))
+    sums, running, coming = [None] * len(w_ptrs), [], iter(steps)
+    asked = [load_tiles(x_ptr, w_ptrs, N, K, later, tl) for later in islice(coming, AHEAD)]
+    for (row, _), (col, _), _, last in steps:
+        x, *weights = asked.pop(0)
+        sums = [tl.dot(x, w, acc, wait=False) for w, acc in zip(weights, sums, strict=True)]
+        asked += [load_tiles(x_ptr, w_ptrs, N, K, later, tl) for later in islice(coming, 1)]
+        running.append(sums)
+        if len(running) > 2:
+            tl.wait(*running.pop(0))
+        if last:
+            tl.store(y_ptr + row * N + col, finish(tl, *sums), strides=(N, 1))
+            sums = [None] * len(w_ptrs)
+
+
+def load_tiles(x_ptr, w_ptrs, N, K, step, tl):
+    """Ask for a step's tiles of x and of each of the weights, without waiting."""
+    (row, rows), (col, cols), (k, terms), _ = step
+    x = tl.load(x_ptr + row * K + k, shape=(rows, terms), strides=(K, 1), wait=False)
+    return [x, *(tl.load(w + k * N + col, shape=(terms, cols), strides=(N, 1), wait=False) for w in w_ptrs)]
+
+
+def product_alone(tl, sums):
+    """Finish a product: nothing is left to do."""
+    return sums
+
+
+def gather_kernel(x_ptr, y_ptr, M, N, cubes, pes, tl):
+    """Copy x to the copies of y in all cubes: this PE fills its own slice, with the columns that lie there.
+
+    Of these it loads some rows and sends them to the PEs of its place in the package's other cubes, which do as much
+    for it: so each package fetches x once.
+    """
+    cube, place = divmod(tl.program_id(0), pes)
+    here, package = cube % cubes, cube - cube % cubes
+    col, cols = part((0, N), pes, place)
+    blocks = [part(part((0, M), cubes, here), GATHERS, at) for at in range(GATHERS)]
+    loaded = [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks]
+    for at in range(GATHERS):
+        for step in range(cubes):
+            sender, receiver = ((package + (here + way * step) % cubes) * pes + place for way in (-1, 1))
+            (row, rows), tile = part(part((0, M), cubes, sender // pes % cubes), GATHERS, at), loaded[at]
+            if step and tile is not None:
+                tl.send(tile, receiver, wait=False)
+            if step and rows and cols:
+                tile = tl.recv((rows, cols), x_ptr.dtype, sender)
+            if rows and cols:
+                tl.store(y_ptr + row * N + col, tile, strides=(N, 1))
+
+
+def load_rows(ptr, block, col, cols, N, tl):
+    """Ask for some columns of a block of rows, without waiting; None for none."""
+    row, rows = block
+    return tl.load(ptr + row * N + col, shape=(rows, cols), strides=(N, 1), wait=False) if rows and cols else None
 
 
 def by_columns(rt: Runtime, columns: int) -> Placement | None:
@@ -44,8 +144,8 @@ def by_columns(rt: Runtime, columns: int) -> Placement | None:
 def activations(
     rt: Runtime, rows: int, columns: int, dtype: str, name: str, given: ArrayOrTensor | None = None
 ) -> DeviceTensor:
-    """Place `given`, or random activations of variance 1: a copy in each cube, its rows dealt to the cube's PEs."""
-    return rt.operand(given, (rows, columns), dtype, name=name, placement=_in_each_cube(columns, dtype))
+    """Place `given`, or random activations of variance 1: a copy in each cube, its columns cut over the cube's PEs."""
+    return rt.operand(given, (rows, columns), dtype, name=name, placement=in_each_cube(rt, columns, dtype))
 
 
 def gather(rt: Runtime, x: DeviceTensor, name: str) -> DeviceTensor:
@@ -54,14 +154,14 @@ def gather(rt: Runtime, x: DeviceTensor, name: str) -> DeviceTensor:
     Each cube fetches them once, where each PE of a product would fetch them all.
     """
     rows, columns = x.shape
-    y = rt.empty(x.shape, x.dtype, name=name, placement=_in_each_cube(columns, x.dtype))
-    block = max(1, _GATHERED_BYTES // (columns * itemsize(x.dtype)))
-    rt.launch(gather_kernel, x, y, rows, columns, rt.mesh[2], block)
+    y = rt.empty(x.shape, x.dtype, name=name, placement=in_each_cube(rt, columns, x.dtype))
+    rt.launch(gather_kernel, x, y, rows, columns, *rt.mesh[1:])
     return y
 
 
-def _in_each_cube(columns: int, dtype: str) -> dict[str, Placement]:
-    return {"pe": Interleave(columns * itemsize(dtype))}
+def in_each_cube(rt: Runtime, columns: int, dtype: str) -> dict[str, Placement]:
+    """Return the placement with a copy in each cube, its columns cut over the PEs, or rows dealt where they do not."""
+    return {"pe": Interleave(columns * itemsize(dtype)) if columns % rt.mesh[2] else Shard(1)}
 
 
 def weights(rt: Runtime, k: int, n: int, dtype: str, name: str, given: ArrayOrTensor | None = None) -> DeviceTensor:
@@ -74,8 +174,14 @@ def weights(rt: Runtime, k: int, n: int, dtype: str, name: str, given: ArrayOrTe
 
 
 def launch_columns(
-    rt: Runtime, x: DeviceTensor, w: DeviceTensor, y: DeviceTensor, tiles: tuple[int, int, int], activation: str = ""
+    rt: Runtime,
+    x: DeviceTensor,
+    w: Sequence[DeviceTensor],
+    y: DeviceTensor,
+    tile: tuple[Size, Size, Size],
+    finish: Callable[..., Any] = product_alone,
 ) -> None:
-    """Launch y = x @ w on all PEs; `tiles` are the extents along M, N, K."""
-    (m, k), n = x.shape, w.shape[1]
-    rt.launch(columns_kernel, x, w, y, m, n, k, -(-n // rt.n_pes), activation, *tiles)
+    """Launch y = finish(x @ w for each of some weights) on all PEs; `tile` are the extents along M, N, K."""
+    (m, k), n = x.shape, y.shape[1]
+    deal = Columns.over(rt, m, n, k, x.dtype, tile, len(w))
+    rt.launch(columns_kernel, x, list(w), y, n, k, deal, finish)

@@ -11,10 +11,10 @@ from kernbench_core.values.dtypes import is_int, numpy_dtype, tolerance
 from kernbench_core.wording import brief
 
 
-def require_positive(**params: int) -> None:
-    """Raise UsageError when one of these parameters is less than 1."""
+def require_positive(**params: int | str) -> None:
+    """Raise UsageError when one of these parameters is a number less than 1."""
     for name, value in params.items():
-        if value < 1:
+        if not isinstance(value, str) and value < 1:
             raise UsageError(f"parameter {name!r} must be a positive integer, not {brief(value)}; give 1 or more.")
 
 

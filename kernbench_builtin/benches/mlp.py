@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from kernbench_builtin.benches._grid import Size
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import product, read_back, require_positive
@@ -16,33 +17,14 @@ from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
 
 
-def swiglu_kernel(x_ptr, g_ptr, u_ptr, h_ptr, M, N, K, share, BM, BN, BK, tl):
-    """Compute one PE's columns of h = silu(x @ g) * (x @ u); a tile of x is loaded once for both products."""
-    first = tl.program_id(0) * share
-    last = min(first + share, N)
-    for m in range(0, M, BM):
-        bm = min(BM, M - m)
-        for n in range(first, last, BN):
-            bn = min(BN, last - n)
-            gate = up = None
-            ahead = load_tiles(x_ptr, g_ptr, u_ptr, m, n, 0, bm, bn, N, K, BK, tl)
-            for k in range(0, K, BK):
-                x, g, u = ahead
-                ahead = load_tiles(x_ptr, g_ptr, u_ptr, m, n, k + BK, bm, bn, N, K, BK, tl)
-                gate = tl.dot(x, g, gate)
-                up = tl.dot(x, u, up)
-            tl.store(h_ptr + m * N + n, gate * tl.sigmoid(gate) * up, strides=(N, 1))
+def gated(tl, gate, up):
+    """Finish the first layer of a gated model: silu(x @ gate) * (x @ up)."""
+    return gate * tl.sigmoid(gate) * up
 
 
-def load_tiles(x_ptr, g_ptr, u_ptr, m, n, k, bm, bn, N, K, BK, tl):
-    """Ask for the tiles of x, g and u at `k`, without waiting; None beyond the end."""
-    bk = min(BK, K - k)
-    if bk <= 0:
-        return None
-    x = tl.load(x_ptr + m * K + k, shape=(bm, bk), strides=(K, 1), wait=False)
-    g = tl.load(g_ptr + k * N + n, shape=(bk, bn), strides=(N, 1), wait=False)
-    u = tl.load(u_ptr + k * N + n, shape=(bk, bn), strides=(N, 1), wait=False)
-    return x, g, u
+def rounded(tl, up):
+    """Finish the first layer of the others: gelu(x @ up), in its tanh form."""
+    return 0.5 * up * (1.0 + tl.tanh(0.7978845608 * (up + 0.044715 * up * up * up)))
 
 
 def swiglu(x: Array, gate: Array, up: Array, dtype: str) -> Array:
@@ -67,9 +49,9 @@ def bench(
     tokens: int = 128,
     hidden: int | None = None,
     ffn: int | None = None,
-    tile_m: int = 128,
-    tile_n: int = 128,
-    tile_k: int = 128,
+    tile_m: Size = "auto",
+    tile_n: Size = "auto",
+    tile_k: Size = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
     gate: ArrayOrTensor | None = None,
@@ -100,12 +82,12 @@ def bench(
     h = rt.empty((tokens, ffn), dtype, name="h", placement=by_columns(rt, ffn))
     gates = weights(rt, hidden, ffn, dtype, "gate", gate) if shape.gated else None
     if gates is not None:
-        rt.launch(swiglu_kernel, given, gates, first, h, tokens, ffn, hidden, -(-ffn // rt.n_pes), *tiles)
+        launch_columns(rt, given, [gates, first], h, tiles, gated)
     else:
-        launch_columns(rt, given, first, h, tiles, "gelu")
+        launch_columns(rt, given, [first], h, tiles, rounded)
     last = weights(rt, ffn, hidden, dtype, "down", down)
     y = rt.empty((tokens, hidden), dtype, name="y", placement=by_columns(rt, hidden))
-    launch_columns(rt, gather(rt, h, "h in each cube"), last, y, tiles)
+    launch_columns(rt, gather(rt, h, "h in each cube"), [last], y, tiles)
     read_back(rt, y, x, gate, up, down)
     rt.check(y, _expected(given, gates, first, last))
     return y

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kernbench_builtin.benches._grid import Size
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
@@ -16,9 +17,9 @@ def bench(
     model: ModelName = "llama3-8b",
     layer: Literal["qkv", "q", "kv", "out"] = "qkv",
     tokens: int = 128,
-    tile_m: int = 128,
-    tile_n: int = 128,
-    tile_k: int = 128,
+    tile_m: Size = "auto",
+    tile_n: Size = "auto",
+    tile_k: Size = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
     w: ArrayOrTensor | None = None,
@@ -39,7 +40,7 @@ def bench(
     left = activations(rt, tokens, k, dtype, "x", x)
     right = weights(rt, k, n, dtype, "w", w)
     y = rt.empty((tokens, n), dtype, name="y", placement=by_columns(rt, n))
-    launch_columns(rt, left, right, y, (tile_m, tile_n, tile_k))
+    launch_columns(rt, left, [right], y, (tile_m, tile_n, tile_k))
     read_back(rt, y, x, w)
     check_product(rt, y, left, right)
     return y

@@ -14,11 +14,11 @@ import kernbench_core as kb
 from kernbench_core.errors import UsageError
 
 BENCHES = (
-    "attention, gemm, gemm-composite, gemm-stream, gemm-sweep, layernorm, mlp, qkv-gemm, rmsnorm, softmax, "
-    "sparse-gemm, vector-add"
+    "attention, gemm, gemm-composite, gemm-naive, gemm-stream, gemm-sweep, gemv, layernorm, mlp, qkv-gemm, rmsnorm, "
+    "softmax, sparse-gemm, vector-add"
 )
 ARGUMENTS = {
-    ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?",
+    ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemv'?",
     ("run", "none.py"): "bench file 'none.py' does not exist; give a registered bench or the path of a .py file.",
     ("run", "gemm", "-p", "Q=3"): "bench 'gemm' has no parameter 'Q'; its parameters are: M, N, K, tile_m, tile_n, "
     "tile_k, "
@@ -71,7 +71,7 @@ ARGUMENTS = {
     ("components", "builtin.pe_gmm"): "component must be a registered name or a part of one, not 'builtin.pe_gmm'. "
     "Did you mean 'builtin.pe_gemm'?",
     ("list", "gemn"): "bench must be a registered name, a part of one, or the path of a .py file, not 'gemn'. Did you "
-    "mean 'gemm'?",
+    "mean 'gemv'?",
     ("topology", "list", "ful1"): "topology preset must be a registered name or a part of one, not 'ful1'. Did you "
     "mean 'full'?",
     ("rerun", "none.json"): "manifest 'none.json' must be a readable file: No such file or directory.",

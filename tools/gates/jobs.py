@@ -8,7 +8,7 @@ from gates import programs
 from gates.sides import Gate, Job
 
 KIB, MIB = 1 << 10, 1 << 20
-_SMALL = ["run", "gemm", "--topology", "tiny", "-q"]
+_SMALL = ["run", "gemm-naive", "--topology", "tiny", "-q"]
 
 
 def _run(bench: str, topology: str, *more: str, **params: object) -> list[str]:
@@ -58,7 +58,7 @@ _LLAMA: dict[str, object] = {"model": "llama3-8b"}
 ENGINE: dict[str, Job] = {
     "gemm": _command(
         "`gemm` 1024 x 1024 x 1024, `default`",
-        _run("gemm", "default", **_cube(1024)), _run("gemm", "default", **_cube(128)), Gate(1.3, 4.0), 5,
+        _run("gemm-naive", "default", **_cube(1024)), _run("gemm-naive", "default", **_cube(128)), Gate(1.3, 4.0), 5,
     ),
     "attention": _command(
         "`attention`, llama3-8b, 2048 tokens, data verified, `default`",
@@ -81,16 +81,17 @@ ENGINE: dict[str, Job] = {
         _phase_2(128), Gate(2.5, 3.0),
     ),
     "tiny": Job(
-        "whole command `kernbench run gemm --topology tiny -q`", programs.program(programs.WHOLE), {"words": _SMALL},
+        "whole command `kernbench run gemm-naive --topology tiny -q`", programs.program(programs.WHOLE),
+        {"words": _SMALL},
         {"words": _SMALL}, Gate(None, None, 0.35), 9,
     ),
     "first-event": Job(
         "`full` up to its first event, from the second time (wall time)", programs.program(programs.FIRST_EVENT),
-        {"words": _run("gemm", "full", **_cube(1024))}, {"words": _SMALL}, Gate(None, None, 0.8), 3,
+        {"words": _run("gemm-naive", "full", **_cube(1024))}, {"words": _SMALL}, Gate(None, None, 0.8), 3,
     ),
     "first-time": Job(
         "`full` up to its first event, without any bytecode (wall time)", programs.program(programs.FIRST_EVENT),
-        {"words": _run("gemm", "full", **_cube(1024))}, {"words": _SMALL}, Gate(None, None, 2.5), 3, first=True,
+        {"words": _run("gemm-naive", "full", **_cube(1024))}, {"words": _SMALL}, Gate(None, None, 2.5), 3, first=True,
     ),
 }  # fmt: skip
 """What tools/bench_engine.py compares, by name."""

@@ -10,6 +10,8 @@ from kernbench_core.plugins import Plugins
 SMALL = {
     "vector-add": {"n": 100},
     "gemm": {"M": 8, "N": 8, "K": 8},
+    "gemm-naive": {"M": 8, "N": 8, "K": 8},
+    "gemv": {"N": 8, "K": 8},
     "gemm-composite": {"M": 8, "N": 8, "K": 8},
     "gemm-stream": {"products": "2", "m": 8, "n": 8, "k": 8},
     "gemm-sweep": {"shapes": "8x8x8", "tiles": "8", "pin": "a"},

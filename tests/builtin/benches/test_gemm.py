@@ -1,4 +1,4 @@
-"""gemm: right for any size, dtype and file; faster because double-buffered; limited by its MACs where they are slow."""
+"""gemm and gemm-naive: right for any size, dtype and file; this one faster because double-buffered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.benches._blocks import Blocks
-from kernbench_builtin.benches.gemm import gemm_kernel
+from kernbench_builtin.benches.gemm_naive import gemm_kernel as naive_kernel
 from kernbench_core.errors import UsageError
 
 DTYPES = ("f16", "bf16", "f32", "int8")
@@ -17,10 +17,11 @@ MACHINES = [
 ]
 
 
+@pytest.mark.parametrize("bench", ["gemm", "gemm-naive"])
 @pytest.mark.parametrize(("topology", "dtype"), MACHINES)
-def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
+def test_products_are_right_where_nothing_divides_anything(run, topology, dtype, bench) -> None:
     """50 x 36 are 4 x 4 blocks of 13 x 9 on two packages, 8 x 8 of 7 x 5 on the default ones; tiles divide none."""
-    assert run("gemm", topology, M=50, N=36, K=30, tile_m=9, tile_n=8, tile_k=13, dtype=dtype).verified
+    assert run(bench, topology, M=50, N=36, K=30, tile_m=9, tile_n=8, tile_k=13, dtype=dtype).verified
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, 5), (5, 129, 2), (4, 2, 300)])
@@ -120,7 +121,7 @@ def test_sizes_must_be_positive(run, name) -> None:
 
 
 def single_buffered_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):  # noqa: N803
-    """Do what gemm_kernel does, but load each pair of tiles only after the one before was multiplied."""
+    """Do what the kernel of gemm-naive does, but load each pair of tiles only after the one before was multiplied."""
     row, col, rows, cols = blocks.of(tl.program_id(0))
     for m in range(row, row + rows, BM):
         bm = min(BM, row + rows - m)
@@ -147,7 +148,7 @@ def test_double_buffering_hides_the_shorter_of_load_and_dot(run) -> None:
 
         return bench
 
-    single, double = run(bench_of(single_buffered_kernel)), run(bench_of(gemm_kernel))
+    single, double = run(bench_of(single_buffered_kernel)), run(bench_of(naive_kernel))
     assert single.verified and double.verified
     assert double.phases["kernel"] < 0.8 * single.phases["kernel"]
 
@@ -160,7 +161,7 @@ def test_double_buffering_hides_the_shorter_of_load_and_dot(run) -> None:
 def test_time_approaches_macs_over_the_rate_of_the_matrix_unit(run) -> None:
     """With 16 MACs per cycle at 1 GHz nothing else matters: M N K / PEs / 16 ns, and loads hide behind it."""
     slow = [f"components.pe_gemm.params.{given}" for given in ("rows=4", "columns=4", "overhead=0 ns")]
-    result = run("gemm", M=256, N=128, K=512, tile_m=64, options={"set": slow, "verify_data": False})
+    result = run("gemm-naive", M=256, N=128, K=512, tile_m=64, options={"set": slow, "verify_data": False})
     least = 256 * 128 * 512 / 4 / 16
     assert least <= result.phases["kernel"] <= 1.015 * least
 
@@ -169,7 +170,7 @@ def test_two_packages_beat_one_and_exchange_nothing(run) -> None:
     """Each package has a copy of B and its own rows of A and C: all its PEs need."""
     timed = {"verify_data": False, "data": False}
     size = {"M": 256, "N": 256, "K": 256}
-    both, one = (run("gemm", "packages", **size, options={**timed, "device": device}) for device in ("all", "sip:0"))
+    both, one = (run("gemm-naive", "packages", **size, options={**timed, "device": on}) for on in ("all", "sip:0"))
     assert both.phases["kernel"] < 0.7 * one.phases["kernel"]
     assert not any("scale_up" in use.kind for use in both.busiest)
 
@@ -177,7 +178,7 @@ def test_two_packages_beat_one_and_exchange_nothing(run) -> None:
 def test_each_pe_reads_the_rows_and_columns_of_its_block(run) -> None:
     """2 x 4 blocks of 64 x 64 in each package of 8 PEs, in tiles of 64 x 64 x 64: 2 tiles of A and of B each."""
     size = {"M": 256, "N": 256, "K": 128, "tile_k": 64}
-    result = run("gemm", "packages", **size, options={"verify_data": False})
+    result = run("gemm-naive", "packages", **size, options={"verify_data": False})
     reads = [op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read"]
     assert len(reads) == 16 * 2 * 2
     assert sum(reads) == 16 * (64 + 64) * 128 * 2

@@ -15,6 +15,8 @@ import kernbench_core as kb
 from kernbench_builtin.benches.attention import bench as attention
 from kernbench_builtin.benches.gemm import bench as gemm
 from kernbench_builtin.benches.gemm_composite import bench as gemm_composite
+from kernbench_builtin.benches.gemm_naive import bench as gemm_naive
+from kernbench_builtin.benches.gemv import bench as gemv
 from kernbench_builtin.benches.layernorm import bench as layernorm
 from kernbench_builtin.benches.mlp import bench as mlp
 from kernbench_builtin.benches.qkv_gemm import bench as qkv_gemm
@@ -66,6 +68,8 @@ def attend(q, k, v):
 CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], Callable[..., Any], dict[str, Any]]] = {
     "vector-add": (vector_add, {"x": normal(70), "y": normal(70)}, np.add, {"n": 70, "dtype": "f16"}),
     "gemm": (gemm, {"a": normal(9, 7), "b": normal(7, 5)}, np.matmul, {"M": 9, "N": 5, "K": 7, "dtype": "f16"}),
+    "gemm-naive": (gemm_naive, {"a": normal(9, 7), "b": normal(7, 5)}, np.matmul, {"M": 9, "N": 5, "K": 7}),
+    "gemv": (gemv, {"x": normal(2, 7), "w": normal(7, 5)}, np.matmul, {"M": 2, "N": 5, "K": 7, "dtype": "f16"}),
     "gemm-composite": (
         gemm_composite,
         {"a": normal(9, 7, dtype=ml_dtypes.bfloat16), "b": normal(7, 5, dtype=ml_dtypes.bfloat16)},

@@ -1,0 +1,262 @@
+"""A matrix product on a grid of PEs that hand operands over: who computes what, in which steps and tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from attrs import frozen
+
+from kernbench_builtin.benches._blocks import columns_by_cube, rows_by_cube
+from kernbench_core.host import Runtime
+from kernbench_core.memory import Placement, Shard
+from kernbench_core.values.dtypes import itemsize
+
+Size = int | Literal["auto"]
+Span = tuple[int, int]
+"""First index and how many."""
+
+#: Below so many bytes of operands for each PE, each loads its own: to hand them over takes longer.
+_FEW_BYTES = 64 << 10
+SUMS = 4
+"""Sums in f32 that are there at once: those of the products in the matrix unit's queue, and one being stored."""
+
+
+def part(span: Span, parts: int, at: int) -> Span:
+    """Return one of so many parts of a span that are as equal as can be."""
+    first, count = span
+    start, end = count * at // parts, count * (at + 1) // parts
+    return first + start, end - start
+
+
+def cut(span: Span, size: int, at: int) -> Span:
+    """Return one of the pieces of `size` that a span is cut into; the last is what is left, and others are empty."""
+    first, count = span
+    return first + at * size, max(0, min(size, count - at * size))
+
+
+def taken(given: tuple[Size, Size, Size], chosen: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return sizes that were given, with those chosen for auto."""
+    m, n, k = (own if size == "auto" else size for size, own in zip(given, chosen, strict=True))
+    return m, n, k
+
+
+def halved(rows: int, cols: int, array: tuple[int, int], most: int) -> tuple[int, int]:
+    """Return the tile of at most so many elements that a block is halved to, by its longer side, in whole arrays."""
+    while rows * cols > most and (rows > array[0] or cols > array[1]):
+        if cols <= array[1] or (rows > array[0] and rows >= cols):
+            rows = -(-rows // (2 * array[0])) * array[0]
+        else:
+            cols = -(-cols // (2 * array[1])) * array[1]
+    return max(1, rows), max(1, cols)
+
+
+QUEUED_OF_MANY = 6
+"""Products in the unit's queue where tiles are small."""
+
+
+@frozen
+class Tile:
+    """A tile of an operand. It comes from HBM (`load`) or from the neighbour, and may be `passed` on."""
+
+    rows: Span
+    cols: Span
+    load: bool
+    passed: bool
+
+    @property
+    def row(self) -> int:
+        """Its first row."""
+        return self.rows[0]
+
+    @property
+    def col(self) -> int:
+        """Its first column."""
+        return self.cols[0]
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """Its first row and column."""
+        return self.row, self.col
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns it has."""
+        return self.rows[1], self.cols[1]
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self.rows[1] * self.cols[1]
+
+
+@frozen
+class Step:
+    """One product of two tiles, A's from the east and B's from the south; `last` is that of a tile of C."""
+
+    a: Tile
+    b: Tile
+    last: bool
+
+
+@frozen
+class Site:
+    """Where a PE stands: its row and column in its package's grid, its neighbours, and its part of C."""
+
+    row: int
+    col: int
+    west: int
+    east: int
+    north: int
+    south: int
+    rows: Span
+    cols: Span
+
+
+@frozen
+class Grid:
+    """Deal an M x N product over K to `down` x `across` PEs in each package, rows to packages first.
+
+    Where operands are handed over, K is cut into as many parts as the longer side of the grid has PEs. A PE begins with
+    another part than its neighbours in its row and its column, and each part goes from PE to PE along both: so each
+    tile is read from HBM by one PE, and is where it is wanted one step after another (Cannon's algorithm).
+    """
+
+    shape: tuple[int, int, int]
+    packages: int
+    down: int
+    across: int
+    hands_over: bool
+    cubes: tuple[int, int]
+    tile: tuple[int, int, int]
+    stays: bool
+    copies: bool
+    dtype: str
+
+    @classmethod
+    def over(cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: tuple[Size, Size, Size]) -> Grid:
+        """Choose the grid that computes soonest, of those the one that moves least, and tiles for auto."""
+        packages, cubes, pes = rt.mesh
+        width, height = rt.cube_mesh
+        unit = rt.unit("pe_gemm")
+        high, wide = int(unit.get("rows", 32)), int(unit.get("columns", 64))
+
+        def worth(down: int) -> tuple[int, int, bool, int]:
+            across = cubes * pes // down
+            rows, cols = -(-m // (packages * down)), -(-n // across)
+            loose = down % height > 0 or across % width > 0
+            return -(-rows // high) * -(-cols // wide), rows + cols, loose, down
+
+        sides = [side for side in range(1, cubes * pes + 1) if cubes * pes % side == 0]
+        even = [side for side in sides if max(side, cubes * pes // side) % min(side, cubes * pes // side) == 0]
+        _, _, loose, down = min(map(worth, even))
+        across = cubes * pes // down
+        block = -(-m // (packages * down)), -(-n // across)
+        hands_over = min(down, across) > 1 and sum(block) * k * itemsize(dtype) > _FEW_BYTES
+        chosen, stays = _tile(rt, block, k, dtype, (high, wide), max(down, across) if hands_over else 1)
+        sizes = taken(tile, chosen)
+        slots = rt.unit("pe_ipcq")
+        room = slots.get("slot_bytes", 0) if slots.get("tier") == "tcm" else 0
+        copies = max(sizes[:2]) * sizes[2] * itemsize(dtype) > room
+        mesh = (1, 1) if loose else (height, width)
+        return cls((m, n, k), packages, down, across, hands_over, mesh, sizes, stays, copies, dtype)
+
+    def site(self, pe: int) -> Site:
+        """Return where a PE stands; the cubes of a package stand in the grid as they do in their mesh."""
+        (height, width), size = self.cubes, self.down * self.across
+        package, left = divmod(pe, size)
+        cube, inside = divmod(left, size // (height * width))
+        (y, x), (below, beside) = divmod(cube, width), divmod(inside, self.across // width)
+        row, col = y * (self.down // height) + below, x * (self.across // width) + beside
+        strip, turn = col, self.across // (height * width)
+        if turn and self.across % (height * width) == 0:  # B's columns lie in cubes by their numbers
+            strip = (beside % height * width + x) * turn + beside // height
+
+        def at(row: int, col: int) -> int:
+            (y, below), (x, beside) = divmod(row, self.down // height), divmod(col, self.across // width)
+            cube = package * height * width + y * width + x
+            return cube * (size // (height * width)) + below * (self.across // width) + beside
+
+        west, east = (at(row, (col + step) % self.across) for step in (-1, 1))
+        north, south = (at((row + step) % self.down, col) for step in (-1, 1))
+        m, n, _ = self.shape
+        rows = part((0, m), self.packages * self.down, package * self.down + row)
+        return Site(row, col, west, east, north, south, rows, part((0, n), self.across, strip))
+
+    def steps(self, site: Site) -> Iterator[Step]:
+        """Yield the steps of a PE: tile by tile of its part of C, and for each all of K."""
+        down, across = (self.down, self.across) if self.hands_over else (1, 1)
+        parts = max(down, across)
+        by_row, by_col = parts // down, parts // across
+        tall, wide = (-(-size // tile) for size, tile in zip(self._block, self.tile, strict=False))
+        rounds = math.ceil(math.ceil(self.shape[2] / parts) / self.tile[2])
+        start = by_row * site.row + by_col * site.col
+        for tile in range(tall * wide):
+            m, n = cut(site.rows, self.tile[0], tile // wide), cut(site.cols, self.tile[1], tile % wide)
+            for at in range(rounds * parts):
+                turn, last = at % parts, at == rounds * parts - 1
+                k = part(part((0, self.shape[2]), parts, (start + turn) % parts), rounds, at // parts)
+                a = Tile(m, k, turn < by_col and not (self.stays and tile % wide), turn < parts - by_col)
+                b = Tile(k, n, turn < by_row and not (self.stays and tile >= wide), turn < parts - by_row)
+                yield Step(a, b, last)
+
+    @property
+    def queued(self) -> int:
+        """How many products wait in the unit's queue: more where they are short, and room is left for their sums."""
+        return QUEUED_OF_MANY if self.stays else SUMS - 2
+
+    @property
+    def ahead(self) -> int:
+        """How many steps ahead tiles are asked for: a round, or a few where there are no rounds."""
+        return max(3, self.down, self.across) if self.hands_over else 3
+
+    def placement_of_a(self, rt: Runtime) -> Mapping[str, Placement] | None:
+        """Return where A lies: rows cut over packages and cubes, and K over a cube's PEs."""
+        (m, _, k), (packages, cubes, pes) = self.shape, rt.mesh
+        if m % (packages * cubes) or k % pes:
+            return rows_by_cube(rt, m, k, self.dtype)
+        return {"sip": Shard(0), "cube": Shard(0), "pe": Shard(1)}
+
+    def placement_of_b(self, rt: Runtime) -> Mapping[str, Placement]:
+        """Return where B lies: a copy in each package, columns cut over its cubes, and K over a cube's PEs."""
+        (_, n, k), (_, cubes, pes) = self.shape, rt.mesh
+        if n % cubes or k % pes:
+            return columns_by_cube(rt, k, n, self.dtype)
+        return {"cube": Shard(1), "pe": Shard(0)}
+
+    def placement_of_c(self, rt: Runtime) -> Mapping[str, Placement] | None:
+        """Return where C lies: rows cut over packages, columns over their cubes, and rows over a cube's PEs."""
+        (m, n, _), (packages, cubes, pes) = self.shape, rt.mesh
+        return None if m % (packages * pes) or n % cubes else {"sip": Shard(0), "cube": Shard(1), "pe": Shard(0)}
+
+    @property
+    def _block(self) -> tuple[int, int]:
+        """The most rows and columns of C that a PE has."""
+        m, n, _ = self.shape
+        return -(-m // (self.packages * self.down)), -(-n // self.across)
+
+
+def _tile(
+    rt: Runtime, block: Span, k: int, dtype: str, array: tuple[int, int], parts: int
+) -> tuple[tuple[int, int, int], bool]:
+    """Choose the tiles of a block of C, and say whether all its operands stay in the scratchpad.
+
+    Where they are handed over (in more than one part), or do not fit into half of it, a tile is the whole block, halved
+    until its sums fit into half of the scratchpad: operands come once for each tile. Where they stay, a tile is a
+    sixteenth of the block, as only the last one's store has nothing to hide behind; but never less than a pass of
+    the array. A step of a tile takes at least 128 cycles, and as many as its sum takes through the unit's port; what is
+    handed over fits into a slot of the queues.
+    """
+    size, room = itemsize(dtype), rt.scratchpad_bytes // 2
+    stays = parts == 1 and sum(block) * k * size <= room
+    most = room // (4 * (QUEUED_OF_MANY + 2)) if stays else room // (4 * SUMS)
+    if stays:
+        most = min(most, max(block[0] * block[1] // 16, array[0] * array[1]))
+    rows, cols = halved(*block, array, most)
+    passes, unit = -(-rows // array[0]) * -(-cols // array[1]), rt.unit("pe_gemm")
+    port = float(unit.get("operand_bandwidth", math.inf)) / float(unit.get("clock", 1.0))
+    depth = max(32, 128 // max(1, passes), math.ceil(4 * array[0] * array[1] / port))
+    if parts > 1:
+        depth = min(depth, max(1, int(rt.unit("pe_ipcq").get("slot_bytes", 0)) // (max(rows, cols) * size)))
+    return (rows, cols, min(depth, -(-k // parts))), stays
