@@ -41,6 +41,7 @@ class MemoryStandard:
     burst_bytes: Figure
     banks: Figure
     bank_groups: Figure
+    stack_ids: Figure
     row_bytes: Figure
     tCL: Figure  # noqa: N815
     tCWL: Figure  # noqa: N815
@@ -51,10 +52,13 @@ class MemoryStandard:
     tRC: Figure  # noqa: N815
     tCCD_S: Figure  # noqa: N815
     tCCD_L: Figure  # noqa: N815
+    tCCD_R: Figure  # noqa: N815
     tWR: Figure  # noqa: N815
     tWTR_S: Figure  # noqa: N815
     tWTR_L: Figure  # noqa: N815
     tRTP: Figure  # noqa: N815
+    tPPD: Figure  # noqa: N815
+    turnaround_clocks: Figure
     tRRD_S: Figure  # noqa: N815
     tRRD_L: Figure  # noqa: N815
     tFAW: Figure  # noqa: N815
@@ -106,6 +110,10 @@ HBM2_2000 = MemoryStandard(
     row_bytes=Figure("1 KiB", _PAGE),
     tCL=_2(14), tCWL=_2(5), tRCDRD=_2(14), tRCDWR=_2(12), tRP=_2(14), tRAS=_2(34), tRC=_2(48),
     tCCD_S=_2(2), tCCD_L=_2(4), tWR=_2(16), tWTR_S=_2(6), tWTR_L=_2(8), tRTP=_2(5),
+    tCCD_R=Figure("2 ns", "Ramulator 2.1, HBM2: no time of its own, tCCD_S"),
+    tPPD=Figure("1 ns", "Ramulator 2.1, HBM2: no time of its own, a clock"),
+    turnaround_clocks=Figure(2, "Ramulator 2.1, HBM2: tRTW is tCL + tBL + 2 clocks - tCWL"),
+    stack_ids=Figure(1, "Ramulator 2.1, organisation preset HBM2_2Gb: none"),
     tRRD_S=Figure("4 ns", "JESD235D, as in Ramulator 2.1"),
     tRRD_L=Figure("4 ns", "JESD235D, as in Ramulator 2.1"),
     tFAW=Figure("15 ns", f"{UNVERIFIED}: vendors differ, Ramulator 2.1 calls it typical; DRAMsim3 has 30 ns"),
@@ -122,8 +130,10 @@ HBM3_6400 = MemoryStandard(
     bank_groups=Figure(4, "Ramulator 2.1, organisation preset HBM3_4Gb: 4 groups of 4"),
     row_bytes=Figure("1 KiB", _PAGE),
     tCL=_3(20), tCWL=_3(10), tRCDRD=_3(31), tRCDWR=_3(15), tRP=_3(26), tRAS=_3(45), tRC=_3(72),
-    tCCD_S=_3(2), tCCD_L=_3(4), tRRD_S=_3(4), tRRD_L=_3(5), tFAW=_3(24), tWR=_3(33),
+    tCCD_S=_3(2), tCCD_L=_3(4), tCCD_R=_3(3), tPPD=_3(2), tRRD_S=_3(4), tRRD_L=_3(5), tFAW=_3(24), tWR=_3(33),
     tWTR_S=_3(7), tWTR_L=_3(10), tRTP=_3(9),
+    turnaround_clocks=Figure(8, "Ramulator 2.1, HBM3_6400Mbps: tRTW, 20 clocks, less tCL + tBL - tCWL"),
+    stack_ids=Figure(1, "Ramulator 2.1, organisation preset HBM3_4Gb: one"),
     tRFC=Figure("260 ns", "JESD238 table 84, as in Ramulator 2.1: to 4 Gb a channel"),
     tRFCpb=_3(320),
     tRREFD=Figure("8 ns", "JESD238, as in Ramulator 2.1: max(3 clocks, 8 ns)"),
@@ -137,18 +147,34 @@ HBM4_8000 = MemoryStandard(
     bank_groups=Figure(2, "Ramulator 2.1, organisation preset HBM4_32Gb_4Hi: 2 groups of 8"),
     row_bytes=Figure("1 KiB", _PAGE),
     tCL=_4(20), tCWL=_4(10), tRCDRD=_4(39), tRCDWR=_4(19), tRP=_4(33), tRAS=_4(57), tRC=_4(90),
-    tCCD_S=_4(2), tCCD_L=_4(4), tRRD_S=_4(5), tRRD_L=_4(7), tFAW=_4(30), tWR=_4(42),
+    tCCD_S=_4(2), tCCD_L=_4(4), tCCD_R=_4(2), tPPD=_4(2), tRRD_S=_4(5), tRRD_L=_4(7), tFAW=_4(30), tWR=_4(42),
     tWTR_S=_4(9), tWTR_L=_4(13), tRTP=_4(12),
+    turnaround_clocks=Figure(13, "Ramulator 2.1, HBM4_8000Mbps: tRTW, 25 clocks, less tCL + tBL - tCWL"),
+    stack_ids=Figure(1, "Ramulator 2.1, organisation preset HBM4_32Gb_4Hi: one"),
     tRFC=Figure("450 ns", "Ramulator 2.1, HBM4: to 8 Gb a channel"),
     tRFCpb=_4(560),
     tRREFD=Figure("8 ns", "Ramulator 2.1, HBM4: max(3 clocks, 8 ns)"),
     tREFI=Figure("3900 ns", "Ramulator 2.1, HBM4"),
 )  # fmt: skip
 
-#: Those that come with the model, by the names that `standard` has for them.
-STANDARDS: Mapping[str, MemoryStandard] = MappingProxyType(
-    {"hbm2_2000": HBM2_2000, "hbm3_6400": HBM3_6400, "hbm4_8000": HBM4_8000}
+HBM3_6400_8HI = attrs.evolve(
+    HBM3_6400,
+    banks=Figure(32, "Ramulator 2.1, organisation preset HBM3_8Gb_8hi: 2 stack IDs of 4 groups of 4"),
+    stack_ids=Figure(2, "Ramulator 2.1, organisation preset HBM3_8Gb_8hi"),
+    tRFC=Figure("260 ns", "JESD238 table 84, as in Ramulator 2.1: to 4 Gb of a stack ID"),
 )
+
+HBM4_8000_8HI = attrs.evolve(
+    HBM4_8000,
+    banks=Figure(32, "Ramulator 2.1, organisation preset HBM4_32Gb_8Hi: 2 stack IDs of 2 groups of 8"),
+    stack_ids=Figure(2, "Ramulator 2.1, organisation preset HBM4_32Gb_8Hi"),
+)
+
+#: Those that come with the model, by the names that `standard` has for them.
+STANDARDS: Mapping[str, MemoryStandard] = MappingProxyType({
+    "hbm2_2000": HBM2_2000, "hbm3_6400": HBM3_6400, "hbm3_6400_8hi": HBM3_6400_8HI, "hbm4_8000": HBM4_8000,
+    "hbm4_8000_8hi": HBM4_8000_8HI,
+})  # fmt: skip
 DEFAULT = "hbm3_6400"
 
 

@@ -91,9 +91,11 @@ def kernbench_memory_standards() -> list[MemoryStandardEntry]:
     """Return the standards of memories."""
     at = f"{HERE}.memory_standards"
     return [
-        MemoryStandardEntry("hbm2_2000", f"{at}:HBM2_2000", "HBM2, 64 bit at 2 Gb/s."),
-        MemoryStandardEntry("hbm3_6400", f"{at}:HBM3_6400", "HBM3, 32 bit at 6.4 Gb/s."),
-        MemoryStandardEntry("hbm4_8000", f"{at}:HBM4_8000", "HBM4, 32 bit at 8 Gb/s."),
+        MemoryStandardEntry("hbm2_2000", f"{at}:HBM2_2000", "HBM2 of 2 Gb a channel, 64 bit at 2 Gb/s."),
+        MemoryStandardEntry("hbm3_6400", f"{at}:HBM3_6400", "HBM3, 32 bit at 6.4 Gb/s, a stack ID of 16 banks."),
+        MemoryStandardEntry("hbm3_6400_8hi", f"{at}:HBM3_6400_8HI", "HBM3, 8 dies of 8 Gb: 2 stack IDs of 16 banks."),
+        MemoryStandardEntry("hbm4_8000", f"{at}:HBM4_8000", "HBM4, 32 bit at 8 Gb/s, a stack ID of 16 banks."),
+        MemoryStandardEntry("hbm4_8000_8hi", f"{at}:HBM4_8000_8HI", "HBM4, 8 dies of 32 Gb: 2 stack IDs of 16 banks."),
     ]
 
 

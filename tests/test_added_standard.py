@@ -97,12 +97,15 @@ def test_wrong_names_are_told_with_those_there_are(loaded: Callable[[str], Plugi
         with pytest.raises(ConfigError) as caught:
             controller(plugins, name)
         assert caught.value.problems == (
-            f"--set {place}={name}: {place} must be one of 'hbm2_2000', 'hbm3_6400', 'hbm4_8000', 'mine.fast', not "
+            f"--set {place}={name}: {place} must be one of 'hbm2_2000', 'hbm3_6400', 'hbm3_6400_8hi', 'hbm4_8000', "
+            "'hbm4_8000_8hi', 'mine.fast', not "
             f"{name!r}.{hint}",
         )
     with pytest.raises(ConfigError) as caught:
         controller(load_plugins([*SOURCE_TREE], installed=False), "mine.fast")
-    assert caught.value.problems[0].endswith("must be one of 'hbm2_2000', 'hbm3_6400', 'hbm4_8000', not 'mine.fast'.")
+    assert caught.value.problems[0].endswith(
+        "must be one of 'hbm2_2000', 'hbm3_6400', 'hbm3_6400_8hi', 'hbm4_8000', 'hbm4_8000_8hi', not 'mine.fast'."
+    )
 
 
 def test_the_plug_in_that_failed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +139,10 @@ def test_a_record_that_cannot_be_had_is_a_sentence_of_who_names_it(
     assert controller(plugins, "hbm4_8000")["tCL"] == 10
     (rate,) = (each for each in plugins.components.declared(BANK) if each.name == "channel_bandwidth")
     assert rate.follows is not None
-    assert dict(rate.follows[1]) == {"hbm2_2000": "16 GB/s", "hbm3_6400": "25.6 GB/s", "hbm4_8000": "32 GB/s"}
+    assert dict(rate.follows[1]) == {
+        "hbm2_2000": "16 GB/s", "hbm3_6400": "25.6 GB/s", "hbm3_6400_8hi": "25.6 GB/s", "hbm4_8000": "32 GB/s",
+        "hbm4_8000_8hi": "32 GB/s",
+    }  # fmt: skip
 
 
 def test_commands_list_it(loaded: Callable[[str], Plugins], capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +154,7 @@ def test_commands_list_it(loaded: Callable[[str], Plugins], capsys: pytest.Captu
         return json.loads(capsys.readouterr().out)
 
     model = printed("components", BANK, "--json")["component"]
-    choices = ["hbm2_2000", "hbm3_6400", "hbm4_8000", "mine.fast"]
+    choices = ["hbm2_2000", "hbm3_6400", "hbm3_6400_8hi", "hbm4_8000", "hbm4_8000_8hi", "mine.fast"]
     assert model["params"][0]["choices"] == choices
     schema = json.dumps(printed("topology", "schema"))
     assert '"mine.fast"' in schema and "14 ns of hbm2_2000" in schema and "7 ns of mine.fast" in schema
@@ -158,7 +164,7 @@ def test_commands_list_it(loaded: Callable[[str], Plugins], capsys: pytest.Captu
 
 def test_a_record_lacks_nothing_and_holds_figures_only() -> None:
     """Both are told where it is made."""
-    with pytest.raises(TypeError, match="missing 24 required keyword-only arguments"):
+    with pytest.raises(TypeError, match="missing 28 required keyword-only arguments"):
         MemoryStandard(tCL=Figure("7 ns", "chosen"))  # type: ignore[call-arg]
     with pytest.raises(TypeError) as caught:
         MemoryStandard(**{**HBM2_2000.figures, "tRC": "48 ns"})  # type: ignore[arg-type]

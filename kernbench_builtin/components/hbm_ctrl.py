@@ -24,7 +24,7 @@ channel: it takes requests in order, a step for each burst changes each of its e
 element take a step each; a burst is fetched by the first request for it, kept while others wait, and written back. \
 Plain reads and writes of what a unit holds pass it by.
     Ignores: Row buffers, banks and bank groups are not modelled: random bursts of 32 B run 3.0 times too fast, \
-random chunks of 4 KiB 1.06 times, row conflicts in one bank 36 times. \
+random chunks of 4 KiB 1.05 times, row conflicts in one bank 36 times. \
 Read-write turnaround is free: sequential reads and writes in equal parts run 1.13 times too fast. \
 Refresh takes its share of the rate all the time instead of stopping everything now and then. \
 Requests of a channel are served first come first served.

@@ -43,6 +43,7 @@ _TIMES: tuple[tuple[str, str], ...] = (
     ("tRC", "Between activations of one bank."),
     ("tCCD_S", "Between column commands to different bank groups; at least a burst."),
     ("tCCD_L", "Between column commands to one bank group."),
+    ("tCCD_R", "Between reads of different stack IDs."),
     ("tRRD_S", "Between activations in different bank groups."),
     ("tRRD_L", "Between activations in one bank group."),
     ("tFAW", "Time in which at most four activations fall."),
@@ -50,6 +51,7 @@ _TIMES: tuple[tuple[str, str], ...] = (
     ("tWTR_S", "From the end of write data to a read in another bank group."),
     ("tWTR_L", "From the end of write data to a read in the same bank group."),
     ("tRTP", "From a read command to a precharge of the bank."),
+    ("tPPD", "Between precharges of a pseudo-channel."),
     ("tRFC", "A refresh of all banks."),
     ("tRFCpb", "A refresh of one bank."),
     ("tRREFD", "From a refresh of one bank to an activation or a refresh of another one."),
@@ -62,14 +64,16 @@ class HbmCtrlBank(AtomicMemory, BankedMemory):
 
     Models: a controller latency per request; an in-order front end; pseudo-channels that interleave by address, some \
 of which share a row-command bus (an activation takes two clocks, a precharge or a refresh one) and a column-command \
-bus; commands at clock edges only; banks in groups with open rows, and every time between commands of tCL, \
-tCWL, tRCD, tRP, tRAS, tRC, tCCD, tRRD, tFAW, tWR, tWTR, tRTP, tRFC, tRREFD, and tCL + burst + 2 clocks - tCWL \
-from a read to a write; refresh of all banks every tREFI, or of one after the other; read and write queues of a \
-pseudo-channel or of all that share a bus, first ready first come first served (row hits before others, then the \
-oldest), writes drained from an upper to a lower mark or when no read waits. Bursts of a write are taken as they \
+bus; commands at clock edges only; banks in groups of stack IDs with open rows, and every time between commands of \
+tCL, tCWL, tRCD, tRP, tRAS, tRC, tCCD, tRRD, tFAW, tWR, tWTR, tRTP, tPPD, tRFC, tRREFD, and tCL + burst + \
+turnaround_clocks - tCWL from a read to a write; refresh of all banks every tREFI, or of one after the other; read and \
+write queues of a pseudo-channel or of all that share a bus, first ready first come first served (row hits before \
+others, then the oldest; a row is closed for a burst that is older than what hits it), writes drained from an upper to \
+a lower mark or when no read waits. A burst whose row is opened leaves its queue; the row stays open until its column \
+command, which comes whosever turn it is. Bursts of a write are taken as they \
 arrive; it is acknowledged when its last one is in the queue. An atomic unit for each pseudo-channel, as those of \
 builtin.hbm_ctrl: what they fetch and write back are requests of the controller, all in order of their arrival.
-    Ignores: A precharge on the falling edge of the clock (HBM3, HBM4) and the other ranks of a tall stack are not \
+    Ignores: A precharge on the falling edge of the clock and activations of 1.5 clocks (HBM3, HBM4) are not \
 modelled. Refresh is never postponed or pulled in, and rows that are open are closed for it only. Power-down and \
 refresh management are not modelled. A read of what is still in the write queue goes to the array. Up to 32 column \
 commands in a row are settled at once; a write that comes during them waits for their end.
@@ -97,15 +101,17 @@ figure), builtin.hbm_ctrl (atomic_step).
         _figure("burst_bytes", "size", "Bytes of one column command; divides interleave_bytes.", positive=True),
         CHANNEL_HASH,
         _figure("banks", "int", "Banks of a pseudo-channel, all groups together.", minimum=1, maximum=256),
-        _figure("bank_groups", "int", "Bank groups of a pseudo-channel; divides banks.", minimum=1, maximum=256),
+        _figure("bank_groups", "int", "Bank groups of a stack ID; divides banks.", minimum=1, maximum=256),
+        _figure("stack_ids", "int", "Stack IDs of a pseudo-channel, whose banks its groups share.", minimum=1,
+                maximum=16),
         _figure("row_bytes", "size", "Bytes of a row; a multiple of burst_bytes.", positive=True),
         Param("mapping", "str", "RoBaCo", "Order of row, bank and column, the highest address bits first.",
               choices=MAPPINGS),
         Param("bank_group_interleave", "bool", True, "Change the bank group with every burst of a channel."),
         Param("bank_hash", "bool", False, "XOR the bank with the low bits of the row."),
         *(_figure(name, "time", doc) for name, doc in _TIMES),
-        Param("turnaround_clocks", "int", 2, "Clocks between read data and the write data after it.", minimum=0,
-              maximum=1024),
+        _figure("turnaround_clocks", "int", "Clocks between read data and the write data after it.", minimum=0,
+                maximum=1024),
         Param("activate_clocks", "int", 2, "Clocks of the row-command bus that an activation takes.", minimum=1,
               maximum=16),
         Param("precharge_clocks", "int", 1, "Clocks of the row-command bus that any other command takes.", minimum=1,
@@ -158,8 +164,8 @@ figure), builtin.hbm_ctrl (atomic_step).
         p = self.params
         wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
         return PseudoChannel(
-            wire, self.timing, p["banks"], p["bank_groups"], self._burst_bytes, p["refresh"] == "per_bank",
-            self.front,
+            wire, self.timing, p["banks"], p["bank_groups"], p["stack_ids"], self._burst_bytes,
+            p["refresh"] == "per_bank", self.front,
         )  # fmt: skip
 
     def _join(self, places: list[PseudoChannel]) -> None:

@@ -83,6 +83,15 @@ class DramProbe:
         """Measure with requests at random times (exponential gaps), `load` of the peak on average."""
         return self._measure(case, None, load * self.peak(case))
 
+    def replay(self, requests: Iterable[tuple[str, tuple[Region, ...]]], outstanding: int) -> DramPoint:
+        """Measure with requests (operation, ranges) of one's own, in order, `outstanding` under way at any time."""
+        with no_automatic_collection():
+            hardware, controller = self._machine()
+            driver: Any = hardware.components[_DRIVER]
+            sent = self._transactions(driver, requests)
+            driver.keep(sent, outstanding)
+            return self._run(hardware, controller, sent, outstanding, None, self.geometry.peak)
+
     def trace(self, requests: list[Timed]) -> DramPoint:
         """Measure with the requests of a trace, each at its time."""
         hardware, controller, sent = self._scheduled(requests)
@@ -95,6 +104,20 @@ class DramProbe:
         hardware, controller, sent = self._scheduled(requests)
         self._run(hardware, controller, sent, None, None, self.geometry.peak)
         return [each.elapsed for each in sent]
+
+    def beside(self, requests: list[Timed], links: Iterator[tuple[str, tuple[Region, ...]]]) -> float:
+        """Return the mean ns of dependent reads, the next of `links` when one is answered, beside those of a trace."""
+        hardware, controller, sent = self._scheduled(requests)
+        self._chain(hardware, sent, links)
+        return self._run(hardware, controller, sent, None, None, self.geometry.peak).mean_ns
+
+    def _chain(
+        self, hardware: Hardware, sent: list[Transaction], links: Iterator[tuple[str, tuple[Region, ...]]]
+    ) -> None:
+        driver: Any = hardware.components[_DRIVER]
+        beside: Any = hardware.components[_CHAIN]
+        driver.unanswered = len(sent)
+        beside.follow(driver, lambda: self._transactions(beside, [next(links)])[0])
 
     def _scheduled(self, requests: list[Timed]) -> tuple[Hardware, ComponentBase, list[Transaction]]:
         hardware, controller = self._machine()
@@ -119,10 +142,7 @@ class DramProbe:
             gaps *= case.chunk / offered / gaps.mean()  # the offered load is exact
             driver.schedule(sent, np.cumsum(gaps).tolist())
         if case.chain:
-            reads = chain(case, self.geometry)
-            beside: Any = hardware.components[_CHAIN]
-            driver.unanswered = len(sent)
-            beside.follow(driver, lambda: self._transactions(beside, [next(reads)])[0])
+            self._chain(hardware, sent, chain(case, self.geometry))
         return self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
 
     def _run(

@@ -36,6 +36,8 @@ class Request:
     bursts: list[Burst]
     """In order of address."""
     outside: int = 0
+    queues: int = 0
+    """How many queues its bursts go to."""
     taken_at: int = -1
     """The clock at which its last burst was let in."""
 
@@ -55,6 +57,8 @@ class Place:
     """One pseudo-channel: its commands so far, its open rows, its next refresh."""
 
     open: dict[int, int] = attrs.field(factory=dict)
+    openers: dict[int, Burst] = attrs.field(factory=dict)
+    """The burst that the row of a bank was opened for, until it has its column command."""
     last: dict[tuple[str, int], int] = attrs.field(factory=dict)
     trace: list[Command] = attrs.field(factory=list)
     due: float = 0.0
@@ -69,6 +73,7 @@ class Oracle:
     together: int
     banks: int
     groups: int
+    stacks: int
     shared: bool
     read_queue: int
     write_queue: int
@@ -79,6 +84,9 @@ class Oracle:
     state: list[Place] = attrs.field(init=False)
     channels: list[list[Queue]] = attrs.field(init=False)
     bus_free: list[int] = attrs.field(init=False)
+    waiting: list[Request] = attrs.field(init=False)
+    number: int = 0
+    inside: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.state = [Place(due=self.t["tREFI"]) for _ in range(self.places)]
@@ -90,25 +98,28 @@ class Oracle:
 
     # The rules ------------------------------------------------------------------------------------
 
-    def least(self, first: str, second: str, same_bank: bool, same_group: bool) -> float:
+    def least(self, first: str, second: str, bank: int, other: int) -> float:
         t = self.t
+        size = self.banks // (self.groups * self.stacks)
+        same_bank, same_group = bank == other, bank // size == other // size
+        same_stack = bank // size % self.stacks == other // size % self.stacks
         one, group = same_bank, same_group
         written = t["tCWL"] + t["tBL"]
         return {
             "ACT ACT": max(t["tRRD_L"] if group else t["tRRD_S"], t["tRC"] if one else 0),
             "ACT RD": t["tRCDRD"] * one, "ACT WR": t["tRCDWR"] * one, "ACT PRE": t["tRAS"] * one,
             "PRE ACT": t["tRP"] * one, "RD PRE": t["tRTP"] * one, "WR PRE": (written + t["tWR"]) * one,
-            "RD RD": t["tCCD_L"] if group else t["tCCD_S"], "WR WR": t["tCCD_L"] if group else t["tCCD_S"],
-            "WR RD": written + (t["tWTR_L"] if group else t["tWTR_S"]), "RD WR": t["tCL"] + t["tBL"] + 2 - t["tCWL"],
+            "RD RD": t["tCCD_L"] if group else t["tCCD_S"] if same_stack else t["tCCD_R"], "PRE PRE": t["tPPD"],
+            "WR WR": t["tCCD_L"] if group else t["tCCD_S"],
+            "WR RD": written + (t["tWTR_L"] if group else t["tWTR_S"]), "RD WR": t["tRTW"],
             "PRE REF": t["tRP"], "ACT REF": t["tRC"], "REF REF": t["tRFC"], "REF ACT": t["tRFC"],
             "PRE REFpb": t["tRP"] * one, "ACT REFpb": t["tRC"] if one else t["tRRD_S"],
             "REFpb ACT": t["tRFCpb"] if one else t["tRREFD"], "REFpb REFpb": t["tRFCpb"] if one else t["tRREFD"],
         }.get(f"{first} {second}", 0)  # fmt: skip
 
     def may(self, place: Place, what: str, bank: int, now: int) -> bool:
-        size = self.banks // self.groups
         for (before, other), when in place.last.items():
-            if now - when < self.least(before, what, bank == other, bank // size == other // size):
+            if now - when < self.least(before, what, bank, other):
                 return False
         if what == "ACT":
             activations = [when for when, command, _, _ in place.trace if command == "ACT"]
@@ -123,52 +134,57 @@ class Oracle:
 
     def run(self, requests: Sequence[Request], clocks: int) -> None:
         """Serve requests, in the order in which they come, for so many clocks."""
-        waiting = list(requests)
-        number, inside = 0, 0
+        self.waiting = list(requests)
         for now in range(clocks):
-            while waiting and waiting[0].known <= now and inside < self.front_end:
-                inside += 1
-                number = self.enter(waiting.pop(0), number, 0)
+            while self.waiting and self.waiting[0].known <= now and self.inside < self.front_end:
+                self.inside += 1
+                self.enter(self.waiting.pop(0), 0)
             for channel, queues in enumerate(self.channels):
                 for queue in queues:
-                    for _ in self.let_in(queue, now):
-                        if waiting and waiting[0].known <= now:
-                            number = self.enter(waiting.pop(0), number, now + 1)
-                        else:
-                            inside -= 1
+                    self.let_in(queue, now)
                 self.maintain(channel, now)
-                columns, rows = self.candidates(channel, now)
-                self.give_column(columns, now)
-                self.give_row(channel, rows, now)
+                self.give_column(self.columns(channel, now), now)
+                self.give_row(channel, self.rows(channel, now), now)
 
-    def enter(self, request: Request, number: int, not_before: int) -> int:
+    def enter(self, request: Request, not_before: int, here: Queue | None = None) -> None:
+        """Send bursts to their queues, not before a clock; to `here` not before the one before it."""
+        queues_of: list[Queue] = []
         for burst in request.bursts:
-            number += 1
-            burst.request, burst.number, burst.at = request, number, max(burst.at, not_before)
+            self.number += 1
             queues = self.channels[burst.place // self.together]
-            next(queue for queue in queues if burst.place in queue.places).front[request.op].append(burst)
+            queue = next(queue for queue in queues if burst.place in queue.places)
+            burst.request, burst.number = request, self.number
+            burst.at = max(burst.at, not_before - (queue is here))
+            queue.front[request.op].append(burst)
+            queues_of += [queue] if queue not in queues_of else []
+        request.queues = len(queues_of)
         request.outside = len(request.bursts)
-        return number
 
-    def let_in(self, queue: Queue, now: int) -> list[Request]:
-        """Let bursts in, turn reads and writes, and return the requests that are inside as a whole."""
-        whole = []
-        for op, room in (("read", self.read_queue), ("write", self.write_queue)):
-            front, inside = queue.front[op], queue.inside[op]
-            while front and front[0].at <= now and len(inside) < room:
-                burst = front.pop(0)
-                inside.append(burst)
-                assert burst.request is not None
-                burst.request.outside -= 1
-                if not burst.request.outside:
+    def let_in(self, queue: Queue, now: int) -> None:
+        """Let bursts in, and with the last of a request the next request; turn reads and writes."""
+        came = True
+        while came:
+            came = False
+            for op, room in (("read", self.read_queue), ("write", self.write_queue)):
+                front, inside = queue.front[op], queue.inside[op]
+                while front and front[0].at <= now and len(inside) < room:
+                    came = True
+                    burst = front.pop(0)
+                    inside.append(burst)
+                    assert burst.request is not None
+                    burst.request.outside -= 1
+                    if burst.request.outside:
+                        continue
                     burst.request.taken_at = now
-                    whole.append(burst.request)
+                    if self.waiting and self.waiting[0].known <= now:
+                        self.enter(self.waiting.pop(0), now + 1, queue if burst.request.queues == 1 else None)
+                    else:
+                        self.inside -= 1
         reads, writes = len(queue.inside["read"]), len(queue.inside["write"])
         if queue.mode == "read" and writes and (writes >= self.drain_from or not reads):
             queue.mode = "write"
         elif queue.mode == "write" and (not writes or (reads and writes <= self.drain_to)):
             queue.mode = "read"
-        return whole
 
     def members(self, channel: int) -> range:
         return range(channel * self.together, min(self.places, (channel + 1) * self.together))
@@ -185,7 +201,7 @@ class Oracle:
             banks = [place.next_bank] if single else list(range(self.banks))
             opened = [bank for bank in banks if bank in place.open]
             if opened:
-                if all(self.may(place, "PRE", bank, now) for bank in opened):
+                if all(bank not in place.openers and self.may(place, "PRE", bank, now) for bank in opened):
                     place.trace.append((now, "PREpb" if single else "PREA", opened[0], place.open[opened[0]]))
                     for bank in opened:
                         place.last["PRE", bank] = now
@@ -199,26 +215,52 @@ class Oracle:
                 self.bus_free[channel] = now + int(self.t["tPRE"])
                 return
 
-    def candidates(self, channel: int, now: int) -> tuple[list[Burst], list[Burst]]:
-        """Return the bursts that may have their column command now, and those whose bank may have a row command."""
-        columns, rows = [], []
+    def seen(self, channel: int, now: int) -> list[list[Burst]]:
+        """Return the bursts that a scheduler sees, bank by bank, without those of banks that wait for a refresh."""
+        found = []
         for queue in self.channels[channel]:
-            ready = queue.inside[queue.mode]
             for number in queue.places:
                 place = self.state[number]
                 due = self.refresh != "none" and place.due <= now
-                if due and self.refresh == "all_bank":
-                    continue
+                every = self.refresh == "all_bank" or place.next_bank in place.openers
                 for bank in range(self.banks):
-                    mine = [burst for burst in ready if burst.place == number and burst.bank == bank]
-                    if not mine or (due and bank == place.next_bank):
+                    if due and (every or bank == place.next_bank):
                         continue
-                    hits = [burst for burst in mine if place.open.get(bank) == burst.row]
-                    if hits:
-                        columns += hits if self.may(place, COLUMN[queue.mode], bank, now) else []
-                    elif self.may(place, "PRE" if bank in place.open else "ACT", bank, now):
-                        rows.append(min(mine, key=lambda burst: burst.number))
-        return columns, rows
+                    found.append([
+                        burst for burst in queue.inside[queue.mode] if burst.place == number and burst.bank == bank
+                    ])  # fmt: skip
+        return [bursts for bursts in found if bursts]
+
+    def columns(self, channel: int, now: int) -> list[Burst]:
+        """Return the bursts that may have their column command now: row hits, and those that a row was opened for."""
+        hits = [burst for bursts in self.seen(channel, now) for burst in bursts]
+        hits = [burst for burst in hits if self.state[burst.place].open.get(burst.bank) == burst.row]
+        for number in self.members(channel):
+            hits += self.state[number].openers.values()
+        return [burst for burst in hits if self.may(self.state[burst.place], self.command(burst), burst.bank, now)]
+
+    def rows(self, channel: int, now: int) -> list[Burst]:
+        """Return the bursts whose bank may have a row command now: the oldest of each bank."""
+        found = []
+        for bursts in self.seen(channel, now):
+            oldest = min(bursts, key=lambda burst: burst.number)
+            place, bank = self.state[oldest.place], oldest.bank
+            if bank in place.openers or place.open.get(bank) == oldest.row:
+                continue
+            if self.may(place, "PRE" if bank in place.open else "ACT", bank, now):
+                found.append(oldest)
+        return found
+
+    def command(self, burst: Burst) -> str:
+        assert burst.request is not None
+        return COLUMN[burst.request.op]
+
+    def leave(self, burst: Burst) -> None:
+        """Take a burst out of its queue."""
+        assert burst.request is not None
+        for queue in self.channels[burst.place // self.together]:
+            if burst.place in queue.places:
+                queue.inside[burst.request.op].remove(burst)
 
     def give_column(self, columns: list[Burst], now: int) -> None:
         def rank(burst: Burst) -> tuple[bool, int]:
@@ -228,12 +270,13 @@ class Oracle:
 
         if columns:
             burst = min(columns, key=rank)
-            assert burst.request is not None
+            place = self.state[burst.place]
             burst.given_at = now
-            self.give(self.state[burst.place], COLUMN[burst.request.op], burst.bank, burst.row, now)
-            for queue in self.channels[burst.place // self.together]:
-                if burst.place in queue.places:
-                    queue.inside[burst.request.op].remove(burst)
+            self.give(place, self.command(burst), burst.bank, burst.row, now)
+            if place.openers.get(burst.bank) is burst:
+                del place.openers[burst.bank]
+            else:
+                self.leave(burst)
 
     def give_row(self, channel: int, rows: list[Burst], now: int) -> None:
         if not rows or self.bus_free[channel] > now:
@@ -245,5 +288,7 @@ class Oracle:
             self.bus_free[channel] = now + int(self.t["tPRE"])
         else:
             place.open[burst.bank] = burst.row
+            place.openers[burst.bank] = burst
+            self.leave(burst)
             self.give(place, "ACT", burst.bank, burst.row, now)
             self.bus_free[channel] = now + int(self.t["tACT"])

@@ -17,12 +17,17 @@ LIKE = {"PREpb": "PRE", "PREA": "PRE"}
 ALL_BANKS = ("PREA", "REF")
 
 
-def violations(trace: Sequence[Command], t: Mapping[str, float], banks: int, groups: int) -> list[str]:
-    """Return a sentence for every rule that the commands of one pseudo-channel break."""
+def violations(
+    trace: Sequence[Command], t: Mapping[str, float], banks: int, groups: int, stacks: int = 1
+) -> list[str]:
+    """Return a sentence for every rule that the commands of one pseudo-channel break.
+
+    A group of a stack ID is so many banks that follow each other, and stack IDs take turns with each.
+    """
     ordered = sorted(trace, key=lambda command: command[0])
     return [
-        *_pairs(ordered, t, banks // groups), *_states(ordered, banks), *_four(ordered, t), *_bus(ordered, t),
-        *_clocks(ordered, t),
+        *_pairs(ordered, t, banks // (groups * stacks), stacks), *_states(ordered, banks), *_four(ordered, t),
+        *_bus(ordered, t), *_clocks(ordered, t),
     ]  # fmt: skip
 
 
@@ -42,11 +47,12 @@ def bus_violations(traces: Sequence[Sequence[Command]], t: Mapping[str, float]) 
     return found
 
 
-def _least(first: Command, second: Command, t: Mapping[str, float], per_group: int) -> float:
+def _least(first: Command, second: Command, t: Mapping[str, float], per_group: int, stacks: int) -> float:
     """Return the least time from one command to a later one, 0 where there is no rule."""
     (_, a, bank_a, _), (_, b, bank_b, _) = first, second
     same_bank = bank_a == bank_b or a in ALL_BANKS or b in ALL_BANKS
     same_group = bank_a // per_group == bank_b // per_group
+    same_stack = bank_a // per_group % stacks == bank_b // per_group % stacks
     written = t["tCWL"] + t["tBL"]
     rules = {
         ("ACT", "ACT"): max(t["tRRD_L" if same_group else "tRRD_S"], t["tRC"] if same_bank else 0.0),
@@ -58,10 +64,11 @@ def _least(first: Command, second: Command, t: Mapping[str, float], per_group: i
         ("PRE", "ACT"): t["tRP"] if same_bank else 0.0,
         ("RD", "PRE"): t["tRTP"] if same_bank else 0.0,
         ("WR", "PRE"): written + t["tWR"] if same_bank else 0.0,
-        ("RD", "RD"): t["tCCD_L" if same_group else "tCCD_S"],
+        ("PRE", "PRE"): t["tPPD"],
+        ("RD", "RD"): t["tCCD_L" if same_group else "tCCD_S" if same_stack else "tCCD_R"],
         ("WR", "WR"): t["tCCD_L" if same_group else "tCCD_S"],
         ("WR", "RD"): written + t["tWTR_L" if same_group else "tWTR_S"],
-        ("RD", "WR"): t["tCL"] + t["tBL"] + 2 * t["tCK"] - t["tCWL"],
+        ("RD", "WR"): t["tRTW"],
         ("PRE", "REF"): t["tRP"],
         ("PRE", "REFpb"): t["tRP"] if same_bank else 0.0,
         ("REF", "ACT"): t["tRFC"],
@@ -72,11 +79,11 @@ def _least(first: Command, second: Command, t: Mapping[str, float], per_group: i
     return rules.get((LIKE.get(a, a), LIKE.get(b, b)), 0.0)
 
 
-def _pairs(ordered: Sequence[Command], t: Mapping[str, float], per_group: int) -> list[str]:
+def _pairs(ordered: Sequence[Command], t: Mapping[str, float], per_group: int, stacks: int) -> list[str]:
     found = []
     for index, second in enumerate(ordered):
         for first in ordered[:index]:
-            least = _least(first, second, t, per_group)
+            least = _least(first, second, t, per_group, stacks)
             if second[0] - first[0] < least:
                 found.append(f"{second} must come {least} ns after {first}")
     return found
@@ -121,18 +128,33 @@ def _clocks(ordered: Sequence[Command], t: Mapping[str, float]) -> list[str]:
     return [f"{command} must be at a clock edge" for command in ordered if command[0] % t["tCK"]]
 
 
+def _unused(trace: Sequence[Command]) -> list[tuple[float, float]]:
+    """Return from when to when each row was open and not used."""
+    found, since = [], dict[int, float]()
+    for time, what, bank, _ in sorted(trace, key=lambda command: command[0]):
+        if what == "ACT":
+            since[bank] = time
+        elif what in COLUMN and bank in since:
+            found.append((since.pop(bank), time))
+    return found
+
+
 def late_refreshes(trace: Sequence[Command], t: Mapping[str, float], until: float, all_bank: bool) -> list[str]:
     """Return a sentence for each refresh that should have come in a busy time (to `until` ns), and did not in time.
 
-    One is due every tREFI, and what is under way then may take a precharge, an activation, and a write or a read.
+    One is due every tREFI, and what is under way then may take a precharge, an activation, and a write or a read: one
+    for each row that was opened and not used yet.
     """
     found = []
     refreshes = sorted(time for time, what, _, _ in trace if what == ("REF" if all_bank else "REFpb"))
     column = max(t["tCWL"] + t["tBL"] + t["tWR"], t["tRTP"])
     grace = t["tRC"] + column + t["tRP"] + (0 if all_bank else t["tRREFD"])
-    number = 1
+    turn = max(t["tCCD_L"], t["tRTW"], t["tCWL"] + t["tBL"] + t["tWTR_L"])
+    opened = _unused(trace)
+    number, usual = 1, grace
     while number * t["tREFI"] + grace < until:
         due = number * t["tREFI"]
+        grace = usual + turn * sum(since <= due < used for since, used in opened)
         if len(refreshes) < number or not due <= refreshes[number - 1] <= due + grace:
             found.append(f"refresh {number}, due at {due} ns, is not there in time")
             break

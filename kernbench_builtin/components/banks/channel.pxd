@@ -3,7 +3,7 @@ from kernbench_builtin.components.banks.pseudo_channel cimport PseudoChannel
 from kernbench_builtin.components.banks.queues cimport Burst, BurstQueue, Side, whole_clocks
 from kernbench_core.events.queue cimport EventQueue, Scheduled
 
-cdef int ALL, DELIVERY
+cdef int ALL, DELIVERY, NONE
 cdef bint COMPILED
 cdef double NEVER
 
@@ -30,12 +30,14 @@ cdef class BankChannel:
     cpdef _on_wake(self, _Wake event)
     @cython.locals(row_free=double, due=bint, row_at=double, place=PseudoChannel, time=double, turn=Side)
     cdef double _next(self, BurstQueue queue, double now) except? -1
-    @cython.locals(queue=BurstQueue)
+    @cython.locals(place=PseudoChannel)
     cdef double _before_refresh(self, double time, double now) except? -1
     @cython.locals(place=PseudoChannel, first=double, found=double, time=double)
     cdef double _next_maintenance(self, double now) except? -1
-    @cython.locals(column=Burst, row=Burst, columns=PseudoChannel, rows=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.Py_ssize_t, burst=Burst, time=double, following=double)
+    @cython.locals(column=Burst, columns=PseudoChannel, bus=bint, due=bint, place=PseudoChannel, queue=BurstQueue, reads=Side, blocked=cython.Py_ssize_t, burst=Burst, time=double, following=double)
     cdef double _give(self, double now) except? -1
+    @cython.locals(row=Burst, rows=PseudoChannel, place=PseudoChannel, blocked=cython.Py_ssize_t, burst=Burst)
+    cdef _give_row(self, double now)
     @cython.locals(beat=double)
     cdef bint _goes_before(self, PseudoChannel place, Burst burst, PseudoChannel other, Burst its, double now) except -1
     @cython.locals(place=PseudoChannel, ahead=double)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heapq import heappush
 
-from kernbench_builtin.components.banks.pseudo_channel import ALL, PseudoChannel
+from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import Burst, BurstQueue, whole_clocks
-from kernbench_builtin.components.banks.timing import NEVER
+from kernbench_builtin.components.banks.timing import ALL, NEVER, NONE
 from kernbench_core.environment import DELIVERY, Environment
 from kernbench_core.events.queue import COMPILED, Scheduled
 
@@ -133,6 +133,8 @@ class BankChannel:
         place: PseudoChannel
         for place in queue.places:  # type: ignore[assignment]
             if due and place.next_ref <= now and place.blocked() == ALL:
+                if place.openers and place.column_at < time:
+                    time = place.column_at
                 continue
             row_at = place.activate_at
             if place.precharge_at < row_at:
@@ -153,8 +155,8 @@ class BankChannel:
 
     def _before_refresh(self, time: float, now: float) -> float:
         """Return when to wake, at `time` or before it for a refresh, while anything is in a queue."""
-        for queue in self._queues:
-            if queue.reads.count or queue.writes.count:
+        for place in self._places:
+            if place.openers or place.queue.reads.count or place.queue.writes.count:
                 return min(time, self._next_maintenance(now))
         return time
 
@@ -173,9 +175,8 @@ class BankChannel:
         when to look at one again.
         """
         column: Burst | None = None
-        row: Burst | None = None
-        columns = rows = self._places[0]
-        bus, due, blocked, following = self._row_free <= now, self._due <= now, -1, NEVER
+        columns = self._places[0]
+        bus, due, blocked, following = False, self._due <= now, NONE, NEVER
         for place in self._places:
             queue = place.queue
             if queue.next > now:
@@ -187,28 +188,41 @@ class BankChannel:
                 else:
                     queue.look(now)
             if due:
-                blocked = -1 if place.next_ref > now else place.blocked()
-                if blocked == ALL:
-                    continue
+                blocked = NONE if place.next_ref > now else place.blocked()
             if place.column_at <= now:
                 burst = place.column(now, blocked)
                 if burst is not None and (column is None or self._goes_before(place, burst, columns, column, now)):
                     columns, column = place, burst
-            if bus and (place.activate_at <= now or place.precharge_at <= now):
-                burst = place.row(now, blocked)
-                if burst is not None and (row is None or burst.seq < row.seq):
-                    rows, row = place, burst
+            if place.activate_at <= now or place.precharge_at <= now:
+                bus = True
         if column is not None and (now > self._settled or not self._is_settled(now)):
             columns.give_columns(column, now)
             if columns.last_col > self._settled:
                 self._settled = columns.last_col
-        if row is not None:
-            self._row_free = rows.give_row(row, now)
+        if bus and self._row_free <= now:
+            self._give_row(now)
         for queue in self._queues:
             time = queue.next if queue.next > now else self._next(queue, now)
             if time < following:
                 following = time
         return following
+
+    def _give_row(self, now: float) -> None:
+        """Give the row command of this clock, if there is one: a column command of it may keep a row open."""
+        row: Burst | None = None
+        rows, blocked = self._places[0], NONE
+        for place in self._places:
+            if place.queue.next > now or (place.activate_at > now and place.precharge_at > now):
+                continue
+            if self._due <= now:
+                blocked = NONE if place.next_ref > now else place.blocked()
+                if blocked == ALL:
+                    continue
+            burst = place.row(now, blocked)
+            if burst is not None and (row is None or burst.seq < row.seq):
+                rows, row = place, burst
+        if row is not None:
+            self._row_free = rows.give_row(row, now)
 
     def _goes_before(self, place: PseudoChannel, burst: Burst, other: PseudoChannel, its: Burst, now: float) -> bool:
         """Say whether one of two column commands of one clock goes before the other."""

@@ -129,25 +129,29 @@ class FrontEnd(Requests):
                 channel.let_in_before(self._time.now)
         if self._room:
             self._room -= 1
-            self._dispatch(job, 0.0)
+            self._dispatch(job, 0.0, None)
         else:
             self._waiting.append(job)
             if len(self._waiting) == 1:
                 for channel in self._channels:
                     channel.hurry(self._time.now)
 
-    def _dispatch(self, job: RequestProgress, now: float) -> None:
-        """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
+    def _dispatch(self, job: RequestProgress, now: float, here: BurstQueue | None) -> None:
+        """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns); to the
+        queue that lets bursts in at the clock before, `here`, not before that.
+        """
         msg = job.msg
+        before = now - self._clock
         kind = READ if msg.op == "read" else WRITE
         if job.waiting == 1:  # it needs no sorting, and random traffic is made of these
             index, ((bank, row),) = job.runs[0]
             self._seq += 1
-            job.entering, msg.shares = 1, ((index, self._burst_bytes),)
+            job.entering, job.alone, msg.shares = 1, True, ((index, self._burst_bytes),)
             place = self._places[index]
             queue = place.queue
             line: BankLine = place.lines[kind][bank]
-            burst = Burst(job.tail if job.tail > now else now, line, row, job, self._seq, last=True)
+            at = before if queue is here else now
+            burst = Burst(job.tail if job.tail > at else at, line, row, job, self._seq, last=True)
             side = queue.sides[kind]
             stuck = side.is_stuck()
             side.arriving.append(burst)
@@ -156,7 +160,7 @@ class FrontEnd(Requests):
             if not stuck:
                 self._wake(self._channel_of[index], queue, burst.at)
             return
-        by_place = self._by_place(job, kind, now)
+        by_place = self._by_place(job, kind, before if here is not None else now)
         msg.shares = tuple([(index, len(bursts) * self._burst_bytes) for index, bursts in by_place.items()])
         by_queue: dict[BurstQueue, tuple[int, list[Burst]]] = {}
         for index, bursts in by_place.items():
@@ -164,7 +168,12 @@ class FrontEnd(Requests):
             if queue in by_queue:  # of a queue that several share in order of address
                 bursts = sorted(by_queue[queue][1] + bursts, key=attrgetter("seq"))
             by_queue[queue] = index, bursts
+            if queue is not here:
+                for burst in bursts:
+                    if burst.at < now:
+                        burst.at = now
         job.entering = len(by_queue)
+        job.alone = job.entering == 1
         for queue, (index, bursts) in by_queue.items():
             stuck = queue.sides[kind].is_stuck()
             queue.add(kind, bursts)
@@ -248,7 +257,9 @@ class FrontEnd(Requests):
         if burst.line.kind == WRITE:
             self._memory.taken_in(job.msg, job.tail, now)
         if self._waiting:
-            self._dispatch(self._waiting.popleft(), now + self._clock)
+            # the order in which several queues let bursts in at one clock must not matter
+            here = burst.line.place.queue if job.alone else None
+            self._dispatch(self._waiting.popleft(), now + self._clock, here)
             if not self._waiting:
                 for channel in self._channels:
                     channel.hurried = False

@@ -17,6 +17,11 @@ def check_parameters(node: Node) -> None:
             problems.append(
                 f"{node.id}: {whole} must be a multiple of {part}, not {p[whole]} of {p[part]}; correct one."
             )
+    if not p["banks"] % p["bank_groups"] and p["banks"] % (p["bank_groups"] * p["stack_ids"]):
+        problems.append(
+            f"{node.id}: banks must be a multiple of bank_groups x stack_ids, not {p['banks']} of {p['bank_groups']} x "
+            f"{p['stack_ids']}; correct one."
+        )
     hashes = ((hashes_channels(p), "channel_hash on", "channels"), (p["bank_hash"], "bank_hash", "banks"))
     for chosen, option, counted in hashes:
         if chosen and p[counted] & (p[counted] - 1):

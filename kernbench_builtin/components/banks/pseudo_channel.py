@@ -6,14 +6,12 @@ import math
 from collections import deque
 
 from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, Gate, Requests, Side
-from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE, BankTiming
+from kernbench_builtin.components.banks.timing import ALL, CLOSED, NEVER, READ, WRITE, BankTiming
 from kernbench_builtin.components.banks.waiting import WaitingBursts
 from kernbench_core.wire import Wire
 
 #: Column commands that are settled in one step when nothing can come between them: one 4 KiB chunk's share.
 LOOKAHEAD = 32
-#: In place of the number of a bank: none of them.
-ALL = -2
 
 
 class PseudoChannel(WaitingBursts):
@@ -23,10 +21,10 @@ class PseudoChannel(WaitingBursts):
     """
 
     __slots__ = (
-        "_act_takes", "_act_to_ref", "_beat", "_burst_bytes", "_burst_takes", "_faw", "_in_group", "_per_bank",
-        "_pre_takes", "_ras", "_rc", "_recent", "_ref_bank", "_requests", "_rp", "_rrd", "_rrd_group", "_same_group",
-        "_to_column", "_to_data", "_to_other", "_to_precharge", "conflicts", "hits", "misses", "next_ref", "refreshes",
-        "timing", "trace", "wire",
+        "_act_takes", "_act_to_ref", "_apart", "_beat", "_burst_bytes", "_burst_takes", "_faw", "_in_group",
+        "_of_stacks", "_per_bank", "_ppd", "_pre_takes", "_ras", "_rc", "_recent", "_ref_bank", "_requests", "_rp",
+        "_rrd", "_rrd_group", "_same_group", "_to_column", "_to_data", "_to_other", "_to_precharge", "conflicts",
+        "hits", "misses", "next_ref", "refreshes", "timing", "trace", "wire",
     )  # fmt: skip
 
     def __init__(
@@ -35,11 +33,22 @@ class PseudoChannel(WaitingBursts):
         timing: BankTiming,
         banks: int,
         groups: int,
+        stacks: int,
         burst_bytes: int,
         per_bank: bool,
         requests: Requests,
     ) -> None:
-        super().__init__(banks, groups)
+        """Make a pseudo-channel of so many banks, in `groups` of each of `stacks` stack IDs."""
+        super().__init__(banks, groups * stacks)
+        #: The gates of reads that a read of a stack ID holds up, by the number of its bank: those of the others.
+        self._of_stacks: list[list[Gate]] = []
+        if stacks > 1 and timing.tCCD_R > timing.tCCD_S:
+            size = banks // (groups * stacks)
+            gates = [self.lines[READ][first].gate for first in range(0, banks, size)]
+            self._of_stacks = [
+                [gate for number, gate in enumerate(gates) if (number - bank // size) % stacks]
+                for bank in range(banks)
+            ]  # fmt: skip
         self.wire = wire
         self.timing = timing
         self._burst_bytes = burst_bytes
@@ -66,15 +75,22 @@ class PseudoChannel(WaitingBursts):
         self._to_other = [t.tRTW, written + t.tWTR_S]
         self._to_precharge = [t.tRTP, written + t.tWR]
         self._same_group = written + t.tWTR_L
-        self._beat, self._in_group, self._burst_takes = t.tCCD_S, t.tCCD_L, t.tBL
+        self._beat, self._in_group, self._apart, self._burst_takes = t.tCCD_S, t.tCCD_L, t.tCCD_R, t.tBL
         self._to_column = [t.tRCDRD, t.tRCDWR]
         self._ras, self._rc, self._rp, self._faw = t.tRAS, t.tRC, t.tRP, t.tFAW
         self._rrd, self._rrd_group = t.tRRD_S, t.tRRD_L
-        self._act_takes, self._pre_takes = t.tACT, t.tPRE
+        self._act_takes, self._pre_takes, self._ppd = t.tACT, t.tPRE, t.tPPD
 
     def blocked(self) -> int:
-        """Return the bank that a refresh that is due keeps from commands; `ALL` for all."""
-        return self._ref_bank if self._per_bank else ALL
+        """Return the bank that a refresh that is due keeps from commands; `ALL` for all.
+
+        They are all where its row waits for the burst that it was opened for, which others could put off for ever.
+        """
+        if self._per_bank:
+            bank: Bank = self.banks[self._ref_bank]
+            if bank.opener is None:
+                return self._ref_bank
+        return ALL
 
     # Commands -------------------------------------------------------------------------------------
 
@@ -86,9 +102,9 @@ class PseudoChannel(WaitingBursts):
         another pseudo-channel takes its clock cannot be: who gave a column command the shortest time before goes first.
         """
         queue, beat = self.queue, self._beat
-        turn = queue.turn
+        turn: Side = queue.sides[burst.line.kind]
         mode, to_data = turn.kind, self._to_data[READ]
-        ahead = LOOKAHEAD if queue.is_alone and (queue.only_reads or queue.certain()) else 1
+        ahead = LOOKAHEAD if turn is queue.turn and queue.is_alone and (queue.only_reads or queue.certain()) else 1
         job, number, longest, start = burst.job, 0, 0.0, now
         given, time, following = 0, now, burst
         while True:
@@ -97,8 +113,12 @@ class PseudoChannel(WaitingBursts):
                     end = time - beat + to_data + self._burst_takes
                     self._requests.settled(self, job, number, start + to_data, end, longest)
                 job, number, longest, start = following.job, 0, 0.0, time
+            if following.line.bank.opener is not following:
+                turn.count -= 1
+                turn.left = time
+                if given:
+                    turn.leaving.append(time)
             opening = self._take(mode, following, time)
-            turn.count -= 1
             if opening > longest:
                 longest = opening
             number += 1
@@ -108,7 +128,6 @@ class PseudoChannel(WaitingBursts):
                 break
             following = after
             time += beat
-            turn.leaving.append(time)
         self._after_columns(mode, time, given)
         if mode == READ:
             end = time + to_data + self._burst_takes
@@ -135,9 +154,8 @@ class PseudoChannel(WaitingBursts):
         """
         line = burst.line
         bank, waiting, row, rows = line.bank, line.waiting, burst.row, line.rows
-        free = time + self._to_precharge[mode]
-        if bank.precharge_at < free:
-            bank.precharge_at = free
+        mine: BankLine = self._mine[line.number]
+        self._hold(bank, burst, time + self._to_precharge[mode])
         burst.issued = True
         oldest: Burst = waiting[0]
         while oldest.issued:
@@ -150,16 +168,24 @@ class PseudoChannel(WaitingBursts):
             rows[row] = left
             hit = oldest if oldest.row == row else line.find_hit(row)
             line.hit = hit
-            line.move(self._for_column, hit)  # type: ignore[arg-type]
+            if line is mine:
+                line.move(self._for_column, hit)  # type: ignore[arg-type]
+            else:
+                line.leave()
         else:
             del rows[row]
             line.hit = None
-            if rows:
+            line.leave()
+        if line is mine:
+            if rows and oldest.row != row:
                 self._wants_precharge(line, bank)
-            else:
-                self._for_column.remove(line.entry)  # type: ignore[arg-type]
-                line.among = None
+        elif mine.closing is not None:
+            self._note_precharge(bank)
+        if mine.closing is not None:
+            self._closes = None
         line.gate.at = time + self._in_group
+        if self._of_stacks and mode == READ:
+            self._hold_stacks(line.number, time + self._apart)
         if mode == WRITE:
             reads: Gate = self.lines[READ][line.number].gate
             if reads.at < time + self._same_group:
@@ -177,6 +203,26 @@ class PseudoChannel(WaitingBursts):
             self.misses += 1
         return opening
 
+    def _hold(self, bank: Bank, burst: Burst, until: float) -> None:
+        """Keep the row of a bank open until `until` (ns) for a burst that has its column command."""
+        if bank.opener is None:
+            if bank.precharge_at < until:
+                bank.precharge_at = until
+            return
+        if bank.held < until:
+            bank.held = until
+        if bank.opener is burst:
+            bank.opener = None
+            bank.precharge_at = bank.held
+            self.openers -= 1
+
+    def _hold_stacks(self, bank: int, until: float) -> None:
+        """Keep reads of the other stack IDs than that of a bank from coming before `until` (ns)."""
+        gate: Gate
+        for gate in self._of_stacks[bank]:
+            if gate.at < until:
+                gate.at = until
+
     def _after_columns(self, mode: int, last: float, number: int) -> None:
         """Note what so many column commands, the last one at `last` ns, hold up beside their banks."""
         self.last_col = last
@@ -190,13 +236,14 @@ class PseudoChannel(WaitingBursts):
         following = NEVER
         for _, burst in self._for_column:
             line = burst.line
-            time = line.column_at
+            time, rest = line.column_at, col[line.kind]
             if time < line.gate.at:
                 time = line.gate.at
+            if time < rest:
+                time = rest
             if time < following:
                 following = time
                 if time <= gate:
-                    following = gate
                     break
         self.column_at = following
 
@@ -208,9 +255,10 @@ class PseudoChannel(WaitingBursts):
             return now + self._act_takes
         bank.conflict = True
         self._closes = None
+        self._pre = now + self._ppd
         if self.trace is not None:
             self.trace.append((now, "PRE", bank.number, bank.open))
-        self.precharge_at = self._after_precharge
+        self.precharge_at = self._after_precharge if self._after_precharge > self._pre else self._pre
         self._close(bank, now)
         return now + self._pre_takes
 
@@ -225,7 +273,13 @@ class PseudoChannel(WaitingBursts):
         each.column_at = now + to_column[READ]
         each = writes[number]
         each.column_at = now + to_column[WRITE]
-        bank.precharge_at = now + self._ras
+        bank.precharge_at = NEVER
+        bank.held = now + self._ras
+        bank.opener = burst
+        self.openers += 1
+        side: Side = self.queue.sides[line.kind]
+        side.count -= 1
+        side.left = now
         bank.activate_at = now + self._rc
         bank.gate.at = now + self._rrd_group
         self._act_to_ref = act = now + self._rrd
@@ -257,6 +311,8 @@ class PseudoChannel(WaitingBursts):
         line = self._mine[number]
         if line.rows:
             self._wants_activation(line, bank)
+        else:
+            line.stop_closing(self._for_precharge)
 
     # Refresh --------------------------------------------------------------------------------------
 
@@ -268,7 +324,7 @@ class PseudoChannel(WaitingBursts):
         banks = self._of_refresh()
         opened = [bank.precharge_at for bank in banks if bank.open != CLOSED]
         if opened:
-            return max(due, max(opened))
+            return max(due, self._pre, max(opened))
         if self._per_bank:
             return max(due, self._act_to_ref, self.banks[self._ref_bank].activate_at)
         return max(due, max([bank.activate_at for bank in banks]))
@@ -283,6 +339,7 @@ class PseudoChannel(WaitingBursts):
         opened = [bank for bank in banks if bank.open != CLOSED]
         if opened:
             self._note(now, "PREpb" if self._per_bank else "PREA", opened[0])
+            self._pre = now + self._ppd
             for bank in opened:
                 self._close(bank, now)
             self.look_again()

@@ -13,7 +13,8 @@ cdef class Gate:
 
 cdef class Bank:
     cdef public Py_ssize_t number, open
-    cdef public double activate_at, precharge_at, opening
+    cdef public double activate_at, precharge_at, held, opening
+    cdef public Burst opener
     cdef public Gate gate
     cdef public bint conflict
 
@@ -28,8 +29,12 @@ cdef class BankLine:
     cdef public object waiting
     cdef public Burst hit
     cdef public list among
-    cdef public tuple entry
+    cdef public tuple entry, closing
     cpdef move(self, list to, Burst burst)
+    cpdef leave(self)
+    @cython.locals(oldest=Burst)
+    cpdef wait_to_close(self, list among)
+    cpdef stop_closing(self, list among)
     @cython.locals(burst=Burst)
     cpdef Burst find_hit(self, Py_ssize_t row)
 
@@ -39,6 +44,7 @@ cdef class RequestProgress:
     cdef public list runs
     cdef public double first, tail, head, end, opening
     cdef public Py_ssize_t entering, waiting
+    cdef public bint alone
     cdef public BurstPlace last
 
 @cython.freelist(256)
@@ -67,6 +73,7 @@ cdef class Side:
     cdef public int kind
     cdef public Py_ssize_t count, depth
     cdef public object arriving, order, leaving
+    cdef public double left
     cpdef bint is_empty(self) except -1
     cpdef bint is_stuck(self) except -1
     cpdef Py_ssize_t room(self) except? -1
@@ -89,10 +96,10 @@ cdef class BurstQueue:
     cdef _turn(self)
     cpdef admit(self, double now)
     @cython.locals(room=cython.Py_ssize_t, before=cython.Py_ssize_t, burst=Burst)
-    cdef _admit(self, Side side, double now)
+    cdef bint _admit(self, Side side, double now) except -1
     @cython.locals(reads=bint, writes=cython.Py_ssize_t)
     cpdef bint turns(self) except -1
-    @cython.locals(before=double, first=Burst, place=BurstPlace)
+    @cython.locals(before=double, first=Burst)
     cdef bint _rests(self, double now) except -1
     @cython.locals(writes=Side)
     cpdef bint certain(self) except -1

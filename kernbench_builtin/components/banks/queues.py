@@ -25,14 +25,19 @@ class Gate:
 
 
 class Bank:
-    """Keep the open row of a bank, when (ns) it allows a row command, and what its row took to open."""
+    """Keep the open row of a bank, when (ns) it allows a row command, and what its row took to open.
 
-    __slots__ = ("activate_at", "conflict", "gate", "number", "open", "opening", "precharge_at")
+    `opener` is the burst that its row was opened for, until it has its column command: before, `precharge_at` is never,
+    and `held` is what it will be.
+    """
+
+    __slots__ = ("activate_at", "conflict", "gate", "held", "number", "open", "opener", "opening", "precharge_at")
 
     def __init__(self, number: int, gate: Gate) -> None:
         self.number = number
         self.open = CLOSED
-        self.activate_at = self.precharge_at = 0.0
+        self.activate_at = self.precharge_at = self.held = 0.0
+        self.opener: Burst | None = None
         #: That of the activations of its group.
         self.gate = gate
         self.opening = 0.0
@@ -44,10 +49,14 @@ class BankLine:
 
     `rows` counts those that wait by row. `hit` is the oldest of the open row; None where there is none, and where
     nobody has asked. Those in `waiting` that have their command are still there where an older one has not. `among` is
-    what needs the same command next, with `entry` of this line; None where it needs none, or it is not its turn.
+    what needs a column command or an activation next, with `entry` of this line; None where it needs none, or it is not
+    its turn. `closing` is its entry among those that need a precharge, None without: its oldest burst is of another
+    row than the open one.
     """
 
-    __slots__ = ("among", "bank", "column_at", "entry", "gate", "hit", "kind", "number", "place", "rows", "waiting")
+    __slots__ = (
+        "among", "bank", "closing", "column_at", "entry", "gate", "hit", "kind", "number", "place", "rows", "waiting",
+    )  # fmt: skip
 
     def __init__(self, place: BurstPlace, kind: int, bank: Bank, gate: Gate) -> None:
         self.place = place
@@ -62,6 +71,7 @@ class BankLine:
         self.hit: Burst | None = None
         self.among: list[Ranked] | None = None
         self.entry: Ranked | None = None
+        self.closing: Ranked | None = None
 
     def move(self, to: list[Ranked], burst: Burst) -> None:
         """Be among those that need another command next, with the burst that is to have it."""
@@ -70,6 +80,28 @@ class BankLine:
         self.entry = entry = burst.seq, burst
         insort(to, entry)
         self.among = to
+
+    def leave(self) -> None:
+        """Need neither a column command nor an activation."""
+        if self.among is not None:
+            self.among.remove(self.entry)  # type: ignore[arg-type]
+            self.among = None
+
+    def wait_to_close(self, among: list[Ranked]) -> None:
+        """Be among those that need a precharge, with the oldest burst."""
+        oldest: Burst = self.waiting[0]
+        if self.closing is not None:
+            if self.closing[1] is oldest:
+                return
+            among.remove(self.closing)
+        self.closing = oldest.seq, oldest
+        insort(among, self.closing)
+
+    def stop_closing(self, among: list[Ranked]) -> None:
+        """Need no precharge."""
+        if self.closing is not None:
+            among.remove(self.closing)
+            self.closing = None
 
     def find_hit(self, row: int) -> Burst | None:
         """Return the oldest burst of a row, and keep it."""
@@ -84,11 +116,13 @@ class BankLine:
 class RequestProgress:
     """Keep how far a request is: its bursts, when it came, its data's first and last time, what its rows took to open.
 
-    `entering` is how many queues have not all of its bursts yet, `waiting` how many bursts have no command.
+    `entering` is how many queues have not all of its bursts yet, `alone` whether all go to one queue, `waiting` how
+    many bursts have no command.
     """
 
-    __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
+    __slots__ = ("alone", "end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
 
+    alone: bool
     entering: int
     head: float
     end: float
@@ -173,11 +207,12 @@ class Side:
     """Hold the bursts of a kind that are in a queue, and those in front of it that wait for a place.
 
     `arriving` are in front, in order of arrival; `order` those in the queue, oldest first, with some that have their
-    command already; `count` says how many have none. Commands may be settled before their time: `leaving` has the times
-    (ns) of those whose bursts still have a place, as each keeps it until the clock after its command.
+    command already; `count` says how many have a place: a burst leaves it with its column command, or with the
+    activation of its row. Commands may be settled before their time: `leaving` has the times (ns) of those whose bursts
+    still have a place, as each keeps it until the clock after its command. `left` is when the last one left.
     """
 
-    __slots__ = ("arriving", "count", "depth", "kind", "leaving", "order")
+    __slots__ = ("arriving", "count", "depth", "kind", "leaving", "left", "order")
 
     def __init__(self, kind: int, depth: int) -> None:
         self.kind = kind
@@ -186,6 +221,7 @@ class Side:
         self.arriving: deque[Burst] = deque()
         self.order: deque[Burst] = deque()
         self.leaving: deque[float] = deque()
+        self.left = -NEVER
 
     def is_empty(self) -> bool:
         """Say whether nothing is here, or is about to be."""
@@ -259,8 +295,9 @@ class BurstQueue:
             reads = self.reads
             if reads.leaving or reads.count < reads.depth:
                 self._admit(reads, now)
-            return
-        if self.turn is self.writes and not self.writes.count and self._rests(now):
+            if self.only_reads:
+                return
+        elif self.turn is self.writes and not self.writes.count and self._rests(now):
             self._turn()
         self.admit(now)
         if self.turns():
@@ -272,11 +309,13 @@ class BurstQueue:
             place.look_again()
 
     def admit(self, now: float) -> None:
-        """Let in what has arrived, where there is room."""
+        """Let in what has arrived, where there is room: with a write the next read may come, and so on."""
         self._admit(self.reads, now)
-        self._admit(self.writes, now)
+        while self._admit(self.writes, now):
+            self._admit(self.reads, now)
 
-    def _admit(self, side: Side, now: float) -> None:
+    def _admit(self, side: Side, now: float) -> bool:
+        """Let in those of a kind, and say whether there were any."""
         leaving, arriving, order = side.leaving, side.arriving, side.order
         while leaving and leaving[0] < now:
             leaving.popleft()
@@ -292,6 +331,7 @@ class BurstQueue:
             if burst.last:
                 self._requests.taken(burst, now)
         side.count += before - room
+        return room < before
 
     def turns(self) -> bool:
         """Say whether it is the other kind's turn: writes go from the upper mark on or when no read waits, to the lower
@@ -308,7 +348,7 @@ class BurstQueue:
         before, arriving = now - self._clock, self.writes.arriving
         if arriving and arriving[0].at <= before:
             return False
-        return max([place.last_col for place in self.places]) < before
+        return self.writes.left < before
 
     def certain(self) -> bool:
         """Say whether those whose turn it is keep it as far as what is known tells."""

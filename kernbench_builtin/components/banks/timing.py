@@ -15,6 +15,8 @@ from kernbench_core.units import grid_ceil
 READ, WRITE = 0, 1
 #: The row of a bank that has none open.
 CLOSED = -1
+#: In place of the number of a bank: none of them, and all.
+NONE, ALL = -1, -2
 #: A time (ns) that does not come.
 NEVER = math.inf
 #: A part of a clock that rounding up to whole clocks forgives: what a division may be off by.
@@ -41,6 +43,7 @@ class BankTiming:
     tRC: float  # noqa: N815
     tCCD_S: float  # noqa: N815
     tCCD_L: float  # noqa: N815
+    tCCD_R: float  # noqa: N815
     tRRD_S: float  # noqa: N815
     tRRD_L: float  # noqa: N815
     tFAW: float  # noqa: N815
@@ -48,6 +51,7 @@ class BankTiming:
     tWTR_S: float  # noqa: N815
     tWTR_L: float  # noqa: N815
     tRTP: float  # noqa: N815
+    tPPD: float  # noqa: N815
     tRTW: float  # noqa: N815
     tRFC: float  # noqa: N815
     tRFCpb: float  # noqa: N815
@@ -70,10 +74,11 @@ class BankTiming:
 
         burst = p["burst_bytes"] // CLOCK_BYTES * clock
         names = ("tCL", "tCWL", "tRCDRD", "tRCDWR", "tRP", "tRAS", "tRC", "tRRD_S", "tRRD_L", "tFAW", "tWR", "tWTR_S",
-                 "tWTR_L", "tRTP", "tRFC", "tRFCpb", "tRREFD")  # fmt: skip
+                 "tWTR_L", "tRTP", "tPPD", "tRFC", "tRFCpb", "tRREFD")  # fmt: skip
         times = {name: whole(p[name], least=1) for name in names}
         times["tCCD_S"] = max(whole(p["tCCD_S"]), burst)
-        times["tCCD_L"] = max(whole(p["tCCD_L"]), times["tCCD_S"])
+        for name in ("tCCD_L", "tCCD_R"):
+            times[name] = max(whole(p[name]), times["tCCD_S"])
         times["tRTW"] = times["tCL"] + burst + p["turnaround_clocks"] * clock - times["tCWL"]
         every = p["tREFI"] / (p["banks"] if p["refresh"] == "per_bank" else 1)
         times["tREFI"] = whole(every) if every and p["refresh"] != "none" else math.inf
@@ -99,6 +104,7 @@ _AT_LEAST: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("tRAS", ("tRCDWR",), 1),
     ("tCL", ("tCWL",), 1),
     ("tCCD_L", ("tCCD_S",), 1),
+    ("tCCD_R", ("tCCD_S",), 1),
     ("tRRD_L", ("tRRD_S",), 1),
     ("tFAW", ("tRRD_S",), 3),
     ("tWTR_L", ("tWTR_S",), 1),
@@ -110,6 +116,8 @@ _WHY = {"tFAW": ", what four activations take"}
 def contradictions(p: Mapping[str, Any]) -> Iterator[str]:
     """Yield what times say against each other, as it follows the name of a controller."""
     for name, parts, times in _AT_LEAST:
+        if name == "tCCD_R" and p["stack_ids"] == 1:
+            continue
         least = times * sum(p[part] for part in parts)
         if p[name] < least * (1 - 1e-9):
             said = " + ".join(parts) if times == 1 else f"{times} x {parts[0]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernbench_builtin.components.banks.queues import Bank, BankLine, Burst, BurstPlace, Gate, Ranked
-from kernbench_builtin.components.banks.timing import CLOSED, NEVER, READ, WRITE
+from kernbench_builtin.components.banks.timing import ALL, CLOSED, NEVER, NONE, READ, WRITE
 
 
 class WaitingBursts(BurstPlace):
@@ -12,22 +12,25 @@ class WaitingBursts(BurstPlace):
     `column_at`, `activate_at` and `precharge_at` are before when (ns) no command can come for those whose turn it is.
     They follow bursts as they come and commands as they are given: before, nothing is looked through. Of each line
     of the kind whose turn it is the oldest burst that needs a command is kept with those that need the same one, the
-    oldest first: the first that may have it has it, and nothing else is looked through either.
+    oldest first: the first that may have it has it, and nothing else is looked through either. A burst that its row was
+    opened for needs its column command whosever turn it is, and the row stays open until then: `openers` counts them.
     """
 
     __slots__ = (
         "_act", "_after_activation", "_after_precharge", "_closes", "_closes_until", "_col", "_for_activation",
-        "_for_column", "_for_precharge", "_mine", "_opens", "_opens_until", "activate_at", "banks", "column_at",
-        "lines", "precharge_at",
+        "_for_column", "_for_precharge", "_mine", "_opens", "_opens_until", "_pre", "activate_at", "banks", "column_at",
+        "lines", "openers", "precharge_at",
     )  # fmt: skip
 
     def __init__(self, banks: int, groups: int) -> None:
+        """Begin with no row open; `groups` are those of all stack IDs."""
         super().__init__()
         per_group = banks // groups
         gates = [Gate() for _ in range(groups)]
         self.banks = [Bank(number, gates[number // per_group]) for number in range(banks)]
         #: What waits, by kind and bank.
         self.lines = (self._lines(READ, groups), self._lines(WRITE, groups))
+        self.openers = 0
         # those whose turn it is
         self._mine = self.lines[READ]
         self._for_column: list[Ranked] = []
@@ -35,7 +38,7 @@ class WaitingBursts(BurstPlace):
         self._for_precharge: list[Ranked] = []
         # earliest time of each command for the whole pseudo-channel
         self._col = [0.0, 0.0]
-        self._act = 0.0
+        self._act = self._pre = 0.0
         self.column_at = self.activate_at = self.precharge_at = NEVER
         # the oldest burst whose bank can be opened, and that whose bank can be closed, as far as they are known; until
         # when (ns) that holds; and when the next one may come when the command is given
@@ -58,10 +61,7 @@ class WaitingBursts(BurstPlace):
             return
         others = len(rows)
         rows[row] = 1
-        if not others:
-            self._sort(line)
-        elif row == line.bank.open:
-            self._closes = None
+        if not others or row == line.bank.open:
             self._sort(line)
 
     def _sort(self, line: BankLine) -> None:
@@ -72,11 +72,13 @@ class WaitingBursts(BurstPlace):
         row = bank.open
         if row == CLOSED:
             self._wants_activation(line, bank)
-        elif row in line.rows:
+            return
+        if row in line.rows:
             if line.hit is None:
                 line.find_hit(row)
             self._wants_column(line)
-        else:
+        oldest: Burst = line.waiting[0]
+        if oldest.row != row:
             self._wants_precharge(line, bank)
 
     def _wants_column(self, line: BankLine) -> None:
@@ -91,9 +93,14 @@ class WaitingBursts(BurstPlace):
             self.column_at = time
 
     def _wants_precharge(self, line: BankLine, bank: Bank) -> None:
-        """Note that the bursts of a line need another row of their bank than the open one; when it may be closed."""
-        line.move(self._for_precharge, line.waiting[0])
+        """Note that the oldest burst of a line needs another row than the open one, and when that may be closed."""
+        line.wait_to_close(self._for_precharge)
+        self._note_precharge(bank)
+
+    def _note_precharge(self, bank: Bank) -> None:
         time = bank.precharge_at
+        if time < self._pre:
+            time = self._pre
         if time < self.precharge_at:
             self.precharge_at = time
         if time < self._after_precharge:
@@ -103,6 +110,7 @@ class WaitingBursts(BurstPlace):
 
     def _wants_activation(self, line: BankLine, bank: Bank) -> None:
         """Note that the bursts of a line need a row of their bank, which is closed, and when it may be opened."""
+        line.stop_closing(self._for_precharge)
         line.move(self._for_activation, line.waiting[0])
         time, of_group, rest = bank.activate_at, bank.gate.at, self._act
         if time < of_group:
@@ -131,8 +139,9 @@ class WaitingBursts(BurstPlace):
 
     def look_again(self) -> None:
         """Find when each kind of command may come, when it is the other kind's turn or the times have changed."""
-        for line in self._mine:
-            line.among = None
+        for lines in self.lines:
+            for line in lines:
+                line.among = line.closing = None
         self._for_column, self._for_activation, self._for_precharge = [], [], []
         self._mine = self.lines[self.queue.turn.kind]
         self.column_at = self.activate_at = self.precharge_at = NEVER
@@ -140,17 +149,27 @@ class WaitingBursts(BurstPlace):
         for line in self._mine:
             if line.rows:
                 self._sort(line)
+        if self.openers:
+            for bank in self.banks:
+                opener = bank.opener
+                if opener is not None and opener.line is not self._mine[bank.number]:
+                    opener.line.hit = opener
+                    self._wants_column(opener.line)
 
     # Choosing -------------------------------------------------------------------------------------
 
     def column(self, now: float, blocked: int) -> Burst | None:
-        """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`."""
+        """Return the oldest burst that may have its column command `now` and is not of the bank `blocked`, or of any
+        with `ALL`; or that its row was opened for.
+        """
         following = NEVER
-        for _, burst in self._for_column if blocked < 0 else _without(blocked, self._for_column):
+        for _, burst in self._for_column if blocked == NONE else _openers_or_without(blocked, self._for_column):
             line = burst.line
-            time = line.column_at
+            time, rest = line.column_at, self._col[line.kind]
             if time < line.gate.at:
                 time = line.gate.at
+            if time < rest:
+                time = rest
             if time <= now:
                 return burst
             if time < following:
@@ -202,6 +221,8 @@ class WaitingBursts(BurstPlace):
         following = NEVER
         for _, burst in self._for_precharge if blocked < 0 else _without(blocked, self._for_precharge):
             time = burst.line.bank.precharge_at
+            if time < self._pre:
+                time = self._pre
             if time > now:
                 if time < following:
                     following = time
@@ -216,6 +237,14 @@ class WaitingBursts(BurstPlace):
         if found is None:
             self.precharge_at = following
         return found
+
+
+def _openers_or_without(bank: int, waiting: list[Ranked]) -> list[Ranked]:
+    """Return what is of other banks, or what its row was opened for."""
+    return [
+        each for each in waiting
+        if each[1].line.bank.opener is each[1] or (bank != ALL and each[1].line.number != bank)
+    ]  # fmt: skip
 
 
 def _without(bank: int, waiting: list[Ranked]) -> list[Ranked]:

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[list[Ask], tuple[str, int], tuple[str, int], float]] = {
     "tWTR_S": ([*OPEN, (200, "write", 0, 0, 1), (200, "read", 4, 0, 1)], ("WR", 0), ("RD", 3), 6.25 + 1.25 + 4.375),
     "tWTR_L": ([*OPEN, (200, "write", 0, 0, 1), (200, "read", 1, 0, 1)], ("WR", 0), ("RD", 3), 6.25 + 1.25 + 6.25),
     "tCWL": ([*OPEN, (200, "write", 0, 0, 1), (200, "read", 1, 0, 1)], ("WR", 0), ("RD", 3), 6.25 + 1.25 + 6.25),
-    "tRTW": ([*OPEN, (200, "read", 0, 0, 1), (200, "write", 4, 0, 1)], ("RD", 3), ("WR", 0), 8.75),
+    "tRTW": ([*OPEN, (200, "read", 0, 0, 1), (200, "write", 4, 0, 1)], ("RD", 3), ("WR", 0), 12.5),
 }  # fmt: skip
 
 
@@ -65,8 +65,8 @@ def test_each_time_between_commands_decides_where_it_should_to_the_last_grid_ste
     expected = CASES[name][3]
     assert between(name) == expected
     default = {param.name: param.default_value for param in HbmCtrlBank.PARAMS}.get(name, 0.0)
-    if name == "tRTW":  # no parameter, but tCL + burst + 2 clocks - tCWL
-        assert between(name, turnaround_clocks=3) == expected + CLOCK
+    if name == "tRTW":  # no parameter, but tCL + burst + 8 clocks - tCWL
+        assert between(name, turnaround_clocks=9) == expected + CLOCK
         return
     longer = default + STEP
     assert between(name, **{name: f"{longer:.20f} ns"}) == expected + CLOCK
@@ -255,8 +255,8 @@ def test_a_write_waits_for_room_in_the_queue() -> None:
     driven.rig.run()
     acked = [msg.tail for msg in driven.sent]
     assert acked[0] == IN + CLOCK + 1.0
-    # the first leaves the queue with its column command, and the third comes in at the next clock
-    assert acked[2] == driven.times("WR")[0] + CLOCK + 1.0
+    # the first leaves the queue when its row is opened, and the third comes in at the next clock
+    assert acked[2] == driven.times("ACT")[0] + CLOCK + 1.0
     assert driven.sent[2].queueing == pytest.approx(acked[2] - 1.0 - IN, abs=4 * STEP)
 
 
@@ -337,7 +337,7 @@ def test_swapping_the_model_is_one_line_and_takes_the_row_buffers_out_of_what_is
         said.append(" ".join(entry["sentence"] for entry in found["not_modelled"]))
     assert "Row buffers, banks and bank groups are not modelled" in said[0]
     assert "Row buffers" not in said[1]
-    assert "the other ranks of a tall stack are not modelled" in said[1]
+    assert "activations of 1.5 clocks (HBM3, HBM4) are not modelled" in said[1]
 
 
 @pytest.mark.parametrize("mapping", ["RoBaCo", "RoCoBa"])

@@ -74,7 +74,8 @@ def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
     times = attrs.asdict(ctrl.timing)
     for channel in ctrl.banked:
         columns = [entry for entry in channel.trace if entry[1] in ("RD", "WR")]
-        assert violations(channel.trace, times, ctrl.params["banks"], ctrl.params["bank_groups"]) == []
+        layout = [ctrl.params[name] for name in ("banks", "bank_groups", "stack_ids")]
+        assert violations(channel.trace, times, *layout) == []
         assert channel.wire.bytes_carried == 32 * len(columns)
         assert channel.wire.busy_ns == pytest.approx(ctrl.timing.tBL * len(columns))
         assert channel.hits + channel.misses + channel.conflicts == len(columns)

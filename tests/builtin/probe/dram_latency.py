@@ -25,12 +25,13 @@ Regions = tuple[Region, ...]
 class _Read:
     """One read: when it was sent (ns), how many bursts are left and how many of them are not in their queues.
 
-    `last` is the clock of its last column command so far.
+    `alone` says that it has bursts of one pseudo-channel only. `last` is the clock of its last column command so far.
     """
 
     sent: float
     left: int
     entering: int
+    alone: bool
     last: float = 0.0
 
 
@@ -87,7 +88,7 @@ class _Loop:
         """Send a read at `time` (ns), not before what was sent or settled."""
         by_channel = places_of(regions, self._g)
         number = sum(len(places) for places in by_channel.values())
-        read = _Read(time, number, number)
+        read = _Read(time, number, number, len(by_channel) == 1)
         self.bursts += number
         self._front.append((self.clock(time), by_channel, read))
         if self._room:
@@ -95,12 +96,13 @@ class _Loop:
             self._admit(0.0)
         return read
 
-    def _admit(self, at: float) -> None:
-        """Let the first read that waits go to the queues, from a clock on."""
+    def _admit(self, at: float, here: _Waiting | None = None) -> None:
+        """Let the first read that waits go to the queues, from a clock on, or to `here` from the one before."""
         came, by_channel, read = self._front.popleft()
         for channel, places in by_channel.items():
+            queue = self._places[channel]
             for place in places:
-                self._places[channel].come(place, max(at, came), read)
+                queue.come(place, max(at - 1 if queue is here else at, came), read)
 
     def _enter(self, waiting: _Waiting, at: float) -> None:
         """Let a burst into its queue; the last one of a read frees a place of the front end."""
@@ -109,7 +111,7 @@ class _Loop:
         if read.entering:
             return
         if self._front:
-            self._admit(at + 1)
+            self._admit(at + 1, waiting if read.alone else None)
         else:
             self._room += 1
 
@@ -165,7 +167,7 @@ class _Waiting:
     def enter(self, at: float) -> _Read:
         """Let a burst into the queue at a clock, and return its read.
 
-        Where another row is open it waits until that may be closed.
+        Where another row is open, or will be before it can have its column command, it waits until that may be closed.
         """
         place, _, read = self._entering.popleft()
         if self._inside < self._window:
@@ -173,8 +175,9 @@ class _Waiting:
         else:
             heapq.heappop(self._leave)
         waiting = self._waiting.get(place[0])
-        row, _ = self._recurrence.row_until(place[0], at)
-        if row == place[1] or (row < 0 and not waiting):
+        row, closable = self._recurrence.row_until(place[0], at)
+        goes = not waiting or self._recurrence.hit_at(place[0], at) < closable
+        if (row == place[1] and goes) or (row < 0 and not waiting):
             self._serve(place, at, read)
         elif waiting:
             waiting.append((place, at, read))
@@ -183,8 +186,8 @@ class _Waiting:
         return read
 
     def _serve(self, place: RowPlace, at: float, read: _Read) -> None:
-        column = self._recurrence.column(READ, place, at)
-        heapq.heappush(self._leave, column + 1)
+        leaves, column = self._recurrence.column(READ, place, at)
+        heapq.heappush(self._leave, leaves + 1)
         read.left -= 1
         read.last = max(read.last, column)
 

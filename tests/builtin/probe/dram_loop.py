@@ -80,13 +80,13 @@ class ClosedLoop:
                 _, _, number, what = heapq.heappop(events)
                 if isinstance(what, AskedBursts):
                     self._dispatch(what, touched)
-                elif self.queues[number].is_served(what, now):
-                    self._leave(self.queues[number], what, now)
+                elif self.queues[number].is_left(what, now):
+                    self._leave(self.queues[number], what)
                     touched.add(number)
             for number in sorted(touched):
-                self._enter(self.queues[number], now)
+                self._enter(number, now)
                 for burst in self.queues[number].settle(now):
-                    self._note(burst.column + 1, burst, number)
+                    self._note(burst.leaves + 1, burst, number)
 
     def _note(self, at: float, what: WaitingBurst | AskedBursts, number: int = -1) -> None:
         self._order += 1
@@ -100,32 +100,34 @@ class ClosedLoop:
         else:
             self._waiting += 1
 
-    def _admit(self, at: float) -> None:
-        """Give a place of the front end to the next request, from a clock on."""
+    def _admit(self, at: float, here: int = -1) -> None:
+        """Give a place of the front end to the next request, from a clock on; or from the one before, where all of its
+        bursts go to the queue that gave the place back.
+        """
         following = next(self._left, None)
         if following is not None:
-            self._note(at, AskedBursts(*following))
+            self._note(at - 1 if list(following[1]) == [here] else at, AskedBursts(*following))
 
     def _dispatch(self, request: AskedBursts, touched: set[int]) -> None:
         for number, places in request.places.items():
             self.queues[number].come(request, places)
             touched.add(number)
 
-    def _leave(self, queue: BurstQueues, burst: WaitingBurst, now: float) -> None:
+    def _leave(self, queue: BurstQueues, burst: WaitingBurst) -> None:
         queue.leave(burst)
         request = burst.request
         request.left -= 1
         if not request.left and request.kind == READ:
-            self._send(now - 1 + self._again[READ])
+            self._send(request.last + self._again[READ])
 
-    def _enter(self, queue: BurstQueues, now: float) -> None:
-        for request in queue.enter():
+    def _enter(self, number: int, now: float) -> None:
+        for request in self.queues[number].enter():
             request.entering -= 1
             if request.entering:
                 continue
             if self._waiting:
                 self._waiting -= 1
-                self._admit(now + 1)
+                self._admit(now + 1, number if len(request.places) == 1 else -1)
             else:
                 self._room += 1
             if request.kind == WRITE:

@@ -142,13 +142,25 @@ class Recurrence:
         """Begin a turn of reads or of writes."""
         self._now = self._turn()
 
-    def column(self, kind: int, place: RowPlace, seen: float) -> float:
-        """Return the clock of the column command of a burst that is seen from `seen` on, after all of its turn."""
+    def column(self, kind: int, place: RowPlace, seen: float) -> tuple[float, float]:
+        """Return the clock at which a burst leaves its queue, which shows it from `seen` on after all of its turn, and
+        that of its column command: it leaves with the activation of its row, or with that.
+        """
         return self._column(self._now, kind, *place, seen)
 
     def end(self, kind: int, end: float, served: Sequence[tuple[int, float]]) -> None:
         """End a turn after the clock `end`: of what was begun, (bank, clock) of each column command were `served`."""
         self._keep(self._now, kind, end, served)
+
+    def hit_at(self, number: int, seen: float) -> float:
+        """Return the clock of the column command of a read of the open row of a bank that is seen from `seen` on."""
+        turn, t = self._now, self._t
+        bank = turn.banks.get(number) or self._banks[number]
+        groups, bus = turn.groups[number // self._per_group], turn.bus[number // self._g.banks]
+        at = max(seen, bank.opened + t["tRCDRD"], bank.last + t["tCCD_L"])
+        while (later := groups.first(bus.first(at))) > at:
+            at = later
+        return at
 
     def row_until(self, number: int, at: float) -> tuple[int, float]:
         """Return what row of a bank is open at clock `at`, -1 for none, and from when on it may be closed."""
@@ -156,8 +168,8 @@ class Recurrence:
         row = -1 if at >= bank.due else bank.row
         return row, min(max(at, bank.closable), max(at, bank.due))
 
-    def _column(self, turn: _Turn, kind: int, number: int, row: int, seen: float) -> float:
-        """Return the clock of the column command of one burst that is seen from `seen` on."""
+    def _column(self, turn: _Turn, kind: int, number: int, row: int, seen: float) -> tuple[float, float]:
+        """Return when one burst that is seen from `seen` on leaves its queue, and the clock of its column command."""
         t = self._t
         bank = turn.banks.get(number)
         if bank is None:
@@ -168,20 +180,21 @@ class Recurrence:
         while least >= bank.due:
             self._refreshed(turn, bank, number)
         while True:
-            if bank.row != row:
+            opens = bank.row != row
+            if opens:
                 self._open(turn, bank, number, row, seen)
             at = max(least, bank.opened + t["tRCDWR" if kind == WRITE else "tRCDRD"], bank.last + t["tCCD_L"])
             while (later := groups.first(bus.first(at))) > at:
                 at = later
-            if at < bank.due:
-                break
+            if at < bank.due or (opens and bank.opened < bank.due):
+                break  # a row is not closed before the burst that it was opened for
             self._refreshed(turn, bank, number)
         groups.take(at)
         bus.take(at)
         bank.last = at
         held = t["tCWL"] + t["tBL"] + t["tWR"] if kind == WRITE else t["tRTP"]
         bank.closable = max(bank.closable, at + held)
-        return at
+        return (bank.opened if opens else at), at
 
     def _open(self, turn: _Turn, bank: _Bank, number: int, row: int, seen: float) -> None:
         """Close and open a bank as soon as there are slots for it."""
@@ -241,4 +254,5 @@ class Recurrence:
             bank = self._banks[number]
             bank.closable = max(bank.closable, at + held)
             group = number // self._per_group
-            self._columns[kind][group] = max(self._columns[kind][group], at)
+            if at <= end:  # a burst whose row was opened goes when the bus is turned for it anyhow
+                self._columns[kind][group] = max(self._columns[kind][group], at)

@@ -17,12 +17,16 @@ _UNKNOWN = -1.0
 
 @attrs.define(eq=False)
 class AskedBursts:
-    """One request: of which kind, its bursts by queue, how many are not in their queues and how many not served."""
+    """One request: of which kind, its bursts by queue, how many are not in their queues and how many not left those.
+
+    `last` is the clock of its last column command so far.
+    """
 
     kind: int
     places: dict[int, list[RowPlace]]
     entering: int = attrs.field(init=False)
     left: int = attrs.field(init=False)
+    last: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self.entering = self.left = sum([len(places) for places in self.places.values()])
@@ -30,10 +34,13 @@ class AskedBursts:
 
 @attrs.define(eq=False)
 class WaitingBurst:
-    """One burst: where it goes, of which request, and the clock of its column command as far as that is known."""
+    """One burst: where it goes, of which request, and the clocks at which it leaves its queue and of its column command
+    as far as they are known.
+    """
 
     place: RowPlace
     request: AskedBursts
+    leaves: float = _UNKNOWN
     column: float = _UNKNOWN
 
 
@@ -61,15 +68,16 @@ class BurstQueues:
         self._front[request.kind].extend(WaitingBurst(place, request) for place in places)
 
     def leave(self, burst: WaitingBurst) -> None:
-        """Take out a burst at the clock after its column command, which is now."""
+        """Take out a burst at the clock after its activation or column command, which is now."""
         del self._seen[self._kind][burst]
         self._done.append((burst.place[0], burst.column))
         self.served_at.append(burst.column)
-        burst.column = _UNKNOWN
+        burst.request.last = max(burst.request.last, burst.column)
+        burst.leaves = burst.column = _UNKNOWN
 
-    def is_served(self, burst: WaitingBurst, at: float) -> bool:
-        """Say whether a burst is served at the clock before `at`, as was expected when it was seen."""
-        return burst.column + 1 == at
+    def is_left(self, burst: WaitingBurst, at: float) -> bool:
+        """Say whether a burst leaves at the clock before `at`, as was expected when it was seen."""
+        return burst.leaves + 1 == at
 
     def enter(self) -> Iterator[AskedBursts]:
         """Let bursts in where there is room; yield the request of each."""
@@ -86,7 +94,7 @@ class BurstQueues:
         """Change the turn if it is time to, and find the column commands of what is newly seen; return those bursts."""
         if self._turns():
             for burst in self._seen[self._kind]:
-                burst.column = _UNKNOWN
+                burst.leaves = burst.column = _UNKNOWN
             self._recurrence.end(self._kind, now - 1, self._done)
             self._recurrence.begin()
             self._kind = 1 - self._kind
@@ -94,7 +102,7 @@ class BurstQueues:
             self._fresh = list(self._seen[self._kind])
         fresh, self._fresh = self._fresh, []
         for burst in fresh:
-            burst.column = self._recurrence.column(self._kind, burst.place, now)
+            burst.leaves, burst.column = self._recurrence.column(self._kind, burst.place, now)
         return fresh
 
     def _turns(self) -> bool:

@@ -17,7 +17,7 @@ from tests.builtin.dram_rules import Command, bus_violations, late_refreshes, vi
 CLOCK = 0.625
 PARTS = ("tRCDRD", "tRCDWR", "tRP", "tRTP", "tWR", "tCWL", "tCCD_S", "tRRD_S", "tWTR_S", "tRFCpb", "tRREFD")
 #: What is drawn as so many clocks more than another time, and which one.
-MORE = {"tCL": "tCWL", "tCCD_L": "tCCD_S", "tRRD_L": "tRRD_S", "tWTR_L": "tWTR_S", "tRFC": "tRFCpb"}
+MORE = {"tCCD_R": "tCCD_S", "tCL": "tCWL", "tCCD_L": "tCCD_S", "tRRD_L": "tRRD_S", "tWTR_L": "tWTR_S", "tRFC": "tRFCpb"}
 
 
 @st.composite
@@ -36,6 +36,8 @@ def controllers(draw: st.DrawFn) -> dict[str, Any]:
     return {
         **{name: f"{value * CLOCK} ns" for name, value in clocks.items()},
         "banks": banks, "bank_groups": draw(st.sampled_from((1, 2, 4))), "row_bytes": "256 B",
+        "stack_ids": draw(st.sampled_from((1, 1, 2 if banks > 4 else 1))),
+        "turnaround_clocks": draw(st.integers(0, 15)),
         "channels": draw(st.sampled_from((1, 2))), "refresh": draw(st.sampled_from(("none", "all_bank", "per_bank"))),
         "pseudo_channels": draw(st.sampled_from((1, 2))), "activate_clocks": draw(st.integers(1, 3)),
         "precharge_clocks": draw(st.integers(1, 2)), "queues": draw(st.sampled_from(("per_pseudo_channel", "shared"))),
@@ -77,7 +79,7 @@ def test_no_rule_is_broken(shape: dict[str, Any], asked: list[tuple[int, bool, i
     assume(given_out == sum(place.refreshes for place in ctrl.banked))  # those of idle times are counted and not given
     assert sum(what in ("RD", "WR") for trace in traces for _, what, _, _ in trace) >= len(asked)
     for trace in traces:
-        assert violations(trace, times, shape["banks"], shape["bank_groups"]) == []
+        assert violations(trace, times, shape["banks"], shape["bank_groups"], shape["stack_ids"]) == []
     together = shape["pseudo_channels"]
     for first in range(0, len(traces), together):
         assert bus_violations(traces[first : first + together], times) == []
