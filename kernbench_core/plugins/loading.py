@@ -61,7 +61,7 @@ class PluginSource:
         return import_file(self.file) if self.file else import_named(self.module)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Plugins:
     """Everything that the loaded plug-ins offer, in frozen registries: `plugins.of(POINT)`.
 
@@ -76,6 +76,10 @@ class Plugins:
     failures: tuple[PluginFailure, ...]
     blocked: tuple[PluginFailure, ...]
     strict: bool = False
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} that cannot be used" if self.failures else ""
+        return f"<Plugins of {len(self.sources)} sources{failed}>"
 
     def of(self, point: Point[E]) -> Registry[E]:
         """Return the entries of a point; none where the plug-in that declares it is left out."""
