@@ -30,7 +30,7 @@ requests = st.lists(
 shapes = st.fixed_dictionaries(
     {
         "channels": st.sampled_from([1, 2, 4]),
-        "banks": st.sampled_from([4, 8]),
+        "banks": st.sampled_from([8, 16]),
         "bank_groups": st.sampled_from([1, 2, 4]),
         "mapping": st.sampled_from(["RoBaCo", "RoCoBa"]),
         "bank_group_interleave": st.booleans(),
