@@ -1,8 +1,8 @@
 """Attention of one new token, against a cache of keys and values: the keys of a head are split over PEs.
 
 The roof is memory's: keys and values once, 4 * head_dim bytes for each in f16, over what HBM sustains. On `default` a
-context of 8192 of `llama3-8b` (32 MiB) takes 1.31 of it, 32768 take 1.07; short ones are over before the PEs have
-put their parts together (2.5 us), and 1024 take 4.
+context of 8192 of `llama3-8b` (32 MiB) takes 1.31 of it, 32768 take 1.07; 1024 take 4.5, as
+putting the parts of the PEs together takes longer than reading them.
 
 What it takes: every PE streams keys from its own slice, and then values, all in the queue of its DMA from the start.
 It keeps the scores of its keys in the scratchpad, so one maximum serves all of them and values are summed up in the

@@ -1,4 +1,9 @@
-"""Layer normalisation of rows, as in GPT-2."""
+"""Layer normalisation of rows, as in GPT-2.
+
+The roof is the vector unit's: an element takes 9 cycles of a lane (a cast to f32, sum, difference, a square that two
+operands of 8 bytes slow down to 2, sum, scaling, weight and bias). On `default` 8192 tokens of 4096 take 1.13 of it,
+128 of 768 take 9. What it takes is told in softmax.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Root-mean-square normalisation of rows, as in Llama."""
+"""Root-mean-square normalisation of rows, as in Llama.
+
+The roof is the vector unit's: an element takes nearly 5.5 cycles of a lane (a cast to f32, a square that two operands
+of 6 bytes slow down, sum, scaling and weight), and HBM nearly as long for its 4 bytes in f16. On `default` 8192 tokens
+of 4096 take 1.20 of it, 128 take 4.4. What it takes is told in softmax.py.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Element-wise sum of two vectors, and a copy: what only memory limits.
 
 The roof is the bytes over what HBM sustains: 3 * n elements of a sum, 2 * n of a copy. On `default` 2^24 f32 elements
-take 1.02 of it, 2^18 take 2.2: a share of 12 KiB to a PE is over before the first load has come.
+take 1.01 of it for a sum and 1.02 for a copy, 2^18 take 2.0 for a sum, as what a PE then moves takes 0.5 us.
 
 What it takes: each PE has its share in its own memory, and always some loads in the queue of its DMA. `tl.load` with
 `wait=False` puts them there 3 blocks before they are used, so that HBM goes on while the kernel adds, and while it
