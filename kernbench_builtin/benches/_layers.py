@@ -47,7 +47,7 @@ class Columns:
         """Choose the group that computes soonest, of those the one that reads least from afar, and tiles for auto.
 
         Those are the whole block of a PE, halved until its sums fit into half of the scratchpad, and as many terms as
-        give a 32nd of what it loads, but 32 KiB where that is less.
+        give a 32nd of what it loads, from 32 KiB to a 32nd of the scratchpad.
         """
         unit, size = rt.unit("pe_gemm"), itemsize(dtype)
         high, wide = int(unit.get("rows", 32)), int(unit.get("columns", 64))
@@ -60,7 +60,9 @@ class Columns:
         rows, cols = -(-m // group), -(-n // (rt.n_pes // group))
         most = rt.scratchpad_bytes // 2 // (4 * SUMS * weights)
         rows, cols = halved(rows, cols, (high, wide), most)
-        auto = rows, cols, max(-(-k // 32), min(k, LEAST_BYTES // (size * (rows + cols * weights))))
+        of_a_term = size * (rows + cols * weights)
+        most_terms = max(1, rt.scratchpad_bytes // 32 // of_a_term)
+        auto = rows, cols, min(most_terms, max(-(-k // 32), min(k, LEAST_BYTES // of_a_term)))
         return cls((m, n, k), rt.n_pes, rt.mesh[2], group, taken(tile, auto))
 
     def steps(self, pe: int) -> Iterator[tuple[Span, Span, Span, bool]]:

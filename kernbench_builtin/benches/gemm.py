@@ -1,7 +1,7 @@
 """Matrix product at the machine's roof: operands are read once, and go from PE to PE.
 
 The roof of a square product is its multiplications at the peak of all matrix units. On the preset `default` 1024^3
-takes 1.25 times that, 2048^3 1.07 times. What that takes, in the order of what it gains:
+takes 1.25 times that, 2048^3 1.07 times, 4096^3 1.03 times. What that takes, in the order of what it gains:
 
 - The PEs of a package stand in a grid, and each tile of A and B comes from HBM once, then from the neighbour in the
   row or column (`Grid`). Read by everybody who wants it, a tile would cross the same few wires between cubes 4 times.

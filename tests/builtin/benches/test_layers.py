@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from kernbench_builtin.benches._layers import by_columns, gather
+from kernbench_builtin.benches._grid import SUMS
+from kernbench_builtin.benches._layers import AHEAD, Columns, by_columns, gather
 from kernbench_builtin.benches._models import MODELS
 from kernbench_builtin.benches.mlp import gelu, swiglu
 from kernbench_core.errors import UsageError
@@ -89,3 +92,14 @@ def test_every_cube_gets_a_copy_of_what_is_gathered(run, topology, rows, columns
 
     result = run(bench, topology)
     assert result.verified and result.max_abs_error == 0
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "weights"), [(128, 14336, 4096, 2), (128, 4096, 14336, 1), (2048, 6144, 4096, 1)]
+)
+def test_sums_and_what_is_loaded_ahead_fit_into_the_scratchpad(m, n, k, weights) -> None:
+    units = {"pe_gemm": {"rows": 32, "columns": 64}}
+    rt = SimpleNamespace(mesh=(2, 4, 8), n_pes=64, unit=units.__getitem__, scratchpad_bytes=2 << 20)
+    rows, cols, terms = Columns.over(rt, m, n, k, "f16", ("auto", "auto", "auto"), weights).tile
+    sums, loads = 4 * rows * cols * weights * SUMS, 2 * terms * (rows + cols * weights) * (AHEAD + 2)
+    assert sums + loads <= 2 << 20
