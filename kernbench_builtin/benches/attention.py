@@ -1,9 +1,10 @@
 """Attention in the flash style: an online softmax over blocks of keys, so that no row of scores is ever whole.
 
-The roof is the matrix unit's where heads have 128 elements: 4 * head_dim operations for each query and each key that it
-sees, over its peak; the softmax of such a pair takes 8 cycles of a lane, two thirds of that time. On `default` 2048
-tokens of `llama3-8b` take 1.09 of it: half of each block on the diagonal is computed and thrown away, 6 % of all, and
-the first scores and the last softmax have nothing beside them. Few tokens (128: 64 rows for each PE) take 4.3 of what their products take.
+The roof is the matrix unit's where heads have 128 elements: 4 * head_dim operations for each query and each key that
+it sees, over its peak; the softmax of such a pair takes 8 cycles of a lane, two thirds of that time. On `default`
+2048 tokens of `llama3-8b` take 1.09 of it: half of each block on the diagonal is computed and thrown away, 6 % of
+all, and the first scores and the last softmax have nothing beside them. Few tokens (128: 64 rows for each PE) take
+4.3 of what their products take.
 
 What it takes: the products of one block are in the unit's queue while the softmax of another is computed. Blocks of
 keys are on their way two ahead, the scores of the next block are asked for before the softmax of the present one, and
