@@ -13,7 +13,8 @@ from kernbench_core.host import Runtime
 from kernbench_core.memory import Placement, Shard
 from kernbench_core.values.dtypes import itemsize
 
-Size = int | Literal["auto"]
+BlockSize = int | Literal["auto"]
+Tiles = tuple[BlockSize, BlockSize, BlockSize]
 Span = tuple[int, int]
 """First index and how many."""
 
@@ -36,7 +37,7 @@ def cut(span: Span, size: int, at: int) -> Span:
     return first + at * size, max(0, min(size, count - at * size))
 
 
-def taken(given: tuple[Size, Size, Size], chosen: tuple[int, int, int]) -> tuple[int, int, int]:
+def taken(given: Tiles, chosen: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return sizes that were given, with those chosen for auto."""
     m, n, k = (own if size == "auto" else size for size, own in zip(given, chosen, strict=True))
     return m, n, k
@@ -57,7 +58,7 @@ QUEUED_OF_MANY = 6
 
 
 @frozen
-class Tile:
+class GridTile:
     """A tile of an operand. It comes from HBM (`load`) or from the neighbour, and may be `passed` on."""
 
     rows: Span
@@ -92,16 +93,16 @@ class Tile:
 
 
 @frozen
-class Step:
+class GridStep:
     """One product of two tiles, A's from the east and B's from the south; `last` is that of a tile of C."""
 
-    a: Tile
-    b: Tile
+    a: GridTile
+    b: GridTile
     last: bool
 
 
 @frozen
-class Site:
+class GridSite:
     """Where a PE stands: its row and column in its package's grid, its neighbours, and its part of C."""
 
     row: int
@@ -115,7 +116,7 @@ class Site:
 
 
 @frozen
-class Grid:
+class PeGrid:
     """Deal an M x N product over K to `down` x `across` PEs in each package, rows to packages first.
 
     Where operands are handed over, K is cut into as many parts as the longer side of the grid has PEs. A PE begins with
@@ -135,7 +136,7 @@ class Grid:
     dtype: str
 
     @classmethod
-    def over(cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: tuple[Size, Size, Size]) -> Grid:
+    def over(cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: Tiles) -> PeGrid:
         """Choose the grid that computes soonest, of those the one that moves least, and tiles for auto."""
         packages, cubes, pes = rt.mesh
         width, height = rt.cube_mesh
@@ -162,7 +163,7 @@ class Grid:
         mesh = (1, 1) if loose else (height, width)
         return cls((m, n, k), packages, down, across, hands_over, mesh, sizes, stays, copies, dtype)
 
-    def site(self, pe: int) -> Site:
+    def site(self, pe: int) -> GridSite:
         """Return where a PE stands; the cubes of a package stand in the grid as they do in their mesh."""
         (height, width), size = self.cubes, self.down * self.across
         package, left = divmod(pe, size)
@@ -182,9 +183,9 @@ class Grid:
         north, south = (at((row + step) % self.down, col) for step in (-1, 1))
         m, n, _ = self.shape
         rows = part((0, m), self.packages * self.down, package * self.down + row)
-        return Site(row, col, west, east, north, south, rows, part((0, n), self.across, strip))
+        return GridSite(row, col, west, east, north, south, rows, part((0, n), self.across, strip))
 
-    def steps(self, site: Site) -> Iterator[Step]:
+    def steps(self, site: GridSite) -> Iterator[GridStep]:
         """Yield the steps of a PE: tile by tile of its part of C, and for each all of K."""
         down, across = (self.down, self.across) if self.hands_over else (1, 1)
         parts = max(down, across)
@@ -197,9 +198,9 @@ class Grid:
             for at in range(rounds * parts):
                 turn, last = at % parts, at == rounds * parts - 1
                 k = part(part((0, self.shape[2]), parts, (start + turn) % parts), rounds, at // parts)
-                a = Tile(m, k, turn < by_col and not (self.stays and tile % wide), turn < parts - by_col)
-                b = Tile(k, n, turn < by_row and not (self.stays and tile >= wide), turn < parts - by_row)
-                yield Step(a, b, last)
+                a = GridTile(m, k, turn < by_col and not (self.stays and tile % wide), turn < parts - by_col)
+                b = GridTile(k, n, turn < by_row and not (self.stays and tile >= wide), turn < parts - by_row)
+                yield GridStep(a, b, last)
 
     @property
     def queued(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_builtin.benches._grid import SUMS, Size, Span, cut, halved, part, taken
+from kernbench_builtin.benches._grid import SUMS, Span, Tiles, cut, halved, part, taken
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
@@ -28,7 +28,7 @@ LEAST_BYTES = 32 << 10
 
 
 @frozen
-class Columns:
+class ColumnBlocks:
     """Deal y = x @ w to PEs: each `group` of neighbours has the columns that lie in their slices, and splits the rows.
 
     With M rows and N columns over K; `tile` is the rows, columns and terms of a step.
@@ -42,8 +42,8 @@ class Columns:
 
     @classmethod
     def over(
-        cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: tuple[Size, Size, Size], weights: int = 1
-    ) -> Columns:
+        cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: Tiles, weights: int = 1
+    ) -> ColumnBlocks:
         """Choose the group that computes soonest, of those the one that reads least from afar, and tiles for auto.
 
         Those are the whole block of a PE, halved until its sums fit into half of the scratchpad, and as many terms as
@@ -180,10 +180,10 @@ def launch_columns(
     x: DeviceTensor,
     w: Sequence[DeviceTensor],
     y: DeviceTensor,
-    tile: tuple[Size, Size, Size],
+    tile: Tiles,
     finish: Callable[..., Any] = product_alone,
 ) -> None:
     """Launch y = finish(x @ w for each of some weights) on all PEs; `tile` are the extents along M, N, K."""
     (m, k), n = x.shape, y.shape[1]
-    deal = Columns.over(rt, m, n, k, x.dtype, tile, len(w))
+    deal = ColumnBlocks.over(rt, m, n, k, x.dtype, tile, len(w))
     rt.launch(columns_kernel, x, list(w), y, n, k, deal, finish)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from kernbench_core.host import Runtime
-
-Size = int | Literal["auto"]
-"""What a parameter for the size of a block takes."""
 
 _Block = TypeVar("_Block")
 _Tile = TypeVar("_Tile")

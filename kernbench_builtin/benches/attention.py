@@ -23,9 +23,10 @@ from typing import Final, Literal
 import numpy as np
 from attrs import frozen
 
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
-from kernbench_builtin.benches._stream import Size, asked_ahead, composite_tile, evenly
+from kernbench_builtin.benches._stream import asked_ahead, composite_tile, evenly
 from kernbench_core.compute import in_threads
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.memory import Interleave, Placement, Shard
@@ -38,7 +39,7 @@ LOG2_E: Final = log2(np.e)
 
 
 @frozen
-class Step:
+class KeyStep:
     """One block of keys for one block of queries: rows of q and of k, how many, and where it stands among the keys."""
 
     row: int
@@ -90,7 +91,7 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, steps_of, D, scale, TILE, tl):
 
 
 @frozen
-class Steps:
+class KeySteps:
     """What each PE does: its `share` of the rows of all heads, in blocks of `tile_q`, over keys in blocks of `tile_k`.
 
     `paired` exchanges the blocks of a head by `fold`.
@@ -105,7 +106,7 @@ class Steps:
     tile_q: int
     tile_k: int
 
-    def __call__(self, pe: int) -> Iterator[Step]:
+    def __call__(self, pe: int) -> Iterator[KeyStep]:
         """Yield the steps of a PE in order."""
         at, last = pe * self.share, min(pe * self.share + self.share, self.total)
         while at < last:
@@ -120,7 +121,7 @@ class Steps:
                 blocks.append((token, rows))
             for number, (start, keys) in enumerate(blocks):
                 key, last_one = head // self.group * self.tokens + start, number + 1 == len(blocks)
-                yield Step(
+                yield KeyStep(
                     head * self.tokens + token, rows, key, keys, number == 0, last_one, self.causal and last_one
                 )
             at += rows
@@ -181,8 +182,8 @@ def bench(
     kv_heads: int | None = None,
     head_dim: int | None = None,
     causal: bool = True,
-    tile_q: Size = "auto",
-    tile_k: Size = "auto",
+    tile_q: BlockSize = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     q: ArrayOrTensor | None = None,
     k: ArrayOrTensor | None = None,
@@ -217,7 +218,7 @@ def bench(
     if paired:
         # an even number of blocks for each PE: light and heavy ones come in pairs
         tile_q = -(-share // (2 * -(-share // (2 * tile_q))))
-    steps = Steps(tokens, heads * tokens, share, heads // kv_heads, causal, paired, tile_q, tile_k)
+    steps = KeySteps(tokens, heads * tokens, share, heads // kv_heads, causal, paired, tile_q, tile_k)
     rt.launch(attention_kernel, *operands, o, steps, d, scale, composite_tile(rt, d))
     read_back(rt, o, q, k, v)
     held = [operand.snapshot() for operand in operands]

@@ -16,10 +16,11 @@ from typing import Final, Literal
 
 from attrs import frozen
 
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
-from kernbench_builtin.benches._stream import Size, asked_ahead, evenly
+from kernbench_builtin.benches._stream import asked_ahead, evenly
 from kernbench_builtin.benches.attention import LOG2_E, attention
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.memory import Interleave, Placement, Shard
@@ -128,13 +129,13 @@ def bench(
     heads: int | None = None,
     kv_heads: int | None = None,
     head_dim: int | None = None,
-    tile_k: Size = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     q: ArrayOrTensor | None = None,
     k: ArrayOrTensor | None = None,
     v: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Compute attention of one new token for each sequence, against keys and values that lie on the device already.
+    """Compute attention of one new token of each sequence over keys and values on the device.
 
     Args:
         model: Whose sizes are taken where they are not given.

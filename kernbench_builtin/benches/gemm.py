@@ -4,13 +4,13 @@ The roof of a square product is its multiplications at the peak of all matrix un
 takes 1.25 times that, 2048^3 1.07 times, 4096^3 1.03 times. What that takes, in the order of what it gains:
 
 - The PEs of a package stand in a grid, and each tile of A and B comes from HBM once, then from the neighbour in the
-  row or column (`Grid`). Read by everybody who wants it, a tile would cross the same few wires between cubes 4 times.
+  row or column (`PeGrid`). Read by everybody who wants it, a tile would cross the same few wires between cubes 4 times.
 - Nothing waits that need not. Tiles are asked for a round ahead, and products go on in the unit's queue while the next
   tiles are received and passed on.
 - Tensors lie where they are wanted: K is cut over a cube's slices, so that PEs that begin with different parts of it
   read from different slices; rows of A and columns of B and C are cut over cubes.
 - Tiles are as large as fits, so that they are read least; where all operands stay in the scratchpad, small, so that
-  little is left to store at the end (`tile_m=auto` asks for what `Grid.over` chooses for the machine).
+  little is left to store at the end (`tile_m=auto` asks for what `PeGrid.over` chooses for the machine).
 
 A product of few rows has nothing to hand over: `columns_kernel` (see the bench `gemv`) has it.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Literal
 
-from kernbench_builtin.benches._grid import Grid, Size
+from kernbench_builtin.benches._grid import BlockSize, PeGrid
 from kernbench_builtin.benches._layers import by_columns, in_each_cube, launch_columns
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
@@ -29,7 +29,7 @@ from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, grid, tl):
     """Compute one PE's part of C = A @ B in the steps of a grid."""
     here = grid.site(tl.program_id(0))
-    from_east, from_south = Incoming(a_ptr.dtype, here.east, here.west), Incoming(b_ptr.dtype, here.south, here.north)
+    from_east, from_south = Arriving(a_ptr.dtype, here.east, here.west), Arriving(b_ptr.dtype, here.south, here.north)
     acc, running, coming = None, [], grid.steps(here)
     asked = [load_tiles(a_ptr, b_ptr, N, K, later, tl) for later in islice(coming, grid.ahead)]
     for step in grid.steps(here):
@@ -58,7 +58,7 @@ def load(tile, ptr, width, tl):
     return tl.load(ptr + tile.row * width + tile.col, shape=tile.shape, strides=(width, 1), wait=False)
 
 
-class Incoming:
+class Arriving:
     """The tiles of one operand as they come to a PE: from HBM, from a neighbour, or from the scratchpad once more."""
 
     def __init__(self, dtype, source, sink):
@@ -85,9 +85,9 @@ def bench(
     M: int = 512,
     N: int = 512,
     K: int = 512,
-    tile_m: Size = "auto",
-    tile_n: Size = "auto",
-    tile_k: Size = "auto",
+    tile_m: BlockSize = "auto",
+    tile_n: BlockSize = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16", "f32", "int8"] = "f16",
     a: ArrayOrTensor | None = None,
     b: ArrayOrTensor | None = None,
@@ -111,7 +111,7 @@ def bench(
         out = rt.empty((M, N), of_c, name="c", placement=by_columns(rt, N))
         launch_columns(rt, left, [right], out, tiles)
     else:
-        grid = Grid.over(rt, M, N, K, dtype, tiles)
+        grid = PeGrid.over(rt, M, N, K, dtype, tiles)
         left = rt.operand(a, (M, K), dtype, name="a", placement=grid.placement_of_a(rt))
         right = rt.operand(b, (K, N), dtype, name="b", placement=grid.placement_of_b(rt))
         out = rt.empty((M, N), of_c, name="c", placement=grid.placement_of_c(rt))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernbench_builtin.benches._grid import Size
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
@@ -25,8 +25,8 @@ def bench(
     M: int = 1,
     N: int = 6144,
     K: int = 4096,
-    tile_n: Size = "auto",
-    tile_k: Size = "auto",
+    tile_n: BlockSize = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16", "f32"] = "f16",
     x: ArrayOrTensor | None = None,
     w: ArrayOrTensor | None = None,

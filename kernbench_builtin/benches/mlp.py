@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from kernbench_builtin.benches._grid import Size
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import product, read_back, require_positive
@@ -53,9 +53,9 @@ def bench(
     tokens: int = 128,
     hidden: int | None = None,
     ffn: int | None = None,
-    tile_m: Size = "auto",
-    tile_n: Size = "auto",
-    tile_k: Size = "auto",
+    tile_m: BlockSize = "auto",
+    tile_n: BlockSize = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
     gate: ArrayOrTensor | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernbench_builtin.benches._grid import Size
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
@@ -17,9 +17,9 @@ def bench(
     model: ModelName = "llama3-8b",
     layer: Literal["qkv", "q", "kv", "out"] = "qkv",
     tokens: int = 128,
-    tile_m: Size = "auto",
-    tile_n: Size = "auto",
-    tile_k: Size = "auto",
+    tile_m: BlockSize = "auto",
+    tile_n: BlockSize = "auto",
+    tile_k: BlockSize = "auto",
     dtype: Literal["f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
     w: ArrayOrTensor | None = None,

@@ -12,10 +12,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_positive
-from kernbench_builtin.benches._stream import Size, asked_ahead, composite_tile, in_blocks, vector_block
+from kernbench_builtin.benches._stream import asked_ahead, composite_tile, in_blocks, vector_block
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values.dtypes import itemsize
 
@@ -57,7 +58,7 @@ def bench(
     model: ModelName = "llama3-8b",
     tokens: int = 128,
     cols: int | None = None,
-    block: Size = "auto",
+    block: BlockSize = "auto",
     eps: float = 1e-5,
     dtype: Literal["f32", "f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,

@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._shared import read_back, require_positive
-from kernbench_builtin.benches._stream import Size, asked_ahead, composite_tile, in_blocks, vector_block
+from kernbench_builtin.benches._stream import asked_ahead, composite_tile, in_blocks, vector_block
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values.dtypes import itemsize
 
@@ -51,7 +52,7 @@ def bench(
     rt: Runtime,
     rows: int = 512,
     cols: int = 1024,
-    block: Size = "auto",
+    block: BlockSize = "auto",
     dtype: Literal["f32", "f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
 ) -> DeviceTensor:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._shared import read_back, require_positive
-from kernbench_builtin.benches._stream import Size, asked_ahead, evenly, memory_block
+from kernbench_builtin.benches._stream import asked_ahead, evenly, memory_block
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values.dtypes import itemsize
 
@@ -46,7 +47,7 @@ def copy_kernel(x_ptr, y_ptr, n, share, BLOCK, AHEAD, tl):
 def bench(
     rt: Runtime,
     n: int = 262144,
-    block: Size = "auto",
+    block: BlockSize = "auto",
     ahead: int = 3,
     dtype: Literal["f32", "f16", "bf16"] = "f32",
     x: ArrayOrTensor | None = None,
@@ -79,7 +80,7 @@ def bench(
 def copy(
     rt: Runtime,
     n: int = 16777216,
-    block: Size = "auto",
+    block: BlockSize = "auto",
     ahead: int = 3,
     dtype: Literal["f32", "f16", "bf16"] = "f32",
     x: ArrayOrTensor | None = None,

@@ -17,8 +17,8 @@ class Forwarding(ComponentBase):
     Models: a fixed latency for head and tail, cut-through unless told otherwise; its wires limit the rate, per \
 direction.
     Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 60 % of \
-saturation. Arbitration is first come first served over all ports, with no virtual channels. Requests wait behind whole \
-chunks of payload, so that gemm takes up to 9 % longer in its kernel (tools/request_error.py).
+saturation. Arbitration is first come first served over all ports, with no virtual channels. Requests wait behind \
+whole chunks of payload, so that gemm takes up to 9 % longer in its kernel (tools/request_error.py).
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead; then the outgoing wire. With \
 store_and_forward head_out = tail_out = tail_in + overhead.
     Source: tt-isa-documentation, Wormhole NoC (router to router 9 cycles at 1 GHz); UCIe 1.1 for UCIe ports.

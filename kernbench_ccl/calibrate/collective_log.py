@@ -10,7 +10,7 @@ from attrs import evolve
 
 from kernbench_ccl.calibrate.forms import LINK_BANDWIDTH, LINK_LATENCY, CollectiveCase, Forms, asked_for
 from kernbench_ccl.calibrate.nccl_log import NOT_MEASURED, NcclLine, NcclTable, agree, is_nccl, read_nccl
-from kernbench_ccl.calibrate.table_times import Place, TableTimes
+from kernbench_ccl.calibrate.table_times import TableRow, TableTimes
 from kernbench_ccl.catalogue import Catalogue, meant
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure import time_collective
@@ -125,7 +125,7 @@ class NcclLog:
 
     def _measured(
         self, case: CollectiveCase, machine: MachineChoice, sizes: Collection[int], in_place: bool
-    ) -> dict[Place, Measured]:
+    ) -> dict[TableRow, Measured]:
         """Simulate sizes in bytes, out of place (False), and in place (True) if asked."""
         kind = Catalogue.of(self._plugins).collectives[case.collective]
         rows = time_collective(
@@ -135,7 +135,7 @@ class NcclLog:
             in_place=in_place, jobs=self._options.jobs, plugins=self._plugins,
         )  # fmt: skip
         of_count = {row.count: row for row in rows}
-        found: dict[Place, Measured] = {}
+        found: dict[TableRow, Measured] = {}
         for nbytes in sizes:
             (count,) = counts_of([nbytes], kind, case.dtype, case.ranks)
             row = of_count[count]

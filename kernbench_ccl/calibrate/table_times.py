@@ -9,9 +9,9 @@ from attrs import frozen
 from kernbench_ccl.measure.table import Measured
 from kernbench_core.calibration import EVEN, SimulatedRow, grows_evenly
 
-Place = tuple[int, bool]
+TableRow = tuple[int, bool]
 """A size in bytes, and whether it runs in place."""
-Run = Callable[[Collection[int], bool], Mapping[Place, Measured]]
+SimulatedSizes = Callable[[Collection[int], bool], Mapping[TableRow, Measured]]
 """Simulate sizes out of place, and in place too if asked."""
 
 
@@ -19,16 +19,16 @@ Run = Callable[[Collection[int], bool], Mapping[Place, Measured]]
 class TableTimes:
     """What was simulated, up to `most` bytes; `settled` says whether times grow evenly from there on."""
 
-    known: Mapping[Place, Measured]
+    known: Mapping[TableRow, Measured]
     most: int
     settled: bool = True
 
     @classmethod
-    def simulated(cls, run: Run, asked: Collection[Place], begin: int, most: int) -> TableTimes:
+    def simulated(cls, run: SimulatedSizes, asked: Collection[TableRow], begin: int, most: int) -> TableTimes:
         """Simulate all sizes up to `begin`, and then up to its doubles until times grow evenly, at most to `most`."""
         at, done, top = min(begin, most), 0, max(nbytes for nbytes, _ in asked)
         both = any(in_place for _, in_place in asked)
-        known: dict[Place, Measured] = {}
+        known: dict[TableRow, Measured] = {}
         while True:
             larger = {at // 2, at} if top > at else set()
             sizes = {nbytes for nbytes, _ in asked if done < nbytes <= at} | {one for one in larger if one > done}
@@ -50,7 +50,7 @@ class TableTimes:
         return SimulatedRow(start + (nbytes - self.most) * slope, True, self.settled)
 
 
-def _slopes(known: Mapping[Place, Measured], at: int, in_place: bool) -> tuple[float, float, float]:
+def _slopes(known: Mapping[TableRow, Measured], at: int, in_place: bool) -> tuple[float, float, float]:
     """Return the ns a byte by which time grows to a size, that the busiest resource takes, and that all bytes took."""
     half, whole = known[at // 2, in_place], known[at, in_place]
     busy = 0.0 if whole.binds is None else whole.binds.utilisation * whole.time_ns

@@ -9,6 +9,7 @@ from kernbench_core.plugins import Plugins
 
 SMALL = {
     "vector-add": {"n": 100},
+    "copy": {"n": 100},
     "gemm": {"M": 8, "N": 8, "K": 8},
     "gemm-naive": {"M": 8, "N": 8, "K": 8},
     "gemv": {"N": 8, "K": 8},
@@ -18,6 +19,7 @@ SMALL = {
     "softmax": {"rows": 8, "cols": 8},
     "sparse-gemm": {"M": 8, "N": 8, "K": 8},
     "attention": {"tokens": 8, "heads": 2, "kv_heads": 1, "head_dim": 8},
+    "attention-decode": {"context": 8, "heads": 2, "kv_heads": 1, "head_dim": 8},
     "qkv-gemm": {"model": "gpt2", "layer": "out", "tokens": 2},
     "mlp": {"tokens": 4, "hidden": 8, "ffn": 16},
     "rmsnorm": {"tokens": 4, "cols": 8},
@@ -49,7 +51,7 @@ def test_its_result_is_checked(run, name: str) -> None:
     assert run(name, **SMALL[name]).verification.checked == 1
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", sorted({*SMALL} - {"copy"}))  # which computes nothing
 def test_wrong_data_is_found(run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Phase 2 is made to compute everything a little wrong."""
     from kernbench_core.compute import executor

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.benches._grid import Grid, Span, cut, halved, part
+from kernbench_builtin.benches._grid import PeGrid, Span, cut, halved, part
 
 
 def machine(mesh: tuple[int, int, int], width: int, scratchpad: int = 1 << 21, slot: int = 16 << 10) -> Any:
@@ -34,7 +34,7 @@ def test_every_product_is_made_once_of_tiles_that_are_there(
 ) -> None:
     """Every PE's steps in order: what it takes from a neighbour is what that passed on next, and nothing is left."""
     rt = machine(*mesh, scratchpad)
-    grid = Grid.over(rt, m, n, k, "f16", ("auto", "auto", "auto"))
+    grid = PeGrid.over(rt, m, n, k, "f16", ("auto", "auto", "auto"))
     queues: dict[tuple[str, int, int], deque[Any]] = {}
     sites = [grid.site(pe) for pe in range(rt.n_pes)]
     made: dict[tuple[int, Span], int] = {}
@@ -73,7 +73,7 @@ def test_every_product_is_made_once_of_tiles_that_are_there(
 
 @pytest.mark.parametrize("pes", [8, 12, 32])
 def test_neighbours_are_each_others(pes: int) -> None:
-    grid = Grid.over(machine((2, 4, pes), 2), 512, 512, 512, "f16", ("auto", "auto", "auto"))
+    grid = PeGrid.over(machine((2, 4, pes), 2), 512, 512, 512, "f16", ("auto", "auto", "auto"))
     sites = [grid.site(pe) for pe in range(8 * pes)]
     for pe, site in enumerate(sites):
         assert sites[site.east].west == sites[site.west].east == pe
@@ -112,7 +112,7 @@ def test_blocks_are_halved_in_whole_arrays(block: tuple[int, int], most: int, ti
 def test_the_rule_for_tiles(
     size: tuple[int, int, int], tile: tuple[int, int, int], hands_over: bool, stays: bool
 ) -> None:
-    grid = Grid.over(machine((2, 4, 8), 2), *size, "f16", ("auto", "auto", "auto"))
+    grid = PeGrid.over(machine((2, 4, 8), 2), *size, "f16", ("auto", "auto", "auto"))
     assert (grid.tile, grid.hands_over, grid.stays) == (tile, hands_over, stays)
 
 

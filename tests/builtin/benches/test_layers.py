@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.benches._grid import SUMS
-from kernbench_builtin.benches._layers import AHEAD, Columns, by_columns, gather
+from kernbench_builtin.benches._layers import AHEAD, ColumnBlocks, by_columns, gather
 from kernbench_builtin.benches._models import MODELS
 from kernbench_builtin.benches.mlp import gelu, swiglu
 from kernbench_core.errors import UsageError
@@ -100,6 +100,6 @@ def test_every_cube_gets_a_copy_of_what_is_gathered(run, topology, rows, columns
 def test_sums_and_what_is_loaded_ahead_fit_into_the_scratchpad(m, n, k, weights) -> None:
     units = {"pe_gemm": {"rows": 32, "columns": 64}}
     rt = SimpleNamespace(mesh=(2, 4, 8), n_pes=64, unit=units.__getitem__, scratchpad_bytes=2 << 20)
-    rows, cols, terms = Columns.over(rt, m, n, k, "f16", ("auto", "auto", "auto"), weights).tile
+    rows, cols, terms = ColumnBlocks.over(rt, m, n, k, "f16", ("auto", "auto", "auto"), weights).tile
     sums, loads = 4 * rows * cols * weights * SUMS, 2 * terms * (rows + cols * weights) * (AHEAD + 2)
     assert sums + loads <= 2 << 20

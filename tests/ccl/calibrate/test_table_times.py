@@ -7,13 +7,13 @@ from collections.abc import Collection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.calibrate.table_times import Place, TableTimes
+from kernbench_ccl.calibrate.table_times import TableRow, TableTimes
 from kernbench_ccl.measure.table import Busy, Measured
 
 MOST, BEGIN = 1 << 34, 1 << 20
 
 
-def found(ns: Collection[float], sizes: Collection[int], load: float) -> dict[Place, Measured]:
+def found(ns: Collection[float], sizes: Collection[int], load: float) -> dict[TableRow, Measured]:
     return {(n, False): Measured(t, 0, 0, None, Busy("link", "wire", min(1.0, load * n / t)))
             for n, t in zip(sizes, ns, strict=True)}  # fmt: skip
 
@@ -31,7 +31,7 @@ def test_a_ring_is_continued_within_three_per_cent(
 
     asked: list[int] = []
 
-    def run(sizes: Collection[int], in_place: bool) -> dict[Place, Measured]:
+    def run(sizes: Collection[int], in_place: bool) -> dict[TableRow, Measured]:
         assert not in_place
         asked.extend(sizes)
         return found([time_ns(n) for n in sizes], sizes, steps / (ranks * bandwidth))
@@ -51,7 +51,7 @@ def test_what_something_else_binds_is_continued_in_proportion(ranks: int, bandwi
     """As where slots of a queue have no room for what fills the links: these are never busy."""
     wire = 2 * (ranks - 1) / (ranks * bandwidth)
 
-    def run(sizes: Collection[int], in_place: bool) -> dict[Place, Measured]:
+    def run(sizes: Collection[int], in_place: bool) -> dict[TableRow, Measured]:
         return found([slower * wire * n for n in sizes], sizes, wire)
 
     times = TableTimes.simulated(run, {(1 << 30, False)}, BEGIN, MOST)
@@ -62,7 +62,7 @@ def test_what_something_else_binds_is_continued_in_proportion(ranks: int, bandwi
 def test_times_that_do_not_grow_evenly_yet_say_so() -> None:
     """A latency of a second: as far as may be simulated, nothing grows."""
 
-    def run(sizes: Collection[int], in_place: bool) -> dict[Place, Measured]:
+    def run(sizes: Collection[int], in_place: bool) -> dict[TableRow, Measured]:
         return found([1e9 + n / 1e3 for n in sizes], sizes, 0.1)
 
     times = TableTimes.simulated(run, {(1 << 22, False), (1 << 30, False)}, BEGIN, 1 << 24)
