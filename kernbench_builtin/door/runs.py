@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernbench_builtin.cache.part import CacheOptions
     from kernbench_builtin.explain.part import ExplainOptions, TcmMapOptions
     from kernbench_builtin.pages.parts import ReportOptions, TimelineOptions, TraceOptions, WatchOptions
+    from kernbench_builtin.sweeps.shaken import ShakeOptions
     from kernbench_core.runs.options import RunCall
     from kernbench_core.runs.result import RunResult
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
     @attrs.frozen
     class _Call(
-        ExplainOptions, TcmMapOptions, TimelineOptions, TraceOptions, ReportOptions, WatchOptions, CacheOptions, RunCall
-    ):
+        ExplainOptions, TcmMapOptions, TimelineOptions, TraceOptions, ReportOptions, WatchOptions, CacheOptions,
+        ShakeOptions, RunCall,
+    ):  # fmt: skip
         """The arguments of `kb.run`."""
 
     def _called_with(record: Callable[Given, object]) -> Callable[Given, RunResult]: ...

@@ -39,6 +39,7 @@ def run_opened(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> 
 
     def run_and_open(bench: Any, params: Any = None, **options: Any) -> tuple[Any, Any]:
         file = tmp_path / "page.html"
+        options = {"set": ("components.hbm_ctrl.params.channel_hash=off",), **options}  # so that loads meet
         run = kb.run(bench, "tiny", params, plugins=plugins, explain=True, timeline=True, report=file, **options)
         return run, opened(file)
 
