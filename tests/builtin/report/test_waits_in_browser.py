@@ -87,7 +87,7 @@ def test_who_was_at_a_memory_is_named(run_opened: Run) -> None:
 
 def test_an_op_waits_for_its_own_earlier_parts(run_opened: Run) -> None:
     """A store goes over one wire in parts, and nothing else is there: the last waited for those before it."""
-    run, page = run_opened("gemm", {"M": 128, "N": 128, "K": 128})
+    run, page = run_opened("gemm-naive", {"M": 128, "N": 128, "K": 128})
     (store,) = [each for each in waits(page) if each[0]["sort"] == "write"]
     segment, held, missing = store
     seen = passed(run.timeline, segment["waited_at"], segment["from_ns"], segment["to_ns"])
@@ -103,7 +103,7 @@ def test_an_op_waits_for_its_own_earlier_parts(run_opened: Run) -> None:
 
 def test_every_wait_of_a_crowded_machine_has_its_reason(run_opened: Run) -> None:
     """Whoever is named was at that place in that time, and nobody is named who came later than the one that waited."""
-    run, page = run_opened("gemm", {"M": 256, "N": 256, "K": 128, "tile_m": 32})
+    run, page = run_opened("gemm-naive", {"M": 256, "N": 256, "K": 128, "tile_m": 32})
     found = waits(page)
     assert len(found) > 5 and {"->" in each[0]["waited_at"] for each in found} == {True, False}
     for segment, held, missing in found:
@@ -120,7 +120,7 @@ def test_every_wait_of_a_crowded_machine_has_its_reason(run_opened: Run) -> None
 def test_a_memory_that_does_not_note_for_whom_it_transfers(run_opened: Run) -> None:
     """Its transfers are told as what they are: of whom is not known, and the op that waited may be among them."""
     sets = {"components.hbm_ctrl.impl": "builtin.hbm_ctrl_bank"}
-    page = run_opened("gemm", {"M": 128, "N": 128, "K": 128}, set=sets)[1]
+    page = run_opened("gemm-naive", {"M": 128, "N": 128, "K": 128}, set=sets)[1]
     found = [held for segment, held, _ in waits(page) if "hbm_ctrl" in segment["waited_at"].partition("->")[0]]
     assert found and all(len(held) == 1 for held in found)
     assert all(held[0].startswith("transfers of unknown ops, perhaps its own too, for up to ") for held in found)
@@ -128,9 +128,9 @@ def test_a_memory_that_does_not_note_for_whom_it_transfers(run_opened: Run) -> N
 
 def test_only_what_the_timeline_has_is_told(run_opened: Run) -> None:
     """Of a coarser level no wait has its reason; of a window only those that lie in it have all of it."""
-    page = run_opened("gemm", {"M": 128, "N": 128, "K": 128}, level="unit")[1]
+    page = run_opened("gemm-naive", {"M": 128, "N": 128, "K": 128}, level="unit")[1]
     assert [each[1:] for each in waits(page)] == 3 * [([], "The timeline does not go down to it.")]
-    page = run_opened("gemm", {"M": 128, "N": 128, "K": 128}, window="6.2 us..6.3 us")[1]
+    page = run_opened("gemm-naive", {"M": 128, "N": 128, "K": 128}, window="6.2 us..6.3 us")[1]
     only = "The timeline is known from 6.2 us to 6.3 us only."
     found = [(bool(held), missing) for _, held, missing in waits(page)]
     assert found == [(False, only), (True, only), (False, only)]
