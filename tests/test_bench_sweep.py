@@ -57,7 +57,7 @@ import bench_sweep
 from kernbench_builtin.sweeps import planned
 from kernbench_builtin.sweeps.evaluate import evaluate, import_all, job_of
 asked = planned(bench_sweep.plan(2), bench_sweep.PLUGINS)
-import_all()
+import_all(bench_sweep.PLUGINS)
 before = set(sys.modules)
 record = evaluate({**job_of(asked.plan, asked.points[0]), "cached": False}, plugins=bench_sweep.PLUGINS)
 print(record["status"], *sorted(set(sys.modules) - before))

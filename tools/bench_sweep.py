@@ -64,7 +64,7 @@ def alone_ms(asked: SweepPlan) -> float:
     """Return what the processor takes for a point in a process that is warm, in ms: the median of some."""
     uncached = attrs.evolve(asked, cached=False)
     jobs = [job_of(uncached, point) for point in points_of(uncached)][: _ALONE + 2]
-    import_all()
+    import_all(PLUGINS)
     times = []
     for job in jobs:
         began = time.process_time()

@@ -171,15 +171,19 @@ def _functions_in(path: str, written_ns: int, nbytes: int) -> FigureFunctions:
     return read_figures(path)
 
 
-def import_all() -> None:
-    """Import what a run takes, before processes are forked: else each of them would, with its first point."""
+def import_all(plugins: Plugins | None = None) -> None:
+    """Import what a run takes, before processes are forked: else each of them would, with its first point.
+
+    Parts of runs are imported too where `plugins` are known; a worker is told only later which ones a sweep has.
+    """
     import importlib
 
     from kernbench_core.runs.parts import parts_of
 
     for name in _TAKEN:
         importlib.import_module(name)
-    parts_of(warm())
+    if plugins is not None:
+        parts_of(plugins)
 
 
 @functools.cache

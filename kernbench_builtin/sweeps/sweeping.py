@@ -145,7 +145,7 @@ def run_planned(
     if scheduler is None:
         open_backend(plugins, sweep.plan.options.get("backend", "numpy"))  # which no point could have where this fails
         count = min(processes or cores(), sweep.most)
-        import_all()
+        import_all(plugins)
         functions = {} if function is None else {sweep.plan.bench: function}
         executor: Executor = LocalExecutor(count, work=partial(evaluate, plugins=plugins, functions=functions))
     else:
