@@ -102,8 +102,8 @@ class RunComparison:
         lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, self.same)]
         lines += [self.spread] if self.spread else []
         if not self.same:
-            sides = (("before", self.before.limiter), ("after", self.after.limiter))
-            lines += [f"{side}: {limiter}" for side, limiter in sides if limiter]
+            for side, limiter in (("before", self.before.limiter), ("after", self.after.limiter)):
+                lines += formatting.sentence_lines(f"{side}: {limiter}") if limiter else []
         if not (self.same or self.rows or self.causes):
             lines.append("the op logs differ, though no figure does and the same was run")
         lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)

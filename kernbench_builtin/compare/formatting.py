@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,11 @@ def total_line(before: float, after: float, same: bool = False) -> str:
     percent = percent_text(before, after)
     told = " → ".join(both_texts("time_ns", before, after))
     return f"total time {told}, {change_text('time_ns', after - before)}{f' ({percent})' if percent else ''}"
+
+
+def sentence_lines(sentence: str) -> list[str]:
+    """Break a sentence into lines of the width of a terminal; a path or a name is never broken."""
+    return textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def section(head: str, lines: Iterable[str], most: int | None = None) -> list[str]:
