@@ -75,6 +75,7 @@ def test_the_same_run_is_the_same(result: RunResult, file: Path) -> None:
 LONGER = f"""\
 differs from its golden, g.json. From the golden (A) to this run (B):
 total time 575.5 ns → 579.5 ns, +4 ns (+0.70 %)
+after: LIMITER
 
 what was run otherwise
   configuration host.pcie.latency: 50 ns → 51 ns
@@ -94,7 +95,9 @@ If it is to be so: {COMMAND}"""
 def test_a_nanosecond_on_a_wire_is_told_with_its_name(file: Path) -> None:
     """All of what is said, in the words of `kernbench diff`; and in short where the golden is written anew."""
     longer = ran(set={"host.pcie.latency": "51 ns"})
-    assert checked(longer, file) == GoldenOutcome("differs", failure=LONGER)
+    limiter = longer.to_json()["verdict"]["limiter"]["sentence"]
+    assert "waits for tl.load (inner_pytest.py:" in limiter
+    assert checked(longer, file) == GoldenOutcome("differs", failure=LONGER.replace("LIMITER", limiter))
     assert updated(longer, file) == GoldenOutcome("rewritten", "total time 575.5 ns → 579.5 ns, +4 ns (+0.70 %)")
     assert checked(longer, file) == GoldenOutcome("same")
 
