@@ -153,7 +153,7 @@ def test_a_kernel_that_misbehaves_is_named(
     ("args", "code", "sentence"),
     [
         (("run", "gem"), 2,
-         "error: bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?\n"),
+         "error: bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemv'?\n"),
         (("run", "gemm", "--topology", "tinny"), 2,
          "error: topology must be a preset or a file, not 'tinny'. Did you mean 'tiny'?\n"),
         (("run", "gemm", "--set", "cube.pez=4"), 3,

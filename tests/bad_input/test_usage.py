@@ -14,8 +14,8 @@ import kernbench_core as kb
 from kernbench_core.errors import UsageError
 
 BENCHES = (
-    "attention, gemm, gemm-composite, gemm-naive, gemm-stream, gemm-sweep, gemv, layernorm, mlp, qkv-gemm, rmsnorm, "
-    "softmax, sparse-gemm, vector-add"
+    "attention, attention-decode, copy, gemm, gemm-composite, gemm-naive, gemm-stream, gemm-sweep, gemv, layernorm, "
+    "mlp, qkv-gemm, rmsnorm, softmax, sparse-gemm, vector-add"
 )
 ARGUMENTS = {
     ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemv'?",
