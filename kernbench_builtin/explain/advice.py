@@ -69,7 +69,7 @@ def uneven(facts: Facts) -> Iterator[Advice]:
 def far_data(facts: Facts) -> Iterator[Advice]:
     """Data in the memory of other packages or cubes."""
     waits = facts.share("load") + facts.share("store") + facts.share("atomic") + facts.share("composite")
-    if not facts.moved or waits < 0.2:
+    if not facts.moved or waits < 0.3:
         return
     package, cube = facts.far_package / facts.moved, facts.far_cube / facts.moved
     if package > 0.1:
