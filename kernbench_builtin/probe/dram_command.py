@@ -298,9 +298,8 @@ def _unverified(plugins: Plugins, name: str) -> list[str]:
 
 def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm) -> str:
     whose = "latencies are of the chain; " if case.chain else "latencies are of reads; " if 0 < case.reads < 1 else ""
-    told = f"at most {form.at_most:.1%} of peak ({form.rule})"
-    if form.share is not None:
-        told = f"closed form: {form.share:.1%} of peak ({form.rule})"
+    told = f"closed form: {form.share:.1%}" if form.at_most is None else f"at most {form.at_most:.1%}"
+    told += f" of peak ({form.rule})"
     if points[0].offered is not None or case.chain:
         return whose + told
     best = max(point.share for point in points)

@@ -280,6 +280,19 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
     assert lines[-1] == "at most 2.6% of peak (one bank, tRC, refresh 6.7%); simulated 2.6%"
 
 
+@pytest.mark.parametrize(("how", "compared"), [("--outstanding", "; simulated {}, {:+.1%}"), ("--load", "")])
+def test_a_model_without_rows_is_compared_with_its_promise(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], how: str, compared: str
+) -> None:
+    """A model without rows has a closed form and no bound; how far it is from it is told of a closed loop alone."""
+    code, out, err = run(plugins, capsys, "--requests", "64", how, "1")
+    lines = out.splitlines()
+    share = lines[3].split()[2]
+    off = float(share.rstrip("%")) / 92.3 - 1
+    assert (code, err) == (0, "")
+    assert lines[-1] == f"closed form: 92.3% of peak (efficiency x peak){compared.format(share, off)}"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
