@@ -65,6 +65,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "hazards": (f"{BENCHES}:racing", {"device": "sip:0"}),
     "branches": (f"{BENCHES}:branching", {"materialize": "on_demand", "verify_data": True}),
     "poisoned": (f"{BENCHES}:reaching", {"oob": "poison", "explain": True, "race_by": "program", "seed": 3}),
+    "shaken": ("gemm", {"params": SIZE, "shake": 3, "shake_seed": 5}),
 }
 
 
@@ -189,8 +190,10 @@ OPTIONS: dict[str, Any] = {
     "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
     "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison", "pipeline_loops": True,
     "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=2",),
-    "params": {"n": 128}, "topology": "default", "depends": ("$SCALE",),
+    "params": {"n": 128}, "topology": "default", "depends": ("$SCALE",), "shake": 3, "shake_seed": 5,
 }  # fmt: skip
+#: What an option needs beside it to change anything.
+BESIDE: dict[str, dict[str, Any]] = {"shake_seed": {"shake": 3}}
 #: Those that it does not depend on, or that make a run of its own.
 OTHERS = {
     "links", "strict_races", "strict_python", "level", "window", "trace", "out", "report", "cached",
@@ -203,7 +206,8 @@ def test_each_option_that_changes_the_result_makes_another_run(
 ) -> None:
     asked: dict[str, Any] = {"bench": "vector-add", "topology": "tiny", "params": {"n": 64}, "cached": True}
     keys = {
-        kb.run(**{**asked, **more}, plugins=plugins).cache_key for more in [{}, *({n: v} for n, v in OPTIONS.items())]
+        kb.run(**{**asked, **more}, plugins=plugins).cache_key
+        for more in [{}, *({name: value, **BESIDE.get(name, {})} for name, value in OPTIONS.items())]
     }
     assert len(keys) == len(OPTIONS) + 1
     records = (RunCall, *(part.OPTIONS for part in parts_of(plugins)))
