@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import log2
+from math import e, log2
 from typing import Final, Literal
 
 import numpy as np
@@ -35,7 +35,7 @@ from kernbench_core.values.dtypes import itemsize
 
 #: So many rows of scores are computed at a time for the reference.
 _ROWS: Final = 128
-LOG2_E: Final = log2(np.e)
+LOG2_E: Final = log2(e)
 
 
 @frozen
