@@ -181,8 +181,9 @@ def _step(phase: str, request: HostRequest, engine: GraphEngine, count: bool) ->
 def programs_done(launch: Launch, engine: GraphEngine) -> tuple[int, int, float | None]:
     """Return how many programs of a launch are over, of how many, and which part of all of them; None for unknown.
 
-    A program under way counts with the part of it that is known to be over. Nothing is known of a launch of which no
-    program is over, and no part of one.
+    A program under way counts with the part of it that is known to be over. Where that is unknown of any, nothing is
+    known until as many programs are over as PEs run them. The first programs of all PEs end at about the same time:
+    of 512 PEs with one each, the first to end would say 1/512, when nearly all is over.
     """
     of = sum(map(len, launch.programs.values()))
     done, running = 0, []
@@ -196,7 +197,8 @@ def programs_done(launch: Launch, engine: GraphEngine) -> tuple[int, int, float 
     looked_at = running[:: max(1, -(-len(running) // _MOST_LOOKED_AT))]
     parts = [runner.part_done() for runner in looked_at]
     known = [part for part in parts if part is not None]
-    if not of or not (done or known):
+    first_round = len(known) < len(parts) and done < len(launch.programs)
+    if not of or first_round or not (done or any(known)):
         return done, of, None
     part = (done + sum(known) * len(running) / max(1, len(parts))) / of
     return done, of, part if done == of else min(0.99, part)

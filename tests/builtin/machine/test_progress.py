@@ -24,6 +24,24 @@ RUNS = {
 }
 
 
+FILE = '''
+def one_by_one(tl):
+    tl.dot(tl.zeros((16, 16), "f32"), tl.zeros((16, 16), "f32"))
+
+def bench(rt, programs: int = 40):
+    x = rt.zeros((4,))
+    rt.launch(one_by_one, grid=(programs,))
+'''
+
+
+@pytest.fixture
+def one_by_one(tmp_path: Path) -> Path:
+    """Give the file of a bench whose kernel is a single product, in ten programs on each PE of `tiny`."""
+    path = tmp_path / "bench.py"
+    path.write_text(FILE)
+    return path
+
+
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch, plugins: Plugins) -> Callable[..., tuple[list[Progress], Any]]:
     """Give a function that runs a bench on `tiny` and returns all that `on_progress` was told, and the result."""
@@ -72,22 +90,32 @@ def test_every_step_goes_forward_to_its_end(watched: Any, bench: str, plugins: P
     assert 0 < (last.of or 0) <= result.timing.ops
 
 
-@pytest.mark.parametrize("bench", ["gemm", "gemm-composite", "softmax", "vector-add"])
-def test_the_kernel_is_seen_on_its_way(watched: Any, bench: str) -> None:
-    """With one program on each PE none is over till the end; their loops, or tiles, tell how far they are."""
-    seen, _ = watched(bench, RUNS[bench])
+@pytest.mark.parametrize(("bench", "programs"), [("gemm-composite", 4), ("one-by-one", 40)])
+def test_the_kernel_is_seen_on_its_way(watched: Any, one_by_one: Path, bench: str, programs: int) -> None:
+    """By the tiles of composites, with one program on each PE; by the programs that are over, with ten."""
+    seen, _ = watched(one_by_one if bench == "one-by-one" else bench, RUNS.get(bench, {}))
     kernel = [one for one in seen if one.phase == "kernel"]
     parts = {round(one.fraction, 2) for one in kernel if one.fraction is not None}
     assert len(parts) >= 5
     assert min(parts) < 0.3
     assert max(parts) > 0.7
-    assert {(one.of, one.unit) for one in kernel} == {(4, "programs")}
+    assert {(one.of, one.unit) for one in kernel} == {(programs, "programs")}
     assert all(one.fraction is None or one.fraction <= 0.99 or one.done == one.of for one in kernel)
     simulated = [(one.sim_ns - kernel[0].sim_ns) / (kernel[-1].sim_ns - kernel[0].sim_ns) for one in kernel]
     # programs that are alike take about as much simulated time for each turn as for any other
     assert all(
         abs(part - (one.fraction or 0.0)) < 0.4 for part, one in zip(simulated, kernel, strict=True) if one.fraction
     )
+
+
+@pytest.mark.parametrize("bench", ["gemm", "softmax", "vector-add"])
+def test_of_one_program_on_each_pe_no_part_is_told(watched: Any, bench: str) -> None:
+    """None is over till nearly the end, and the first that is over says nothing of the others: no guess is shown."""
+    seen, _ = watched(bench, RUNS[bench])
+    kernel = [one for one in seen if one.phase == "kernel"]
+    assert len(kernel) >= 20
+    assert {one.of for one in kernel} == {4}
+    assert all((one.fraction, one.left_s) == (None, None) for one in kernel if one.done != one.of)
 
 
 def test_a_copy_is_told_in_its_bytes(watched: Any) -> None:
@@ -100,25 +128,13 @@ def test_a_copy_is_told_in_its_bytes(watched: Any) -> None:
         assert all(one.fraction == (one.done or 0) / 400_000 for step in found for one in step if one.done)
 
 
-FILE = '''
-def one_by_one(tl):
-    tl.dot(tl.zeros((16, 16), "f32"), tl.zeros((16, 16), "f32"))
-
-def bench(rt, programs: int = 40):
-    x = rt.zeros((4,))
-    rt.launch(one_by_one, grid=(programs,))
-'''
-
-
-def test_programs_that_are_over_are_counted(watched: Any, tmp_path: Path) -> None:
-    """A kernel without loops tells by its programs alone; before the first is over, nothing is said to be."""
-    path = tmp_path / "bench.py"
-    path.write_text(FILE)
-    seen, _ = watched(path, {})
+def test_programs_that_are_over_are_counted(watched: Any, one_by_one: Path) -> None:
+    """Once each PE has as many behind it as one, on average; before, nothing is said to be over."""
+    seen, _ = watched(one_by_one, {})
     kernel = [one for one in seen if one.phase == "kernel"]
     assert {one.of for one in kernel} == {40}
-    assert all(one.fraction is None for one in kernel if not one.done)
-    told = [(one.done, one.fraction) for one in kernel if one.done]
+    assert all(one.fraction is None for one in kernel if (one.done or 0) < 4)
+    told = [(one.done, one.fraction) for one in kernel if one.done and one.done >= 4]
     assert len(told) >= 3
     assert all(fraction == pytest.approx(done / 40) for done, fraction in told if done < 40)
     assert kernel[0].what == "one_by_one"

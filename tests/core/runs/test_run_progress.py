@@ -239,7 +239,27 @@ def test_a_program_of_which_nothing_is_known_counts_for_nothing(rig: Rig) -> Non
     rig.runs(launch, 0, 0, None)
     assert programs_done(launch, rig.engine) == (0, 4, None)
     rig.runs(launch, 1, 0, 0.5)
+    assert programs_done(launch, rig.engine) == (0, 4, None)
+    rig.runs(launch, 0, 0, 0.0)
     assert programs_done(launch, rig.engine) == (0, 4, pytest.approx(0.125))
     for pe in range(4):
         rig.runs(launch, pe, 0, 1.0)
     assert programs_done(launch, rig.engine) == (0, 4, 0.99)
+
+
+def test_the_first_programs_to_end_tell_nothing_of_the_others(rig: Rig) -> None:
+    """Until as many are over as PEs run them: with one on each PE all are then, with two half of them."""
+    for programs, part in ((1, 1.0), (2, 0.5), (10, 0.1)):
+        launch = launch_of(4, programs)
+        for pe in range(4):
+            rig.runs(launch, pe, 0, 0.0)
+        assert programs_done(launch, rig.engine) == (0, 4 * programs, None)  # none has begun
+        for pe in range(4):
+            rig.runs(launch, pe, 0, None)
+        for pe in range(4):
+            assert programs_done(launch, rig.engine) == (pe, 4 * programs, None)
+            if programs == 1:
+                launch.ended_ns[pe] = 9.0
+            else:
+                rig.runs(launch, pe, 1, None)
+        assert programs_done(launch, rig.engine) == (4, 4 * programs, part)
