@@ -292,15 +292,6 @@ def test_a_burst_of_a_write_closes_the_row_in_its_way_when_it_comes() -> None:
     ]  # fmt: skip
 
 
-def test_a_channel_that_has_done_nothing_yet_is_free_in_the_first_clock() -> None:
-    rig = Rig(HbmCtrlBank, {**ONE, "overhead": "0 ns"}, latency=STEP)
-    ctrl: Any = rig.under_test
-    ctrl.banked[0].trace = []
-    rig.ask(0, msg=transaction("read", Region(0, 32)))
-    rig.run()
-    assert ctrl.banked[0].trace == [(CLOCK, "ACT", 0, 0), (CLOCK + 19.375, "RD", 0, 0)]
-
-
 # The whole ------------------------------------------------------------------------------------------
 
 

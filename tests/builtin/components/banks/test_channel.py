@@ -17,6 +17,7 @@ from kernbench_core.messages import Transaction
 from kernbench_core.testing import Rig
 from kernbench_core.values import Region
 from tests.builtin.bank_oracle import Burst, Oracle, Request
+from tests.builtin.components.driven_controller import ONE, transaction
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
 from tests.builtin.touched_bursts import bursts_of
 
@@ -256,3 +257,13 @@ def test_a_shared_queue_is_filled_by_one_pseudo_channel_for_both() -> None:
 
     assert last("per_pseudo_channel") == pytest.approx(8 + 1 + 10 + 19.375 + 12.5 + 1.25 + 1, abs=0.7)
     assert last("shared") > last("per_pseudo_channel") + 45
+
+
+def test_a_channel_that_has_done_nothing_yet_is_free_in_the_first_clock() -> None:
+    """A row is opened at the first clock after the request comes, 2⁻¹⁶ ns from the beginning."""
+    rig = Rig(HbmCtrlBank, {**ONE, "overhead": "0 ns"}, latency=1 / GRID)
+    ctrl: Any = rig.under_test
+    ctrl.banked[0].trace = []
+    rig.ask(0, msg=transaction("read", Region(0, 32)))
+    rig.run()
+    assert ctrl.banked[0].trace == [(0.625, "ACT", 0, 0), (0.625 + 19.375, "RD", 0, 0)]
