@@ -94,7 +94,7 @@ class GraphEngine:
     >>> engine = kb.GraphEngine(kb.compile_topology(configure(plugins, "tiny"), plugins))
     >>> engine.run(plugins.benches.load("vector-add"), {"n": 64})
     >>> len(engine.op_log), engine.get_timing_result().ops
-    (16, 16)
+    (32, 32)
     """
 
     def __init__(self, graph: Graph, components: ComponentClasses | None = None, **given: Any) -> None:

@@ -76,7 +76,7 @@ class RunResult(Pictured):
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
-    (True, 4)
+    (True, 8)
     >>> max(result.phases, key=result.phases.get)
     'host_to_device'
     """
