@@ -36,6 +36,8 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda each: (each.about != "kernel", -each.gain, each.rule)))
 
 
+#: Pieces of fewer bytes waste bursts of HBM; transfers of fewer bytes take mostly latency, where that is most of them.
+_BURST, _SMALL = 64, 16 << 10
 #: What gains less is not worth a line.
 _LEAST: Final = 0.05
 
@@ -55,13 +57,13 @@ def uneven(facts: Facts) -> Iterator[Advice]:
     if most > 1 and most > even * 1.05:
         told = (
             f"{together} programs on {facts.pes} PEs leave PEs without work in the last round, as one has {most} and "
-            f"the mean is {even:.1f}: choose a grid that is a multiple of {facts.pes}, or smaller blocks."
+            f"the mean is {even:.1f}: choose a grid that is a multiple of {facts.pes}."
         )
         yield Advice("last-round", told, gain)
-    elif gain > 0.15:
+    elif gain > 0.15 and facts.more_work > 0.1 and facts.share("message") < 0.3:  # else it waits for others
         told = (
-            f"work is uneven: PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last} takes "
-            f"{format_time(facts.last.time_ns)}: give each the same, or put its data nearer."
+            f"work is uneven: PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more "
+            f"to do, {format_time(facts.last.time_ns)}: give each the same."
         )
         yield Advice("uneven", told, gain)
 
@@ -91,12 +93,12 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     overlap = facts.overlap
     most = min(overlap.late_ns, overlap.working_ns)
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
-    if facts.share("load") > 0.15 and could > _LEAST:
-        idle = overlap.idle_ns / overlap.time_ns
-        also = f", and for {idle:.0%} nothing is under way" if idle > 0.1 else ""
+    memory = facts.use("hbm_ctrl channel")
+    full = memory is not None and memory.mean_utilisation > 0.6
+    if facts.share("load") > 0.15 and could > 0.1 and overlap.hidden_ns < most / 2 and not full:
         told = (
-            f"loads ahead (num_stages, or wait=False): for {overlap.hidden_ns / overlap.time_ns:.0%} of the time loads "
-            f"are under way while units work, and that could be {most / overlap.time_ns:.0%}{also}."
+            "load ahead (wait=False; in Triton num_stages and --pipeline-loops): units work under loads for "
+            f"{overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for {most / overlap.time_ns:.0%}."
         )
         yield Advice("loads-ahead", told, could)
 
@@ -104,20 +106,41 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
 def moved_again(facts: Facts) -> Iterator[Advice]:
     """Operands that are loaded many times."""
     waits = facts.share("load") + facts.share("store") + facts.share("composite")
-    if not facts.must_move or facts.moved < 2 * facts.must_move or waits < 0.3:
+    if not facts.distinct or facts.moved < 2 * facts.distinct or waits < 0.45:
         return
     most, room = facts.scratchpad
-    spare = facts.programs[1] >= 2 * facts.all_pes and most < room / 2  # larger tiles leave work for every PE
+    spare = facts.programs[1] >= 4 * facts.all_pes and most < room / 2  # larger tiles leave work for every PE
     larger = f"larger tiles ({format_bytes(room - most)} of the scratchpad are free)" if spare else ""
     ways = ", ".join(filter(None, (larger, "keep what is used again in the scratchpad", "send tiles from PE to PE")))
-    times = facts.moved / facts.must_move
-    told = f"{format_bytes(facts.moved)} are moved, {times:.1f} times the bytes that must be: {ways}."
-    yield Advice("moved-again", told, 0.5 * waits * (1 - facts.must_move / facts.moved))
+    times = facts.moved / facts.distinct
+    told = f"{format_bytes(facts.moved)} are moved, each byte {times:.1f} times: {ways}."
+    yield Advice("moved-again", told, 0.5 * waits * (1 - facts.distinct / facts.moved))
+
+
+def small_transfers(facts: Facts) -> Iterator[Advice]:
+    """Loads and stores of scattered bytes, or of so few that they take latency."""
+    waits, trips = facts.share("load") + facts.share("store"), facts.trips
+    if not facts.pieces or waits < 0.4:
+        return
+    piece, each = facts.moved / facts.pieces, facts.moved / facts.transfers
+    latency = trips["propagation"] + trips["overhead"]
+    if piece < _BURST:
+        told = (
+            f"loads and stores touch pieces of {format_bytes(round(piece))}: move whole rows, and take columns of them "
+            "in the scratchpad (tl.trans)."
+        )
+        yield Advice("scattered", told, 0.6 * waits)
+    elif each < _SMALL and latency > sum(trips.values()) / 2:
+        told = (
+            f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency: larger blocks, or "
+            "more rows a program."
+        )
+        yield Advice("small-transfers", told, 0.5 * waits)
 
 
 def masked(facts: Facts) -> Iterator[Advice]:
     """Blocks of which masks leave much out."""
-    if facts.masked > 0.2:
+    if facts.masked > 0.3 and facts.share("load") + facts.share("store") > 0.4:
         told = f"masks leave out {facts.masked:.0%} of the bytes of blocks: choose block sizes that divide the shape."
         yield Advice("masked", told, 0.5 * facts.masked)
 
@@ -154,7 +177,7 @@ def vector_unit(facts: Facts) -> Iterator[Advice]:
         each = worst.ns / worst.commands if worst.commands else 0.0
         told = (
             f"the vector unit limits: most of it is {worst.call} ({worst.line}), {format_time(each)} each; fewer "
-            "passes over a block, cheaper ops (exp2 for exp, a product for a division), or more programs."
+            "passes over a block, cheaper ops (a product for a division)."
         )
         yield Advice("vector-unit", told, 0.3 * share)
 
@@ -173,8 +196,7 @@ def atomics(facts: Facts) -> Iterator[Advice]:
     if share > 0.3:
         lines = ", ".join(dict.fromkeys(call.line for call in facts.calls("atomic")))
         told = (
-            f"{share:.0%} of the path are atomics ({lines}): add up in each program first, or give each its own place "
-            "and add these up at the end."
+            f"{share:.0%} of the path are atomics ({lines}): add up in each program first, so that there are fewer."
         )
         yield Advice("atomics", told, 0.5 * share)
 
@@ -183,10 +205,12 @@ def messages(facts: Facts) -> Iterator[Advice]:
     """A PE that waits for others."""
     share = facts.share("message")
     if share > 0.3:
-        lines = ", ".join(dict.fromkeys(call.line for call in facts.calls("message")))
+        calls = facts.calls("message")
+        lines = ", ".join(dict.fromkeys(call.line for call in calls))
+        each = sum(call.ns for call in calls) / max(1, sum(call.commands for call in calls))
         told = (
-            f"{share:.0%} of the path is messages between PEs ({lines}): send in smaller pieces, so that sending, "
-            "receiving and computing overlap, or to nearer PEs."
+            f"{share:.0%} of the path is messages between PEs ({lines}), {format_time(each)} each: do what does not "
+            "need them before tl.recv, and send to several PEs at once instead of one after the other."
         )
         yield Advice("messages", told, 0.4 * share)
 
@@ -208,7 +232,7 @@ def around(facts: Facts) -> Iterator[Advice]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    idle_pes, uneven, far_data, not_ahead, moved_again, masked, small_tiles, hot_place, vector_unit, issue, atomics,
-    messages, around,
+    idle_pes, uneven, far_data, not_ahead, moved_again, small_transfers, masked, small_tiles, hot_place, vector_unit,
+    issue, atomics, messages, around,
 )  # fmt: skip
 """All of them, in no order."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.roof import Roof, distinct, peaks_of, roof, work_of
+from kernbench_builtin.explain.roof import Roof, distinct, length, peaks_of, roof, touched, work_of
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
@@ -63,8 +63,10 @@ class Facts:
 
     `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
     longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, of `all_pes`; `programs` are
-    those of the PE with most, and of all. `trips` are the parts of the round trips of DMAs, `queueing` says where they
-    queued. `far` are the bytes that came from, or went to, another package or cube, of all that were `moved`.
+    those of the PE with most, and of all; `more_work` is how much more the slowest PE had to do than the mean, from 0.
+    `trips` are the parts of the round trips of DMAs, `queueing` says where they queued. `far` are the bytes that came
+    from, or went to, another package or cube, of all that were `moved`, by so many `transfers` in so many `pieces`
+    without a gap; `distinct` are those of them that a launch moves at least.
     """
 
     phases: dict[str, float]
@@ -80,11 +82,14 @@ class Facts:
     pes: int
     all_pes: int
     programs: tuple[int, int]
+    more_work: float
     trips: dict[str, float]
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
     moved: int
-    must_move: int
+    distinct: int
+    transfers: int
+    pieces: int
     far_package: int
     far_cube: int
     masked: float
@@ -137,10 +142,10 @@ def facts_of(session: GraphEngine) -> Facts | None:
     times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
     programs = [len(each) for each in handle.launch.programs.values()]
     moved = _moved(session)
-    work, sips = work_of(session), {sip for each in launches for sip in each.sips}
+    sips = {sip for each in launches for sip in each.sips}
     return Facts(
         phases=_phases(session),
-        roof=roof(peaks_of(session, sips), work),
+        roof=roof(peaks_of(session, sips), work_of(session)),
         kernel=kernel,
         launches=len(own),
         kernels=len(named),
@@ -152,11 +157,14 @@ def facts_of(session: GraphEngine) -> Facts | None:
         pes=sum(1 for each in programs if each),
         all_pes=len(handle.program.pes),
         programs=(max(programs), sum(programs)),
+        more_work=_more_work(session, last),
         trips=_trips(session),
         queueing=_queueing(session),
         busiest=kernels.busiest,
         moved=moved["all"],
-        must_move=work.bytes_in + work.bytes_out,
+        distinct=sum(length(spans) for side in touched(session) for spans in side),
+        transfers=moved["transfers"],
+        pieces=moved["pieces"],
         far_package=moved["package"],
         far_cube=moved["cube"],
         masked=1.0 - moved["taken"] / moved["blocks"] if moved["blocks"] else 0.0,
@@ -202,6 +210,26 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     working, moving = _joined(start, end, works), _joined(start, end, late)
     hidden = working + moving - _joined(start, end, works | late)
     return Overlap(launch.time_ns, working, launch.time_ns - _joined(start, end, keep), moving, hidden)
+
+
+def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
+    """Return by which share a launch's slowest PE issued more commands, or had its units longer at work, than the mean.
+
+    Of PEs that did anything; whichever is more.
+    """
+    columns, pes = session.op_log.columns, session.hardware.layout.pes
+    start, pe = np.asarray(columns.t_start[:]), np.asarray(columns.op_pe[:])
+    rows = np.flatnonzero((pe >= 0) & (np.asarray(columns.stage_pe[:]) < 0) & (start >= launch.started_ns))
+    rows = rows[start[rows] <= launch.ended_ns]
+    works = np.array([not name.endswith((".pe_dma", ".pe_ipcq")) for name in columns.components])
+    took = (take(columns.t_end, rows) - start[rows]) * works[take(columns.component, rows)]
+    last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
+    found = 0.0
+    for weights in (np.ones(len(rows)), took):
+        each = np.bincount(pe[rows], weights, len(pes))
+        mean = each[each > 0].mean() if (each > 0).any() else 0.0
+        found = max(found, float(each[last] / mean) - 1 if mean else 0.0)
+    return found
 
 
 def _late(
@@ -263,7 +291,7 @@ def _moved(session: GraphEngine) -> dict[str, int]:
     """
     pes, columns = session.hardware.layout.pes, session.op_log.columns
     sip, cube = (np.array([getattr(pe, name) for pe in pes], np.int64) for name in ("sip", "cube"))
-    found = dict.fromkeys(("all", "package", "cube", "blocks", "taken"), 0)
+    found = dict.fromkeys(("all", "package", "cube", "blocks", "taken", "transfers", "pieces"), 0)
     template, op_pe = np.asarray(columns.template[:]), np.asarray(columns.op_pe[:])
     plain = (np.asarray(columns.stage_pe[:]) < 0) & (op_pe >= 0)
     for number in distinct(template[plain]).tolist():
@@ -273,7 +301,9 @@ def _moved(session: GraphEngine) -> dict[str, int]:
         rows = np.flatnonzero(plain & (template == number))
         held = [each for each in form.geometry if each[0] == "tcm"]
         blocks = [row_bytes * count for _, _, row_bytes, count, _ in held if row_bytes is not None]
-        for base, nbytes in _accesses(columns, form, rows):
+        found["transfers"] += len(rows)
+        for base, nbytes, pieces in _accesses(columns, form, rows):
+            found["pieces"] += pieces
             units = base >> _OFFSET_BITS
             some = distinct(units)
             of_units = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
@@ -290,18 +320,25 @@ def _moved(session: GraphEngine) -> dict[str, int]:
 
 def _accesses(
     columns: Columns, form: RecordForm, rows: npt.NDArray[Any]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield address and bytes of each access to HBM of records of one form; of a scattered one its first address."""
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]]:
+    """Yield address and bytes of each access to HBM of records of one form, and of how many pieces all are.
+
+    Of a scattered one the first address stands for all.
+    """
     begins, several = take(columns.row_starts()[0], rows), 0
     for at, (space, _, row_bytes, count, _) in enumerate(form.geometry):
         place = form.base_places[at]
         if space == "hbm" and place >= 0 and row_bytes is not None:
-            yield take(columns.ints, begins + place), np.full(len(rows), row_bytes * count)
+            yield take(columns.ints, begins + place), np.full(len(rows), row_bytes * count), len(rows) * count
         elif space == "hbm" and row_bytes is None:
             regions: list[Any] = [columns.side.get(row, ())[several] for row in rows.tolist()]
             sizes = {id(each): sum(region.row_bytes * region.rows for region in each) for each in regions}
             bases = [each[0].base if each else 0 for each in regions]
-            yield np.array(bases, np.int64), np.array([sizes[id(each)] for each in regions], np.int64)
+            parts = {id(each): sum(region.rows for region in each) for each in regions}
+            yield (
+                np.array(bases, np.int64), np.array([sizes[id(each)] for each in regions], np.int64),
+                sum(parts[id(each)] for each in regions),
+            )  # fmt: skip
         several += row_bytes is None
 
 

@@ -188,7 +188,7 @@ def work_of(session: GraphEngine) -> RoofWork:
     and writes only the writing counts. All copies of a tensor are one. Of pe_math an op counts what it takes beyond
     its start-up, of other units its operations at the unit's peak.
     """
-    reads, writes = _touched(session)
+    reads, writes = touched(session)
     written, bytes_in = _NO_SPANS, 0
     for read, write in zip(reads, writes, strict=True):
         written = joined(written, write)
@@ -227,7 +227,7 @@ def _some(rows: int) -> Iterator[slice]:
     return (slice(first, first + ROWS_AT_ONCE) for first in range(0, rows, ROWS_AT_ONCE))
 
 
-def _touched(session: GraphEngine) -> tuple[list[ByteRanges], list[ByteRanges]]:
+def touched(session: GraphEngine) -> tuple[list[ByteRanges], list[ByteRanges]]:
     """Return the bytes of HBM that each launch read, and wrote, where cells of tensors have one place."""
     handles, columns = session.shared.launches, session.op_log.columns
     launch_of = _launches(handles)

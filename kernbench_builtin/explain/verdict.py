@@ -13,6 +13,7 @@ from kernbench_core.runs.answers import count_hazards
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.explain.roof import Roof
     from kernbench_core.host.figures.launch import PathCall
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.runs.answers import Correctness
@@ -31,7 +32,9 @@ _DOES: Final = {
     "load": "waits for", "store": "waits for", "atomic": "waits for", "message": "waits for",
     "composite": "runs", "product": "computes", "compute": "computes",
 }  # fmt: skip
-_LIMITS: Final = {"compute": "compute", "hbm": "HBM", "noc": "the NoC"}
+_LIMITS: Final = {
+    "pe_gemm": "the matrix units", "pe_math": "the vector units", "hbm": "HBM", "noc": "the NoC",
+}  # fmt: skip
 _PLACES: Final = {
     "hbm_ctrl channel": "HBM channels", "hbm wire": "the wires of HBM controllers", "noc wire": "wires of the NoC",
     "attach wire": "wires between routers and units", "ucie wire": "UCIe wires between cubes",
@@ -68,7 +71,8 @@ class RunVerdict:
     """Say what limits a run, and what to try; times in ns.
 
     `data` says whether it is right, in words; `kernel_ns` is the phase `kernel`, `roof_ns` what no schedule goes below,
-    by `limit` ("compute", "hbm" or "noc"). All but `data` is None, or empty, where no kernel ran to its end.
+    by `limit` ("hbm", "noc", or a kind of unit, as "pe_gemm"). All but `data` is None, or empty, where no kernel ran to
+    its end.
     """
 
     data: str
@@ -100,7 +104,8 @@ class RunVerdict:
             return
         told = f"kernel {format_time(self.kernel_ns)}"
         if self.share is not None:
-            told += f", {self.share:.0%} of what the machine's roof allows (by {_LIMITS[self.limit]})"
+            limit = _LIMITS.get(self.limit, self.limit)
+            told += f", {self.share:.0%} of what the machine's roof allows (by {limit})"
         yield told + (f"; {self.data}." if self.right else ".")
         if self.limiter is not None:
             yield self.kernel + self.limiter.sentence
@@ -123,9 +128,15 @@ def verdict_of(session: GraphEngine) -> RunVerdict:
         return RunVerdict("", True, total)
     named = f"{facts.kernel}, {_times(facts)}: " if facts.kernels > 1 or facts.launches > 1 else ""
     return RunVerdict(
-        "", True, total, facts.kernel_ns, facts.roof.ns or None, facts.roof.limit, named, limiter_of(facts),
+        "", True, total, facts.kernel_ns, facts.roof.ns or None, _limit(facts.roof), named, limiter_of(facts),
         advise(facts),
     )  # fmt: skip
+
+
+def _limit(found: Roof) -> str:
+    """Return what sets a roof: "hbm", "noc", or the kind of unit that has most to do."""
+    units = found.units
+    return found.limit if found.limit != "compute" else max(units, key=lambda kind: units[kind], default="compute")
 
 
 def _times(facts: Facts) -> str:
@@ -198,7 +209,8 @@ def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
 def cause_of(facts: Facts, kind: str) -> str:
     """Return why calls of a kind take what they take, "" where that is not known."""
     if facts.roof.ns >= _AT_THE_ROOF * facts.kernel_ns:
-        return f"at the roof of {_LIMITS[facts.roof.limit]}"
+        limit = _limit(facts.roof)
+        return f"at the roof of {_LIMITS.get(limit, limit)}"
     if kind in ("load", "store"):
         return _way(facts)
     if kind == "composite":

@@ -134,6 +134,59 @@ def test_messages_limit() -> None:
     assert "messages" in rules(found)
 
 
+def gathers_columns(a: Any, c: Any, tl: Any) -> None:
+    """Load columns, element by element."""
+    at = tl.program_id(0) * 8
+    for column in range(4):
+        tile = tl.load(a + at + column + tl.arange(0, 128) * 512)
+        tl.store(c + at * 512 + column * 128, tile)
+
+
+def loads_little(a: Any, c: Any, tl: Any) -> None:
+    """Load short rows one after another."""
+    at = tl.program_id(0) * 512
+    for row in range(8):
+        tl.store(c + at + row * 64, tl.load(a + at + row * 64, shape=(64,)))
+
+
+def in_place(a: Any, c: Any, tl: Any) -> None:
+    """Change a block in place, each byte loaded and stored once."""
+    at = a + tl.program_id(0) * 128 * 512
+    tl.store(at, tl.load(at, shape=(128, 512)))
+
+
+def test_pieces_and_short_transfers() -> None:
+    """Scattered bytes are told apart from blocks that are small, and from none of both."""
+    assert "scattered" in rules(verdict(gathers_columns))
+    assert "small-transfers" in rules(verdict(loads_little))
+    assert not {"scattered", "small-transfers", "moved-again"} & {*rules(verdict(in_place))}
+
+
+def triangular(a: Any, c: Any, tl: Any) -> None:
+    """Do as many products as the program's number says."""
+    tile = tl.full((64, 64), 1.0, "f16")
+    for _ in range(4 * tl.program_id(0) + 1):
+        tile = tl.cast(tl.dot(tile, tile), "f16")
+    tl.store(c + tl.program_id(0) * 4096, tile)
+
+
+def late(a: Any, c: Any, tl: Any) -> None:
+    """Have each wait for the one before it, with the same work."""
+    me = tl.program_id(0)
+    if me:
+        tl.recv((8,), "f16", me - 1)
+    tile = tl.full((64, 64), 1.0, "f16")
+    tl.store(c + me * 4096, tl.cast(tl.dot(tile, tile), "f16"))
+    if me < 3:
+        tl.send(tl.full((8,), 1.0, "f16"), me + 1)
+
+
+def test_uneven_work_is_no_wait_for_others() -> None:
+    """A PE that has more to do is named; one that waits is not."""
+    assert "uneven" in rules(verdict(triangular))
+    assert "uneven" not in rules(verdict(late))
+
+
 def test_wrong_data_comes_first() -> None:
     """Before any time."""
 
