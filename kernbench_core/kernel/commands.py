@@ -142,14 +142,14 @@ class KernelCommand(Command):
             state.hazards.landed(self, self.tail)
         self._give_up_blocks()
         self.step = state.last = self._step(state)
-        state.complete[self.serves, self.dma_op] = self.step
+        state.complete[self.dma_op or self.serves] = self.step
         Command.answered(self)
 
     def _step(self, state: PeState) -> PathStep:
         """Return the step that it was: sent by its kernel, or, where it queued, begun when its unit was free."""
         before, begin = self.because, self.sent_ns
         if self.queueing > 0.0:
-            unit: PathStep | None = state.complete.get((self.serves, self.dma_op))
+            unit: PathStep | None = state.complete.get(self.dma_op or self.serves)
             if unit is not None and unit.end > begin:
                 before, begin = unit, unit.end
         return PathStep(before, self.call, self.serves, self.site, begin, self.tail)
@@ -267,7 +267,7 @@ class PlainCommand(KernelCommand):
     def _landed(self, _: object) -> None:
         state, self.tail = self.state, self._message.tail
         self.step = state.last = self._step(state)
-        state.complete[self.serves, self.dma_op] = self.step
+        state.complete[self.dma_op or self.serves] = self.step
 
 
 def refuse_other_commands(command: object, site: CallSite) -> None:

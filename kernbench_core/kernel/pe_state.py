@@ -69,7 +69,7 @@ class PeState:
         self.runner: RunsPrograms | None = None
         self.last: PathStep | None = None
         self.step: PathStep | None = None
-        self.complete: dict[tuple[str, str], PathStep] = {}
+        self.complete: dict[str, PathStep] = {}
         self.unpaid = self.elements_read = 0
         self.element_read = 0.0
         self.reads_free = ""
