@@ -1,7 +1,6 @@
 from kernbench_core.messages cimport MsgBase
 
 cdef class Trips:
-    cdef readonly long long number
     cdef readonly double propagation, serialisation, overhead, queueing, service
     cpdef add(self, MsgBase trip)
 

@@ -44,9 +44,9 @@ _LEAST: Final = 0.05
 
 def idle_pes(facts: Facts) -> Iterator[Advice]:
     """PEs without a program."""
-    if facts.pes < facts.all_pes:
-        told = f"{facts.pes} of {facts.all_pes} PEs have a program: make the grid larger, or blocks smaller."
-        yield Advice("idle-pes", told, min(0.9, 1 - facts.pes / facts.all_pes))
+    if facts.busy_pes < facts.all_pes:
+        told = f"{facts.busy_pes} of {facts.all_pes} PEs have a program: make the grid larger, or blocks smaller."
+        yield Advice("idle-pes", told, min(0.9, 1 - facts.busy_pes / facts.all_pes))
 
 
 def uneven(facts: Facts) -> Iterator[Advice]:
@@ -80,7 +80,7 @@ def far_data(facts: Facts) -> Iterator[Advice]:
             "they are used, give each package a copy, or use one package (--device sip:0)."
         )
         yield Advice("far-package", told, 0.5 * waits * min(1.0, 2 * package))
-    elif cube > 0.3:
+    elif cube > 0.3 and waits > 0.5:
         told = (
             f"{cube:.0%} of the bytes of loads and stores come from or go to another cube: place tensors (or give "
             "programs to PEs) so that each reads its own cube's HBM."
@@ -149,7 +149,7 @@ def small_tiles(facts: Facts) -> Iterator[Advice]:
     """Arrays that are hardly filled."""
     share = facts.share("product") + facts.share("composite")
     if facts.hint and share > 0.2:
-        yield Advice("small-tiles", facts.hint, 0.4 * share)
+        yield Advice("small-tiles", facts.hint, share * facts.lost)
 
 
 def hot_place(facts: Facts) -> Iterator[Advice]:

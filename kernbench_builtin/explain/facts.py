@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.roof import Roof, distinct, length, peaks_of, roof, touched, work_of
+from kernbench_builtin.explain.roof import (
+    HbmAccess,
+    Roof,
+    distinct,
+    hbm_accesses,
+    length,
+    peaks_of,
+    roof,
+    touched,
+    work_on,
+)
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
@@ -20,8 +30,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures, PathCall
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.oplog.columns import Columns
-    from kernbench_core.oplog.forms import RecordForm
 
 #: An address without these says in which unit it is.
 _OFFSET_BITS = 36
@@ -31,7 +39,7 @@ _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product
 
 @attrs.frozen
 class Overlap:
-    """Say what a PE did in its time, in ns: units at work, nothing under way, and loads.
+    """Say what a PE did in its time, in ns: units at work, and loads.
 
     `late_ns` is the time in which loads were under way that began after units first were at work, and not behind
     others: they could have begun before. In `hidden_ns` of it, units were at work.
@@ -39,22 +47,16 @@ class Overlap:
 
     time_ns: float
     working_ns: float
-    idle_ns: float
     late_ns: float
     hidden_ns: float
 
 
 @attrs.frozen
 class Queueing:
-    """Say where messages queued most while kernels ran: a kind of place, its share of all queueing, and which cube.
-
-    `cube` is "" where no cube has most of it; `name` is the one place of the kind that has most.
-    """
+    """Say where messages queued most while kernels ran: a kind of place, and which cube; "" where none has most."""
 
     kind: str
-    share: float
     cube: str
-    name: str
 
 
 @attrs.frozen
@@ -62,8 +64,9 @@ class Facts:
     """The figures of one run; times in ns, bytes of payload.
 
     `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
-    longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, of `all_pes`; `programs` are
-    those of the PE with most, and of all; `more_work` is how much more the slowest PE had to do than the mean, from 0.
+    longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, `busy_pes` with those of
+    launches at the same time, of `all_pes`; `programs` are those of the PE with most, and of all; `more_work` is how
+    much more the slowest PE had to do than the mean, from 0. `hint` says how arrays `lost` what share of their time.
     `trips` are the parts of the round trips of DMAs, `queueing` says where they queued. `far` are the bytes that came
     from, or went to, another package or cube, of all that were `moved`, by so many `transfers` in so many `pieces`
     without a gap; `distinct` are those of them that a launch moves at least.
@@ -80,6 +83,7 @@ class Facts:
     overlap: Overlap
     mean_ns: float
     pes: int
+    busy_pes: int
     all_pes: int
     programs: tuple[int, int]
     more_work: float
@@ -95,6 +99,7 @@ class Facts:
     masked: float
     scratchpad: tuple[int, int]
     hint: str
+    lost: float
 
     @property
     def kernel_ns(self) -> float:
@@ -141,11 +146,11 @@ def facts_of(session: GraphEngine) -> Facts | None:
     handle = next(h for h in session.shared.launches if h.launch.ended_ns and _began(h) == last.started_ns)
     times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
     programs = [len(each) for each in handle.launch.programs.values()]
-    moved = _moved(session)
+    moved, bytes_of = _moved(session), touched(session)
     sips = {sip for each in launches for sip in each.sips}
     return Facts(
         phases=_phases(session),
-        roof=roof(peaks_of(session, sips), work_of(session)),
+        roof=roof(peaks_of(session, sips), work_on(session, bytes_of)),
         kernel=kernel,
         launches=len(own),
         kernels=len(named),
@@ -155,6 +160,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         overlap=_overlap(session, last),
         mean_ns=sum(times) / len(times),
         pes=sum(1 for each in programs if each),
+        busy_pes=len({pe for each in session.shared.launches if _meet(each, last) for pe in each.launch.programs}),
         all_pes=len(handle.program.pes),
         programs=(max(programs), sum(programs)),
         more_work=_more_work(session, last),
@@ -162,7 +168,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         queueing=_queueing(session),
         busiest=kernels.busiest,
         moved=moved["all"],
-        distinct=sum(length(spans) for side in touched(session) for spans in side),
+        distinct=sum(length(spans) for side in bytes_of for spans in side),
         transfers=moved["transfers"],
         pieces=moved["pieces"],
         far_package=moved["package"],
@@ -170,6 +176,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         masked=1.0 - moved["taken"] / moved["blocks"] if moved["blocks"] else 0.0,
         scratchpad=_scratchpad(session),
         hint=kernels.hint,
+        lost=max((fill.lost for fill in kernels.fills), default=0.0),
     )
 
 
@@ -182,6 +189,12 @@ def _phases(session: GraphEngine) -> dict[str, float]:
 
 def _began(handle: LaunchHandle) -> float:
     return min(handle.launch.started_ns.values())
+
+
+def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
+    """Whether a launch ran while another one did."""
+    times = handle.launch.ended_ns.values()
+    return bool(times) and _began(handle) < last.ended_ns and max(times) > last.started_ns
 
 
 def _added(launches: Sequence[LaunchFigures]) -> tuple[PathCall, ...]:
@@ -209,7 +222,7 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
     working, moving = _joined(start, end, works), _joined(start, end, late)
     hidden = working + moving - _joined(start, end, works | late)
-    return Overlap(launch.time_ns, working, launch.time_ns - _joined(start, end, keep), moving, hidden)
+    return Overlap(launch.time_ns, working, moving, hidden)
 
 
 def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
@@ -277,11 +290,11 @@ def _queueing(session: GraphEngine) -> Queueing | None:
     own = np.where(resources.codes[: resources.wires] == code, waited, 0.0)
     cubes: dict[str, float] = {}
     for number in np.flatnonzero(own).tolist():
-        name = resources.names[number]
-        cubes[".".join(name.split(".")[:2])] = cubes.get(".".join(name.split(".")[:2]), 0.0) + own[number]
+        cube = ".".join(resources.names[number].split(".")[:2])
+        cubes[cube] = cubes.get(cube, 0.0) + own[number]
     most = max(cubes, key=lambda cube: cubes[cube])
     one = most if cubes[most] > 0.5 * kinds[code] and ".cube" in most else ""
-    return Queueing(resources.kinds[code], float(kinds[code] / kinds.sum()), one, resources.names[int(np.argmax(own))])
+    return Queueing(resources.kinds[code], one)
 
 
 def _moved(session: GraphEngine) -> dict[str, int]:
@@ -302,9 +315,10 @@ def _moved(session: GraphEngine) -> dict[str, int]:
         held = [each for each in form.geometry if each[0] == "tcm"]
         blocks = [row_bytes * count for _, _, row_bytes, count, _ in held if row_bytes is not None]
         found["transfers"] += len(rows)
-        for base, nbytes, pieces in _accesses(columns, form, rows):
+        for access in hbm_accesses(columns, number, rows):
+            nbytes, pieces = _sizes(access)
             found["pieces"] += pieces
-            units = base >> _OFFSET_BITS
+            units = access.bases >> _OFFSET_BITS  # of a scattered one its first address stands for all
             some = distinct(units)
             of_units = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
             places = of_units[np.searchsorted(some, units)]
@@ -318,28 +332,15 @@ def _moved(session: GraphEngine) -> dict[str, int]:
     return found
 
 
-def _accesses(
-    columns: Columns, form: RecordForm, rows: npt.NDArray[Any]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]]:
-    """Yield address and bytes of each access to HBM of records of one form, and of how many pieces all are.
-
-    Of a scattered one the first address stands for all.
-    """
-    begins, several = take(columns.row_starts()[0], rows), 0
-    for at, (space, _, row_bytes, count, _) in enumerate(form.geometry):
-        place = form.base_places[at]
-        if space == "hbm" and place >= 0 and row_bytes is not None:
-            yield take(columns.ints, begins + place), np.full(len(rows), row_bytes * count), len(rows) * count
-        elif space == "hbm" and row_bytes is None:
-            regions: list[Any] = [columns.side.get(row, ())[several] for row in rows.tolist()]
-            sizes = {id(each): sum(region.row_bytes * region.rows for region in each) for each in regions}
-            bases = [each[0].base if each else 0 for each in regions]
-            parts = {id(each): sum(region.rows for region in each) for each in regions}
-            yield (
-                np.array(bases, np.int64), np.array([sizes[id(each)] for each in regions], np.int64),
-                sum(parts[id(each)] for each in regions),
-            )  # fmt: skip
-        several += row_bytes is None
+def _sizes(access: HbmAccess) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the bytes that each record accesses, and of how many pieces without a gap all are."""
+    if not access.regions:
+        return np.full(len(access.bases), access.row_bytes * access.rows), len(access.bases) * access.rows
+    known = {id(each): each for each in access.regions}
+    sizes = {key: sum(region.row_bytes * region.rows for region in each) for key, each in known.items()}
+    parts = {key: sum(region.rows for region in each) for key, each in known.items()}
+    nbytes = np.array([sizes[id(each)] for each in access.regions], np.int64)
+    return nbytes, sum(parts[id(each)] for each in access.regions)
 
 
 def _scratchpad(session: GraphEngine) -> tuple[int, int]:

@@ -188,7 +188,12 @@ def work_of(session: GraphEngine) -> RoofWork:
     and writes only the writing counts. All copies of a tensor are one. Of pe_math an op counts what it takes beyond
     its start-up, of other units its operations at the unit's peak.
     """
-    reads, writes = touched(session)
+    return work_on(session, touched(session))
+
+
+def work_on(session: GraphEngine, found: tuple[list[ByteRanges], list[ByteRanges]]) -> RoofWork:
+    """Return the work of a session whose launches `touched` these bytes."""
+    reads, writes = found
     written, bytes_in = _NO_SPANS, 0
     for read, write in zip(reads, writes, strict=True):
         written = joined(written, write)
@@ -240,7 +245,8 @@ def touched(session: GraphEngine) -> tuple[list[ByteRanges], list[ByteRanges]]:
             for each in distinct(launch[template == number]).tolist():
                 if each >= 0:
                     rows = own[(template == number) & (launch == each)] + some.start
-                    _add_spans(columns, number, rows, *found[each])
+                    for access in hbm_accesses(columns, number, rows):
+                        found[each][access.writes].extend(_bytes_of(access))
     places = [np.array(sorted(_places(handle)), np.int64).reshape(-1, 3) for handle in handles]
     return tuple(  # type: ignore[return-value]
         [_moved(joined(_NO_SPANS, *each[side]), place) for each, place in zip(found, places, strict=True)]
@@ -267,23 +273,43 @@ def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArr
     return launch_of
 
 
-def _add_spans(
-    columns: Columns, template: int, rows: npt.NDArray[np.int64], reads: list[ByteRanges], writes: list[ByteRanges]
-) -> None:
-    """Add the bytes of HBM that records of one template read, and wrote."""
+@frozen
+class HbmAccess:
+    """Where records of one template access HBM: their regions, or the bases of their one region, alike otherwise.
+
+    `row_bytes`, `rows` and `pitch` are of that region; `regions` is empty then.
+    """
+
+    writes: bool
+    bases: npt.NDArray[np.int64]
+    row_bytes: int
+    rows: int
+    pitch: int
+    regions: tuple[tuple[Region, ...], ...] = ()
+
+
+def hbm_accesses(columns: Columns, template: int, rows: npt.NDArray[np.int64]) -> Iterator[HbmAccess]:
+    """Yield each access to HBM of some records of one template."""
     form = columns.form(template)
     last = len(form.geometry) - 1 if form.writes else -1
     begins, several = take(columns.row_starts()[0], rows), 0
     for at, (space, _, row_bytes, count, pitch) in enumerate(form.geometry):
         place = form.base_places[at]
         if space == "hbm" and place >= 0 and row_bytes is not None:
-            bases = distinct(take(columns.ints, begins + place))
-            starts = (bases[:, None] + np.arange(count) * pitch).ravel()
-            (writes if at == last else reads).append(joined(np.stack([starts, starts + row_bytes], axis=1)))
+            yield HbmAccess(at == last, take(columns.ints, begins + place), row_bytes, count, pitch)
         elif space == "hbm" and row_bytes is None:
-            regions = {id(each): each for each in (columns.side.get(row, ())[several] for row in rows.tolist())}
-            (writes if at == last else reads).extend(map(_spans, regions.values()))  # type: ignore[arg-type]
+            regions: Any = tuple(columns.side.get(row, ())[several] for row in rows.tolist())
+            bases = np.array([each[0].base if each else 0 for each in regions], np.int64)
+            yield HbmAccess(at == last, bases, 0, 0, 0, regions)
         several += row_bytes is None
+
+
+def _bytes_of(access: HbmAccess) -> Iterator[ByteRanges]:
+    if access.regions:
+        yield from map(_spans, {id(each): each for each in access.regions}.values())
+        return
+    starts = (distinct(access.bases)[:, None] + np.arange(access.rows) * access.pitch).ravel()
+    yield joined(np.stack([starts, starts + access.row_bytes], axis=1))
 
 
 def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:

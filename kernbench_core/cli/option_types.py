@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
-
-if TYPE_CHECKING:
-    pass
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only

@@ -139,7 +139,7 @@ def _busy(result: RunResult, console: Console, verbose: bool) -> Iterable[Render
 
 
 def _achieved(kernels: KernelFigures) -> Iterable[Text]:
-    """Say what units and HBM did while kernels ran, against their peaks, and how little of arrays was filled."""
+    """Say what units and HBM did while kernels ran, against their peaks."""
     if kernels.roofline is not None:
         told = [
             f"{'HBM' if each.kind == 'hbm_ctrl' else each.kind} "
@@ -147,8 +147,6 @@ def _achieved(kernels: KernelFigures) -> Iterable[Text]:
             for each in kernels.roofline.resources
         ]
         yield Text(f"achieved in kernels, of peak: {', '.join(told)}")
-    if kernels.hint:
-        yield Text(f"hint: {kernels.hint}", "yellow")
 
 
 def _columns(

@@ -112,6 +112,21 @@ def test_a_grid_that_leaves_pes_without_work(programs: int, rule: str) -> None:
     assert found == ([rule] if rule else [])
 
 
+def test_pes_of_launches_side_by_side_are_at_work() -> None:
+    """Two launches on two of four PEs each, one beside the other, or one after it."""
+
+    def bench(rt: Any, wait: bool) -> None:
+        a, c = rt.zeros(LARGE, "f16", name="a"), [rt.zeros(LARGE, "f16", name=f"c{half}") for half in (0, 1)]
+        for half in (0, 1):
+            rt.launch(multiplies, a, c[half], grid=(2,), pes=[2 * half, 2 * half + 1], wait=wait)
+        rt.wait_all()
+
+    beside, after = (kb.run(bench, "tiny", {"wait": wait}, data=False).part(RunVerdict) for wait in (False, True))
+    assert beside is not None and after is not None
+    assert "idle-pes" not in rules(beside)
+    assert "idle-pes" in rules(after)
+
+
 def test_data_in_another_package() -> None:
     """Where the tensors are all over, and the programs in the first package."""
 
