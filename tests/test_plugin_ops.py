@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_builtin.checks.op_checks import _record
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.ops import OPS

@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from kernbench_core import __version__ as __version__
     from kernbench_core import compile_topology as compile_topology
     from kernbench_core import depends as depends
-    from kernbench_core import launch as launch
     from kernbench_core import load_plugins as load_plugins
     from kernbench_core import rerun as rerun
     from kernbench_core import sizes_from as sizes_from
 
-    from .runs import run as run  # relative, as this folder is installed under another name
+    from .kernel_launch import launch as launch  # relative, as this folder is installed under another name
+    from .runs import run as run
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends launch load_plugins rerun sizes_from",
+    "Shard UsageError __version__ compile_topology depends load_plugins rerun sizes_from",
     "kernbench_builtin.machines.drawing.machine": "draw_machine",
     "kernbench_builtin.compare": "compare",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
+    ".kernel_launch": "launch",
     ".runs": "run",
     "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_builtin.triton.session": "triton",

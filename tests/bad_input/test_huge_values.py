@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.plugins import Plugins

@@ -53,7 +53,6 @@ PUBLIC = [
     "__version__",
     "compile_topology",
     "depends",
-    "launch",
     "load_plugins",
     "rerun",
     "run",

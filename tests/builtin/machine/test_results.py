@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.errors import NoDataError, UninitializedReadError, UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.outputs import file_of

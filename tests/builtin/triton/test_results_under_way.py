@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 
 
 def reading(a: Any, b: Any, c: Any, x: Any, y: Any, depth: int, delay: int, how: str, tl: Any) -> None:

@@ -34,10 +34,17 @@ def test_the_door_gives_what_it_tells_a_type_checker() -> None:
         assert getattr(kernbench, name) is getattr(import_module(module, "kernbench"), of)
 
 
-def test_the_example_of_sweeps_does_what_it_shows(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernbench_builtin.sweeps.call.load_plugins", lambda: plugins)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("sweep", "kernbench_builtin.sweeps.call"), ("launch", "kernbench.kernel_launch")],
+)
+def test_the_example_does_what_it_shows(
+    name: str, place: str, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (place, "kernbench_core.runs.bench_run"):
+        monkeypatch.setattr(f"{module}.load_plugins", lambda: plugins)
     globs = {"kb": kernbench}
-    (example,) = doctest.DocTestFinder(recurse=False).find(kernbench.sweep, "kb.sweep", False, globs=globs)
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(kernbench, name), f"kb.{name}", False, globs=globs)
     assert doctest.DocTestRunner(verbose=False).run(example) == (0, len(example.examples))
 
 

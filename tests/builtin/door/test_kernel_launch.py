@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.errors import KernelError, LimitError, NoDataError, OutOfBoundsError, UsageError
 from kernbench_core.runs.options import RunCall, RunOptions
 from tests.core.working_machine import MACHINE, on_machine
