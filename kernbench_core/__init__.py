@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import load_plugins as load_plugins
     from kernbench_core.reporting import Stat as Stat
     from kernbench_core.runs.bench_run import run as run
-    from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
     from kernbench_core.topology.compilation import compile_topology as compile_topology
 

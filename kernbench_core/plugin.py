@@ -26,7 +26,6 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands, in the order of the help."""
     return [
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
-        CommandEntry("rerun", f"{CLI}.run:rerun", "Run again what a manifest describes.", RUN),
         CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at the plug-ins.", SEE),
         CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List them, those that are left out too, and why."),
     ]

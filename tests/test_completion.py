@@ -45,7 +45,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plug
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("kernbench re", ["rerun", "report"]),
+        ("kernbench re", ["report", "rerun"]),
         ("kernbench run gemm-s", ["gemm-stream", "gemm-sweep"]),
         ("kernbench list so", ["softmax"]),
         ("kernbench run gemm --topology ti", ["tiny"]),

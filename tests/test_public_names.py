@@ -15,7 +15,7 @@ def test_the_example_does_what_it_shows(
     name: str, plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With the plug-ins of this tree as those that are installed."""
-    for module in ("plugins", "runs.bench_run", "runs.reruns"):
+    for module in ("plugins", "runs.bench_run"):
         monkeypatch.setattr(f"kernbench_core.{module}.load_plugins", lambda: plugins)
     monkeypatch.chdir(tmp_path)
     try_example(name)

@@ -1,4 +1,4 @@
-"""What is read from saved runs: the commands `diff` and `explain`."""
+"""What is read from saved runs: the commands `rerun`, `diff` and `explain`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     here = "kernbench_builtin.compare"
     return [
+        CommandEntry("rerun", f"{here}.rerun_command:rerun", "Run again what a manifest describes.", RUN),
         CommandEntry("diff", f"{here}.command:diff", "Compare two runs: what moved, and why.", RUN),
         CommandEntry(
             "explain", f"{here}.explain_command:explain", "Say what limits a saved run, and what to try.", RUN

@@ -1,4 +1,4 @@
-"""`kernbench run` and `kernbench rerun`."""
+"""`kernbench run`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import completed_by
-from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, QUIET, TIMEOUT, VERBOSE, option_of, with_parameters
+from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, VERBOSE, option_of, with_parameters
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
-from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import RunCall, command_options
 
 if TYPE_CHECKING:
-    from kernbench_core.runs.reruns import Rerun
     from kernbench_core.runs.result import RunResult
 
 _Answer = TypeVar("_Answer")
 _Tell = Callable[[Any], None]
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 @attrs.frozen
@@ -95,75 +93,18 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
     try:
         result = with_progress(carry_out, Path(bench).name, look)
     except RunInterrupted as interruption:
-        _print(interruption.result, look, shell)
+        print_run(interruption.result, look, shell)
         if not interruption.result.interrupted:
             shell.error(str(interruption))
-        return _INTERRUPTED
+        return INTERRUPTED
     except StrictError as refusal:
-        _print(refusal.result, look, shell)
+        print_run(refusal.result, look, shell)
         shell.error(str(refusal))
         return refusal.exit_code
-    _print(result, look, shell)
+    print_run(result, look, shell)
     if result.cache_key is not None and (look.verbose or (result.from_cache and not look.quiet)):
         shell.note(result.cache_note)
     return 0 if result.right else 1
-
-
-@click.command()
-@click.argument("manifest", metavar="MANIFEST", shell_complete=completed_by("files"))
-@click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
-@with_parameters(TIMEOUT.but(help="Stop after this wall time, as '60 s', instead of the manifest's."), JSON, QUIET)
-@click.pass_obj
-def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: Any) -> int:
-    """Run again what a manifest describes: the same op-log hash, or what differs."""
-    with doing("loading kernbench"):
-        from kernbench_core.runs.bench_run import RunInterrupted
-        from kernbench_core.runs.reruns import rerun as rerun_manifest
-
-    look = Look(as_json, quiet)
-
-    def carry_out(on_progress: _Tell | None) -> Rerun:
-        return rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins, **asked)
-
-    try:
-        again = with_progress(carry_out, Path(manifest).name, look)
-    except RunInterrupted as interruption:
-        if as_json:
-            _echo_rerun(None, (), interruption.result)
-        else:
-            _print(interruption.result, look, shell)
-        return _INTERRUPTED
-    if as_json:
-        _echo_rerun(again.same, again.differences, again.result)
-    else:
-        _tell_rerun(again)
-    return 0 if again.same and again.result.right else 1
-
-
-def _tell_rerun(again: Rerun) -> None:
-    """Say whether the op log is the same, and what is wrong with the data."""
-    result = again.result
-    if again.same:
-        click.echo(f"same op log: {result.op_log_sha256} ({result.timing.ops:,} ops)")
-        for difference in again.differences:
-            click.echo(shown(f"  though {difference}"))
-    else:
-        click.echo("the op log differs:")
-        for difference in again.differences:
-            click.echo(shown(f"  {difference}"))
-    if not result.right:
-        click.echo(shown("".join(text for text, _ in result.words())))
-        for verification in (result.verification, result.op_verification):
-            for line in "\n".join(() if verification is None else verification.failures).splitlines():
-                click.echo(shown(f"  {line}"))
-
-
-def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult) -> None:
-    """Print the object of --json; `same` is None when the run did not come to its end."""
-    from kernbench_core.runs.result import json_text
-
-    found = {"same": same, "differences": list(differences), "result": result.to_json()}
-    click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
 def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:
@@ -176,7 +117,8 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 
 
 @doing("printing the result")
-def _print(result: RunResult, look: Look, shell: Shell) -> None:
+def print_run(result: RunResult, look: Look, shell: Shell) -> None:
+    """Print a result, as it is asked for."""
     from kernbench_core.runs.parts import show_answers
 
     if look.as_json:

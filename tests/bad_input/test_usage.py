@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.errors import UsageError
 
 BENCHES = (

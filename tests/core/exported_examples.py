@@ -20,7 +20,6 @@ RUN_A_BENCH = {
     "Shard",
     "UsageError",
     "compile_topology",
-    "rerun",
     "run",
     "sizes_from",
 }

@@ -54,7 +54,6 @@ PUBLIC = [
     "compile_topology",
     "depends",
     "load_plugins",
-    "rerun",
     "run",
     "sizes_from",
 ]

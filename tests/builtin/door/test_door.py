@@ -36,11 +36,15 @@ def test_the_door_gives_what_it_tells_a_type_checker() -> None:
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("sweep", "kernbench_builtin.sweeps.call"), ("launch", "kernbench.kernel_launch")],
-)
+    [
+        ("launch", "kernbench.kernel_launch"), ("rerun", "kernbench_builtin.compare.reruns"),
+        ("sweep", "kernbench_builtin.sweeps.call"),
+    ],
+)  # fmt: skip
 def test_the_example_does_what_it_shows(
-    name: str, place: str, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+    name: str, place: str, plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for module in (place, "kernbench_core.runs.bench_run"):
         monkeypatch.setattr(f"{module}.load_plugins", lambda: plugins)
     globs = {"kb": kernbench}

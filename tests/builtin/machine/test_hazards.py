@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernbench_core as kb
+import kernbench as kb
 from kernbench_core.cli import main
 from kernbench_core.runs.bench_run import RaceError
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.compare.reruns import rerun
 from kernbench_ccl.cli.scaffold import write_algorithm
 from kernbench_core.plugins import load_plugins, own_plugins
 from kernbench_core.runs.bench_run import run
-from kernbench_core.runs.reruns import rerun
 
 BENCH = """
 import os

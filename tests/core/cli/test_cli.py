@@ -151,7 +151,6 @@ def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: py
             ["components", "x.y"],
             "component must be a registered name or a part of one, not 'x.y'. No plug-in registers any.",
         ),
-        (["rerun", "none.json"], "manifest 'none.json' must be a readable file: No such file or directory."),
     ],
 )
 def test_usage_errors_are_sentences(
@@ -178,42 +177,6 @@ def test_a_fault_of_our_own_is_not_a_result(
         "RuntimeError: oops",
         "error: kernbench itself failed; please report the lines above. Do not use any result of this run.",
     ]
-
-
-def test_rerun_says_same_or_what_differs(toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """0 for the same op log, 1 for another, in words and in JSON."""
-    out = tmp_path / "o"
-    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
-    capsys.readouterr()
-    path = out / "manifest.json"
-    same = json.loads(path.read_text())["op_log_sha256"]
-    assert call(toy, "rerun", str(path)) == 0
-    assert capsys.readouterr().out == f"the kernel says hello\nsame op log: {same} (4,096 ops)\n"
-    path.write_text(path.read_text().replace('"n": 3', '"n": 4'))
-    assert call(toy, "rerun", str(path), "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["schema"], found["same"]) == ("kernbench.rerun/1", False)
-    assert found["differences"][:1] == [f"op_log_sha256 was {same} and is {found['result']['op_log_sha256']}."]
-
-
-def test_a_rerun_with_wrong_data_is_exit_one(
-    toy: ModuleType, samples: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same op log with data that is wrong now: the verdict is printed, and the code says so."""
-    out = tmp_path / "o"
-    assert call(toy, "run", "toy", "--topology", "one", "--verify-data", "--out", str(out), "-q") == 0
-    toy.verdict = samples.WRONG
-    capsys.readouterr()
-    path = out / "manifest.json"
-    assert call(toy, "rerun", str(path)) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[1].startswith("same op log: ")
-    assert told[2] == "DATA IS WRONG: 1 of 2 tensors, largest error 3"
-    failures = "\n".join(samples.WRONG.failures).splitlines()
-    assert told[3:] == [f"  {line}" for line in failures] != []
-    assert call(toy, "rerun", str(path), "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["same"], found["result"]["verified"]) == (True, False)
 
 
 def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,7 +225,7 @@ def test_a_plugins_command_with_the_name_of_ours_is_left_out_with_a_warning(
 def test_no_plugin_takes_a_name_of_ours() -> None:
     """The registry keeps those of core's commands, each with the command itself behind it."""
     registry = load_plugins(installed=False).commands
-    assert {"run", "rerun", "plugins"} < set(registry)
+    assert {"run", "plugins"} < set(registry)
     assert all(registry.load(name).name == name.rpartition(" ")[2] for name in registry)
 
 

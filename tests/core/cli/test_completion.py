@@ -84,7 +84,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("re", ["rerun"]),
+        ("ru", ["run"]),
         ("tol", ["told"]),
         ("run c", ["copy"]),
         ("run sort-", ["sort-all", "sort-some", "sort-mine.py"]),
@@ -112,7 +112,7 @@ def test_a_line_is_completed(ask: Ask, line: str, values: list[str]) -> None:
     ("line", "kind"),
     [
         ("run ../x", "file"), ("run copy --topology ./", "file"),
-        ("rerun ", "file"), ("run copy --out ", "dir"),
+        ("run copy --out ", "dir"),
     ],
 )  # fmt: skip
 def test_files_are_left_to_the_shell(ask: Ask, line: str, kind: str) -> None:

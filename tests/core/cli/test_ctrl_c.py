@@ -68,31 +68,13 @@ def test_an_interrupt_says_which_files_are_missing(
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_an_interrupted_rerun_prints_what_there_is(
-    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ctrl-C gives the partial summary of a run and 130, in JSON too, where `same` is not known."""
-    out = tmp_path / "o"
-    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
-    path = out / "manifest.json"
-    path.write_text(path.read_text().replace('"fail": ""', '"fail": "interrupt"'))
-    capsys.readouterr()
-    assert call(toy, "rerun", str(path)) == 130
-    out_text, err = capsys.readouterr()
-    assert "interrupted: everything here covers only what ran" in out_text
-    assert err == ""
-    assert call(toy, "rerun", str(path), "--json") == 130
-    found = json.loads(capsys.readouterr().out)
-    assert (found["schema"], found["same"], found["result"]["interrupted"]) == ("kernbench.rerun/1", None, True)
-
-
 @pytest.mark.parametrize(
     ("endless", "command", "doing"),
     [
         ("cli.shell.load_plugins", ("list",), "loading the plug-ins"),
         (
             "topology.compilation.compile_topology",
-            ("rerun", "o/manifest.json", "--timeout", "20 ms"),
+            ("run", "toy", "--topology", "one", "--timeout", "20 ms"),
             "building the machine",
         ),
     ],
@@ -101,10 +83,8 @@ def test_a_limit_covers_what_never_ends(
     toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     endless: str, command: tuple[str, ...], doing: str,
 ) -> None:  # fmt: skip
-    """Plug-ins and a run made again, as it does a run; the manifest keeps its own limit."""
+    """Plug-ins, and a run."""
     monkeypatch.chdir(tmp_path)
-    call(toy, "run", "toy", "--topology", "one", "--out", "o", "-q")
-    capsys.readouterr()
     monkeypatch.setattr(f"kernbench_core.{endless}", lambda *_, **__: time.sleep(1000))
     if command == ("list",):
         with pytest.raises(LimitError) as caught:

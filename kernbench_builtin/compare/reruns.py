@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_builtin.compare.read_manifest import (
+    check_sha256,
+    differences,
+    input_file,
+    input_path,
+    plugin_differences,
+    read_manifest,
+)
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
@@ -19,17 +27,7 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
-from kernbench_core.runs.manifest import (
-    INPUTS,
-    Manifest,
-    check_sha256,
-    current_plugins,
-    differences,
-    input_file,
-    input_path,
-    plugin_differences,
-    read_manifest,
-)
+from kernbench_core.runs.manifest import INPUTS, Manifest, current_plugins
 from kernbench_core.runs.options import RunOptions, require_path
 from kernbench_core.runs.parts import Request, parts_of
 from kernbench_core.runs.result import RunResult

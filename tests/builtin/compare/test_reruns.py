@@ -9,13 +9,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
+from kernbench_builtin.compare.reruns import rerun
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
-from kernbench_core.runs.reruns import rerun
 from kernbench_core.runs.result import json_text
 
 
@@ -193,7 +194,7 @@ def test_what_cannot_be_run_again_says_which_plugins_are_missing(
     manifest = strange(toy, tmp_path)
     if error is ConfigError:
         monkeypatch.setattr(
-            "kernbench_core.runs.reruns._request", lambda *_: (_ for _ in ()).throw(ConfigError("wrong."))
+            "kernbench_builtin.compare.reruns._request", lambda *_: (_ for _ in ()).throw(ConfigError("wrong."))
         )
     with pytest.raises(error) as caught:
         rerun(manifest, plugins=load_plugins([], installed=False))
@@ -227,3 +228,27 @@ def test_a_default_is_the_same_in_a_rerun(
     again = rerun({"out": "o/manifest.json", "json": "run.json"}[kept], plugins=toy.plugins)
     assert (again.same, again.differences) == (True, ())
     assert str(again.result.op_log.records) == str(first.op_log.records)
+
+
+#: What a manifest keeps, each unlike its default.
+KEPT: dict[str, Any] = {
+    "device": "sip:1", "seed": 9, "data": False, "verify_data": True, "verify_ops": True, "race_by": "program",
+    "materialize": "on_demand", "oob": "poison", "pipeline_loops": True, "max_events": 5, "max_sim_ns": 2000.0,
+    "timeout_s": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("without", [("data",), ("verify_data", "verify_ops")])
+def test_a_rerun_takes_what_the_manifest_keeps(toy: ModuleType, tmp_path: Path, without: tuple[str, ...]) -> None:
+    """Each option that may change the result is as in the first run; the engine is given the same."""
+    given = {name: value for name, value in KEPT.items() if name not in without}
+    first = run("toy", "one", plugins=toy.plugins, out=tmp_path / "out", **given)
+    assert {**first.manifest, **first.manifest["limits"]}.items() >= given.items()
+    again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
+    assert again.differences == ()
+    assert (again.result.verified, again.result.ops_verified) == (first.verified, first.ops_verified)
+    options = toy.engines[-1].options
+    assert {name: options[name] for name in ("device", "seed", "data", "race_by")} == {
+        "device": "sip:1", "seed": 9, "data": "data" in without, "race_by": "program",
+    }  # fmt: skip
+    assert attrs.asdict(options["limits"]) == {"max_events": 5, "max_sim_ns": 2000.0, "timeout_s": 1.5}

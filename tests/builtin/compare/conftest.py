@@ -1,0 +1,19 @@
+"""The stand-ins of core's tests, and the commands that read saved runs."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from kernbench_core.plugins import load_plugins, own_plugins
+from tests.core.conftest import samples as samples
+from tests.core.conftest import toy as stand_ins  # noqa: F401 - a fixture
+from tests.core.offered import MACHINES
+
+
+@pytest.fixture
+def toy(stand_ins: ModuleType) -> ModuleType:  # noqa: F811
+    """Give core's fake module, whose plug-ins have these commands, too."""
+    stand_ins.plugins = load_plugins(["toy = toy_plugin", MACHINES, *own_plugins("builtin.compare")], installed=False)
+    return stand_ins
