@@ -8,10 +8,14 @@ from kernbench_core.runs.options import Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from kernbench_builtin.explain.explanation import Explanation, Recorder
     from kernbench_builtin.explain.verdict import RunVerdict
+    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.compute.verification import Failure
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.runs.options import RunCall
@@ -27,6 +31,14 @@ class VerdictPart(RunPart):
     def wanted(cls, options: OptionRecord, call: "RunCall") -> bool:
         """Whether to have it: always."""
         return True
+
+    @classmethod
+    def makers(cls, session: "GraphEngine", executor: "DataExecutor") -> "Callable[[Failure, str], str]":
+        """Say what made a wrong element, at which line, and of what."""
+        from kernbench_builtin.explain.wrong_elements import WrongElements
+        from kernbench_core.runs.verdicts import kernel_lines
+
+        return WrongElements(session.op_log, executor, session.shared.launches, kernel_lines(session)).maker
 
     def answer(self, session: "GraphEngine") -> "RunVerdict":
         """Return the verdict on what has run so far."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernbench_core.compute.backends import Backend
+    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.compute.verification import Failure
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.bench import Bench
@@ -165,6 +167,11 @@ class RunPart:
     @classmethod
     def show(cls, answer: Any, console: Console, *, verbose: bool = False) -> None:
         """Print an answer that was asked for, below the result."""
+
+    @classmethod
+    def makers(cls, session: GraphEngine, executor: DataExecutor) -> Callable[[Failure, str], str] | None:
+        """Return what says of a wrong element, which a sentence calls "It", or so, what made it; None for nothing."""
+        return None
 
     def answer(self, session: GraphEngine) -> Any:
         """Return what it has to say of what has happened until now."""

@@ -6,7 +6,7 @@ And what kernels read into Python, which a PE's CPU reads: arithmetic on it take
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
@@ -20,7 +20,7 @@ from kernbench_core.wording import with_full_stop
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.compute.executor import DataExecutor
-    from kernbench_core.compute.verification import Verification
+    from kernbench_core.compute.verification import Failure, Verification
     from kernbench_core.host.runtime import Expectation
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.pe_state import Kernels
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kernbench_core.runs.options import RunOptions
     from kernbench_core.runs.outputs import LaterExecutor
     from kernbench_core.runs.run_progress import RunProgress
-    from kernbench_core.runs.wrong_data import WrongData
     from kernbench_core.values.value import OpId
 
 
@@ -46,13 +45,13 @@ def verdicts(
         progress.begin("verifying")
         executor.on_computed = progress.did
         on_demand = engine.device.on_demand
-        on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
+        on_demand.confirm(executor, lambda failure: _maker_of(engine, executor)(failure, "It"))
         data = _verify(engine, executor, progress) if options.verify_data else None
         if options.verify_ops:
             progress.begin("computing", len(engine.op_log), "ops")
         return data, _verify_ops(engine, executor) if options.verify_ops else None
     except ExecutionError as error:
-        site = None if error.op_id is None else _sites(engine).get(error.op_id)
+        site = None if error.op_id is None else kernel_lines(engine).get(error.op_id)
         if site is not None:
             error.add_note(f"It is the op of {describe_site(site)}.")
         raise
@@ -62,7 +61,7 @@ def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) 
     """Run phase 2 on what the checked tensors need, and compare them."""
     from kernbench_core.compute.verification import Expected
     from kernbench_core.oplog.description import Access
-    from kernbench_core.runs.wrong_data import check_names
+    from kernbench_core.runs.wrong_data import check_names, in_full
 
     expected, told = {}, {}
     progress.begin("verifying", len(engine.expectations), "tensors")
@@ -76,18 +75,26 @@ def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) 
     verification = executor.verify(expected)
     if not verification.found:
         return verification
-    return _wrong_data(engine, executor).told(verification, told)
+    return in_full(verification, told, _maker_of(engine, executor))
 
 
-def _wrong_data(engine: GraphEngine, executor: DataExecutor) -> WrongData:
-    from kernbench_core.runs.wrong_data import WrongData
+def _maker_of(engine: GraphEngine, executor: DataExecutor) -> Callable[[Failure, str], str]:
+    """Return what says what made a wrong element: a part of runs that knows, or else the failure."""
+    from kernbench_core.runs.parts import part_blamed, parts_of
 
-    return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine))
+    plugins = engine.shared.plugins
+    if plugins is not None:
+        for part in parts_of(plugins):
+            with part_blamed(part, plugins.run_parts):
+                found = part.makers(engine, executor)
+            if found is not None:
+                return found
+    return lambda failure, it: failure.maker
 
 
 def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
     """Compute every op anew, by itself, and compare."""
-    sites = _sites(engine)
+    sites = kernel_lines(engine)
 
     def where(record: OpRecord) -> str:
         site = None if record.op_id is None else sites.get(record.op_id)
@@ -96,7 +103,7 @@ def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
     return executor.verify_ops(where=where)
 
 
-def _sites(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
+def kernel_lines(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
     """Return the kernel line of each op, where it was noted."""
     logger = engine.hardware.op_logger
     return {} if logger is None or logger.sites is None else logger.sites

@@ -1,38 +1,22 @@
-"""What a run says of checked tensors that are wrong: whose, where, which op made the worst element, and of what."""
+"""What a run says of checked tensors that are wrong: whose, where, and what made the worst element."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
-from kernbench_core.callsite import CallSite, describe_site, line_number
-from kernbench_core.errors import KernbenchError
-from kernbench_core.host.last_actions import called
-from kernbench_core.runs.provenance import Origin, Provenance
-from kernbench_core.values.lineage import Element, element_of
+from kernbench_core.callsite import describe_site
 from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Failure, Verification
     from kernbench_core.host.expectation import Checker, Expectation
-    from kernbench_core.host.host_program import LaunchHandle
-    from kernbench_core.oplog.log import OpLog, OpRecord
-    from kernbench_core.values.value import OpId
 
-#: Elements that one was made of that are told, of each failure, and failures of which that is told.
-_MOST_ORIGINS: Final = 8
+#: Failures of which it is told what made them.
 _MOST_EXPLAINED: Final = 8
-#: Elements that several ranks brought in the same way and that are told.
-_MOST_ALIKE: Final = 16
-#: Ops on the way of an element that are told; of more, the first and the last.
-_MOST_STEPS: Final = 5
-_WORDS: Final = {"dma_read": "load", "dma_write": "store", "ipcq_recv": "recv"}
 
 
 def check_names(expectations: Sequence[Expectation]) -> list[str]:
@@ -48,166 +32,30 @@ def check_names(expectations: Sequence[Expectation]) -> list[str]:
     return names
 
 
-@frozen
-class WrongData:
-    """Say of failures whose they are, and what made them.
+def in_full(
+    verification: Verification,
+    expectations: Mapping[str, tuple[str, Expectation]],
+    maker_of: Callable[[Failure, str], str],
+) -> Verification:
+    """Return a verdict whose failures are told in full; those of several programs that are alike, once.
 
-    `sites` has the kernel line of each op, `launches` are those of the run.
+    `expectations` gives, by the name that a failure has, what to call it and what was expected; `maker_of(failure, it)`
+    says what made the worst element, which the sentence calls `it`.
     """
-
-    log: OpLog
-    executor: DataExecutor
-    launches: Sequence[LaunchHandle]
-    sites: Mapping[OpId, CallSite | None]
-    #: By PE, when launches started there, in ns.
-    _starts: dict[int, list[tuple[float, LaunchHandle]]] = field(init=False)
-
-    @_starts.default
-    def _by_pe(self) -> dict[int, list[tuple[float, LaunchHandle]]]:
-        found: dict[int, list[tuple[float, LaunchHandle]]] = {}
-        for handle in self.launches:
-            for pe, start in handle.launch.started_ns.items():
-                found.setdefault(pe, []).append((start, handle))
-        return found
-
-    def told(self, verification: Verification, expectations: Mapping[str, tuple[str, Expectation]]) -> Verification:
-        """Return a verdict whose failures are told in full; those of several programs that are alike, once.
-
-        `expectations` gives, by the name that a failure has, what to call it and what was expected.
-        """
-        alike: dict[tuple[str, str, str], list[tuple[int, str, Failure]]] = {}
-        for failure in verification.found:
-            name, expectation = expectations[failure.name]
-            line = f", checked at {describe_site(expectation.site)}," if expectation.site is not None else ""
-            program = expectation.program
-            number, whose = (0, "") if program is None else (program.number, program.name)
-            alike.setdefault((name, line, failure.words), []).append((number, whose if number else "", failure))
-        told: list[str] = []
-        for (name, line, words), found in alike.items():
-            found.sort(key=lambda each: each[0])
-            _, first, failure = found[0]
-            where = f"On {first} it" if first and len({each.maker for _, _, each in found}) > 1 else "It"
-            maker = self.maker(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
-            owners = [whose for _, whose, _ in found if whose]
-            of = f" of {join_names(owners)}" if owners else ""
-            told.append(f"{name}{of}{line} {words}{maker}")
-        return evolve(verification, failures=tuple(told))
-
-    def maker(self, failure: Failure, it: str) -> str:
-        """Return the sentence that says what made the worst element, and the lines that say of what."""
-        if failure.value is None or failure.worst is None:
-            return failure.maker
-        provenance = Provenance(self.log)
-        element = element_of(failure.value, failure.worst)
-        maker = provenance.maker(element)
-        if maker is None or maker.op_id is None:
-            return failure.maker
-        launch = self._launch(maker)
-        origins = list(provenance.origins(element, lambda record: _of_one_call(launch, self._launch(record))))
-        told = f" {it} was made by {maker}{self._at(maker)}{self._in(launch)}"
-        if any(origin.record is not None and origin.record.op_id == maker.op_id for origin in origins):
-            return f"{told}."
-        return "\n  ".join([f"{told}, of:", *self._lines(origins, launch)])
-
-    def _lines(self, origins: Sequence[Origin], launch: LaunchHandle | None) -> Iterable[str]:
-        """Yield what an element of a launch was made of: first what kernels made, then what the host wrote.
-
-        What ranks brought that was made in the same way is one line; of what stands alone the way is told, too.
-        """
-        alike: dict[tuple[bool, str], list[Origin]] = {}
-        for origin in origins:
-            kind = self._kind(origin) or f"{len(alike)}"
-            alike.setdefault((origin.record is None, kind), []).append(origin)
-        ordered = sorted(alike.items(), key=lambda item: (item[0][0], len(item[1])))
-        for (_, kind), several in ordered[:_MOST_ORIGINS]:
-            if len(several) == 1:
-                yield self._line(several[0], launch)
-                continue
-            brought = sorted(several, key=self._number_of_program)
-            told = [f"{self._number(each.element)} of {self._brought_by(each)}" for each in brought[:_MOST_ALIKE]]
-            more = f" and {len(brought) - len(told)} more" if len(brought) > len(told) else ""
-            yield f"{', '.join(told)}{more}: {kind}"
-        left = [origin for _, several in ordered[_MOST_ORIGINS:] for origin in several]
-        if left:
-            host = sum(origin.record is None for origin in left)
-            yield f"and {len(left)} more" + (f", {host} of which the host wrote" if host else "")
-
-    def _line(self, origin: Origin, launch: LaunchHandle | None) -> str:
-        """Tell one element with the way that it has come, and the launch that made it, where it is another."""
-        way = origin.way[:-1]  # the last is what made the worst element
-        steps = [self._step(*each) for each in zip(way, (origin.record, *way), strict=False)]
-        if len(steps) > _MOST_STEPS:
-            steps[2:-1] = [f"{len(steps) - 3} more"]
-        record, made = origin.record, "written by the host"
-        if record is not None and record.op_id is not None:
-            op = f"{_word(record)} (op {record.op_id[1]} of PE {record.op_id[0]})"
-            made_in = self._launch(record)
-            made = f"{op}{self._at(record)}{'' if made_in is launch else self._in(made_in)}"
-        return " -> ".join([f"{self._number(origin.element)}: {made}", *steps])
-
-    def _kind(self, origin: Origin) -> str:
-        """Say how an element was made that a rank brought, without which; "" for one of the bench's own."""
-        record = origin.record
-        if not self._brought_by(origin):
-            return ""
-        if record is None:
-            return "written by the host"
-        launch = self._launch(record)
-        return f"{_word(record)}{self._at(record)}" + ("" if launch is None else f", in {called(launch)}")
-
-    def _brought_by(self, origin: Origin) -> str:
-        """Return the program whose kernel made an element or, where the host wrote it, loaded it."""
-        first = origin.way[0] if origin.record is None and origin.way else origin.record
-        return "" if first is None else _program(self._launch(first))
-
-    def _number_of_program(self, origin: Origin) -> int:
-        first = origin.way[0] if origin.record is None and origin.way else origin.record
-        launch = None if first is None else self._launch(first)
-        return 0 if launch is None else launch.program.number
-
-    def _step(self, record: OpRecord, before: OpRecord | None) -> str:
-        """Say what one op on the way did, and who, where that is another program than before."""
-        launch, previous = self._launch(record), None if before is None else self._launch(before)
-        who = _program(launch)
-        by = f" by {who}" if who and (previous is None or _program(previous) != who) else ""
-        site = None if record.op_id is None else self.sites.get(record.op_id)
-        line = "" if site is None else f" at {Path(site[0].co_filename).name}:{line_number(site)}"
-        return f"{_word(record)}{by}{line}"
-
-    def _at(self, record: OpRecord) -> str:
-        site = None if record.op_id is None else self.sites.get(record.op_id)
-        return "" if site is None else f" at {describe_site(site)}"
-
-    def _in(self, launch: LaunchHandle | None) -> str:
-        if launch is None:
-            return ""
-        who = _program(launch)
-        return f", in {called(launch)}" + (f" by {who}" if who else "")
-
-    def _launch(self, record: OpRecord) -> LaunchHandle | None:
-        """Return the launch that an op belongs to: the last that had started on its PE."""
-        pe = -1 if record.op_id is None else record.op_id[0]
-        before = [start for start in self._starts.get(pe, ()) if start[0] <= record.t_start]
-        return max(before, key=lambda start: start[0])[1] if before else None
-
-    def _number(self, element: Element) -> str:
-        """Spell what an element is; a question mark where that cannot be computed."""
-        try:
-            array: Any = self.executor.materialize(element.value)
-        except KernbenchError:
-            return "?"
-        number = array.reshape(-1)[element.byte // element.size]
-        return str(number.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
-
-
-def _of_one_call(one: LaunchHandle | None, other: LaunchHandle | None) -> bool:
-    """Whether launches are one, or those of several ranks for one call of a collective."""
-    return one is other or (one is not None and other is not None and bool(one.label) and one.label == other.label)
-
-
-def _program(launch: LaunchHandle | None) -> str:
-    return launch.program.name if launch is not None and launch.program.number else ""
-
-
-def _word(record: OpRecord) -> str:
-    return _WORDS.get(record.op_name, record.op_name)
+    alike: dict[tuple[str, str, str], list[tuple[int, str, Failure]]] = {}
+    for failure in verification.found:
+        name, expectation = expectations[failure.name]
+        line = f", checked at {describe_site(expectation.site)}," if expectation.site is not None else ""
+        program = expectation.program
+        number, whose = (0, "") if program is None else (program.number, program.name)
+        alike.setdefault((name, line, failure.words), []).append((number, whose if number else "", failure))
+    told: list[str] = []
+    for (name, line, words), found in alike.items():
+        found.sort(key=lambda each: each[0])
+        _, first, failure = found[0]
+        where = f"On {first} it" if first and len({each.maker for _, _, each in found}) > 1 else "It"
+        maker = maker_of(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
+        owners = [whose for _, whose, _ in found if whose]
+        of = f" of {join_names(owners)}" if owners else ""
+        told.append(f"{name}{of}{line} {words}{maker}")
+    return evolve(verification, failures=tuple(told))

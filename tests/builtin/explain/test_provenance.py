@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.explain.provenance import Element, Provenance
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.runs.provenance import Element, Provenance
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, Value
 from tests.core.compute.recorder import Recorder, host
