@@ -25,7 +25,7 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, part_blamed, parts_of, split_options
+from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
@@ -224,7 +224,7 @@ def _carried_out(
             engine.run(_program(request), request.values, name=request.bench.name)
             executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
             with wall.spent_on("computing the data"):
-                verification, ops = verdicts(request.options, engine, executor, progress)
+                verification, ops = verdicts(request.options, engine, executor, progress, maker_of)
                 outputs = outputs_of(engine.shared, engine.store, executor)
                 if request.options.outputs or (request.options.verify_data and request.out is not None):
                     progress.begin("computing")

@@ -235,6 +235,18 @@ def part_blamed(
         raise parts.raised(part.NAME, error) from error
 
 
+def maker_of(session: GraphEngine, executor: DataExecutor) -> Callable[[Failure, str], str]:
+    """Return what says what made a wrong element: a part of runs that knows, or else the failure itself."""
+    plugins = session.shared.plugins
+    if plugins is not None:
+        for part in parts_of(plugins):
+            with part_blamed(part, plugins.run_parts):
+                found = part.makers(session, executor)
+            if found is not None:
+                return found
+    return lambda failure, it: failure.maker
+
+
 def show_answers(result: RunResult, console: Console, plugins: Plugins, *, verbose: bool = False) -> None:
     """Print what the parts that were asked for answered, below the result."""
     for part in parts_of(plugins):

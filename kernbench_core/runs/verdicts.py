@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from attrs import asdict, frozen
 
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from kernbench_core.values.value import OpId
 
 
+MakerOf: TypeAlias = "Callable[[GraphEngine, DataExecutor], Callable[[Failure, str], str]]"
+
+
 def verdicts(
-    options: RunOptions, engine: GraphEngine, later: LaterExecutor, progress: RunProgress
+    options: RunOptions, engine: GraphEngine, later: LaterExecutor, progress: RunProgress, maker_of: MakerOf
 ) -> tuple[Verification | None, Verification | None]:
     """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op.
 
     `progress` is told how many tensors have what is expected of them, then how many ops are computed, of how many.
+    `maker_of` gives what says what made a wrong element.
     """
     if not (options.verify_data or options.verify_ops):
         return None, None
@@ -45,8 +49,8 @@ def verdicts(
         progress.begin("verifying")
         executor.on_computed = progress.did
         on_demand = engine.device.on_demand
-        on_demand.confirm(executor, lambda failure: _maker_of(engine, executor)(failure, "It"))
-        data = _verify(engine, executor, progress) if options.verify_data else None
+        on_demand.confirm(executor, lambda failure: maker_of(engine, executor)(failure, "It"))
+        data = _verify(engine, executor, progress, maker_of) if options.verify_data else None
         if options.verify_ops:
             progress.begin("computing", len(engine.op_log), "ops")
         return data, _verify_ops(engine, executor) if options.verify_ops else None
@@ -57,7 +61,9 @@ def verdicts(
         raise
 
 
-def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) -> Verification:
+def _verify(
+    engine: GraphEngine, executor: DataExecutor, progress: RunProgress, maker_of: MakerOf
+) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
     from kernbench_core.compute.verification import Expected
     from kernbench_core.oplog.description import Access
@@ -75,21 +81,7 @@ def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) 
     verification = executor.verify(expected)
     if not verification.found:
         return verification
-    return in_full(verification, told, _maker_of(engine, executor))
-
-
-def _maker_of(engine: GraphEngine, executor: DataExecutor) -> Callable[[Failure, str], str]:
-    """Return what says what made a wrong element: a part of runs that knows, or else the failure."""
-    from kernbench_core.runs.parts import part_blamed, parts_of
-
-    plugins = engine.shared.plugins
-    if plugins is not None:
-        for part in parts_of(plugins):
-            with part_blamed(part, plugins.run_parts):
-                found = part.makers(engine, executor)
-            if found is not None:
-                return found
-    return lambda failure, it: failure.maker
+    return in_full(verification, told, maker_of(engine, executor))
 
 
 def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:

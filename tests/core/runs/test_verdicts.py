@@ -10,6 +10,7 @@ import pytest
 from kernbench_core.errors import ExecutionError, KernelError
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.options import RunOptions
+from kernbench_core.runs.parts import maker_of
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
 
@@ -69,9 +70,10 @@ def engine(asked: list[str]) -> Any:
     )
 
 
-def later(executor: Executor) -> Any:
-    """Return what gives the executor when it is asked for."""
-    return SimpleNamespace(get=lambda: executor)
+def judge(executor: Executor, **options: Any) -> Any:
+    """Return both verdicts; the executor is there when it is asked for."""
+    later: Any = SimpleNamespace(get=lambda: executor)
+    return verdicts(RunOptions(**options), engine(executor.asked), later, RunProgress(None), maker_of)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def later(executor: Executor) -> Any:
 def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: list[str]) -> None:
     """What programs read while the run went on is confirmed once, before anything is compared."""
     executor = Executor()
-    data, ops = verdicts(RunOptions(**options), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
+    data, ops = judge(executor, **options)
     assert executor.asked == asked
     assert (data is not None, ops is not None) == ("data" in asked, "ops" in asked)
 
@@ -94,9 +96,9 @@ def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: lis
 def test_an_op_is_told_with_its_kernel_line() -> None:
     """One that is wrong, and one that cannot be computed; an op of nobody has no line."""
     executor = Executor()
-    _, where = verdicts(RunOptions(verify_ops=True), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
+    _, where = judge(executor, verify_ops=True)
     assert where == (" at /home/me/kernel.py:7", "")
     executor = Executor(fails=True)
     with pytest.raises(ExecutionError) as caught:
-        verdicts(RunOptions(verify_ops=True), engine(executor.asked), later(executor), RunProgress(None))  # type: ignore[arg-type]
+        judge(executor, verify_ops=True)
     assert caught.value.__notes__ == ["It is the op of /home/me/kernel.py:7."]
