@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kernbench_core.plugin import RUN
 from kernbench_core.plugins import (
     AlgorithmEntry,
     BenchEntry,
@@ -123,7 +124,7 @@ def kernbench_benches() -> list[BenchEntry]:
 
 def kernbench_commands() -> list[CommandEntry]:
     """Return the command that times and checks collectives."""
-    return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.")]
+    return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.", RUN)]
 
 
 def kernbench_calibrators() -> list[CalibratorEntry]:

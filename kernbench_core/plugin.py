@@ -8,7 +8,7 @@ from kernbench_core.plugins import BackendEntry, CommandEntry, ProgramEntry, poi
 
 CLI = "kernbench_core.cli"
 PLUGINS = f"{CLI}.plugin_list"
-RUN, SEE = "Run, and look at runs", "See what there is"
+PANELS = RUN, MACHINES, SEE = "Run and compare", "Machines", "Look up"
 
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
@@ -26,8 +26,8 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands, in the order of the help."""
     return [
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
-        CommandEntry("plugins", f"{PLUGINS}:plugin_group", "Look at the plug-ins.", SEE),
-        CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List them, those that are left out too, and why."),
+        CommandEntry("plugins", f"{PLUGINS}:plugin_group", "List, describe, check and write plug-ins.", SEE),
+        CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List the plug-ins, and why any is left out."),
     ]
 
 

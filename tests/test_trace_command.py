@@ -51,7 +51,7 @@ def test_the_help_has_every_level(call: Call, monkeypatch: pytest.MonkeyPatch, c
     """In a terminal of 80 columns too."""
     monkeypatch.setenv("COLUMNS", "80")
     told = " ".join(call(command, "--help").stdout.split())
-    assert "goes: host, launch, kernel, unit, channel or wire. [default=wire]" in told and "…" not in told
+    assert "timeline: host, launch, kernel, unit, channel or wire. [default: wire]" in told and "…" not in told
 
 
 def test_a_run_of_a_later_kernbench_is_refused(call: Call) -> None:

@@ -19,13 +19,13 @@ _DAY_S: Final = 86400
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
 def cache_group() -> None:
-    """Look at the results that --cached has kept, and make room."""
+    """List, show and remove the results that --cached stored."""
 
 
 @cache_group.command("list")
 @JSON
 def list_entries(as_json: bool) -> None:
-    """List what is kept, what was used last first."""
+    """List the stored results, last used first."""
     from kernbench_core.cli.columns import table
     from kernbench_core.process.terminal import shown
     from kernbench_core.units import format_bytes
@@ -48,7 +48,7 @@ def list_entries(as_json: bool) -> None:
 @cache_group.command()
 @click.argument("key")
 def show(key: str) -> None:
-    """Print as JSON what the entry is of whose key is, or begins with, KEY, and all that it depends on."""
+    """Print the result whose key begins with KEY, and all that it depends on, as JSON."""
     found = [entry for entry in _cache().entries() if entry.key.startswith(key.lower())]
     if len(found) != 1:
         raise UsageError(
@@ -58,11 +58,13 @@ def show(key: str) -> None:
 
 
 @cache_group.command()
-@click.option("--keep", metavar="SIZE", help="Keep this much, as '500 MB', of what was used last.")
-@click.option("--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for so long.")
+@click.option("--keep", metavar="SIZE", help="Keep this much ('500 MB') of what was used last.")
+@click.option(
+    "--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for this many days."
+)
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 def prune(keep: str | None, days: float | None, everything: bool) -> None:
-    """Remove what was used least recently, down to the cache's bound where nothing else is said."""
+    """Remove the least recently used results, by default down to the cache's size limit."""
     from kernbench_core.units import format_bytes, parse_quantity
 
     if everything and (keep is not None or days is not None):

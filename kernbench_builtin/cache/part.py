@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.options import CACHE, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ class CacheOptions(OptionRecord):
     """The option of the cache; what a run depends on besides stands in `depends`, which benches have, too."""
 
     cached: Annotated[
-        bool, Option("Take the result from the user's cache if what it depends on is the same; else keep it there.")
+        bool,
+        Option(
+            "Return the result in the user's cache if nothing that it depends on changed; else store it.", group=CACHE
+        ),
     ] = False
 
 

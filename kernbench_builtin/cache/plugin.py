@@ -13,7 +13,7 @@ kernbench_api = 1
 
 def kernbench_commands() -> list[CommandEntry]:
     """Return the command."""
-    return [CommandEntry("cache", f"{HERE}.command:cache_group", "Look at kept results, and make room.", SEE)]
+    return [CommandEntry("cache", f"{HERE}.command:cache_group", "List, show and remove cached results.", SEE)]
 
 
 def kernbench_run_parts() -> list[RunPartEntry]:

@@ -17,11 +17,11 @@ from kernbench_core.process import WallTime
 if TYPE_CHECKING:
     from kernbench_core.topology import Config
 
-_HELP = """Fit a machine's parameters to measurements, within sourced limits.
+_HELP = """Fit a machine's parameters to measurements, within published limits.
 
-A LOG is nccl-tests' text output, or a CSV of collectives, matrix products, copies or memory accesses. The fitted
-parameters and every row, measured and simulated on the fitted machine, are printed; -o writes an overlay that
---topology takes. --check compares a system that comes with kernbench with what was published of it."""
+LOG is nccl-tests' text output, or a CSV of collectives, matrix products, copies or memory accesses. Prints the fitted
+parameters and each measured time beside the simulated one; -o writes an overlay for --topology. --check compares a
+built-in system with published figures."""
 
 
 @click.pass_obj
@@ -150,22 +150,22 @@ calibrate = click.RichCommand(
         *parameters(
             Declared("-o", "--output", metavar="FILE", help="Write the fitted machine, an overlay of --topology."),
             Declared("--force", is_flag=True, help="Overwrite FILE."),
-            TOPOLOGY.but(help="The machine to begin with: its shape, and what is not fitted."),
+            TOPOLOGY.but(help="The machine to start from."),
             SETS,
             Declared("--fit", metavar="NAME", multiple=True,
-                     help="Fit this parameter; repeatable.  [default: all that the logs tell of]"),
+                     help="Fit this parameter; repeatable. [default: all that the logs determine]"),
             Declared("--format", "form", metavar="NAME",
-                     help="The format of all logs.  [default: what each looks like]"),
-            Declared("--collective", metavar="NAME", help="Which collective a log has, where it does not say."),
-            Declared("--ranks", metavar="N", type=Whole(2), help="How many ranks a log has, where it does not say."),
+                     help="Format of the logs. [default: detected]"),
+            Declared("--collective", metavar="NAME", help="Collective of a log that does not say."),
+            Declared("--ranks", metavar="N", type=Whole(2), help="Number of ranks of a log that does not say."),
             Declared("--algo", metavar="NAME|auto",
-                     help="The algorithm of collectives.  [default: auto, as kernbench ccl]"),
+                     help="Algorithm of collectives. [default: auto, as kernbench ccl]"),
             Declared("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
             Declared("--simulate-to", metavar="SIZE", default="64 MiB",
-                     help="Simulate rows up to this size at most; up to 4 MiB, and on while times do not grow evenly."),
-            Declared("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
-            CACHED.but(help="Without -o: print what was printed before, if all that it depends on is the same."),
-            JOBS.but(help="Processes that simulate collectives."), TIMEOUT, JSON, QUIET,
+                     help="Simulate rows up to this size at most; above 4 MiB only while times do not grow evenly."),
+            Declared("--check", metavar="NAME", help="Compare a published system with its preset, instead of fitting."),
+            CACHED.but(help="Without -o: print the stored output if nothing that it depends on changed."),
+            JOBS.but(help="Number of processes."), TIMEOUT, JSON, QUIET,
         ),
     ],
     help=_HELP,

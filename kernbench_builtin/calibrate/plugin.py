@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kernbench_core.plugin import MACHINES
 from kernbench_core.plugins import CalibratorEntry, CommandEntry, Point
 
 HERE = "kernbench_builtin.calibrate"
@@ -27,7 +28,8 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry(
             "calibrate",
             f"{HERE}.command:calibrate",
-            "Fit a machine to measurements, or compare one with what was published of it.",
+            "Fit a machine to measurements, or compare it with published figures.",
+            MACHINES,
         )
     ]
 

@@ -27,7 +27,7 @@ _FEW = 3
 @JSON
 @click.pass_obj
 def show(shell: Shell, name: str, as_json: bool) -> None:
-    """Describe the plug-in called NAME: what it registers, and the parameters, ports and statistics of its models."""
+    """Describe a plug-in: what it registers, and the parameters, ports and statistics of its models."""
     from kernbench_builtin.checks.description import describe, found_plugin, print_description
     from kernbench_core.runs.result import json_text
 
@@ -41,11 +41,13 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
 @click.command()
 @click.argument("name", shell_complete=completed_by("plugins"))
 @click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
-@click.option("--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which of several kits of one name; again.")
+@click.option(
+    "--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which kit, where several have one name; repeatable."
+)
 @JSON
 @click.pass_obj
 def check(shell: Shell, name: str, only: tuple[str, ...], kits: tuple[str, ...], as_json: bool) -> int:
-    """Check what the plug-in called NAME registers, or only some ENTRY or CHECK of it; exit with 1 when any fails."""
+    """Check what a plug-in registers, or only the given entries or checks; exit with 1 when one fails."""
     from kernbench_builtin.checks.conformance import Conformance
     from kernbench_core.runs.result import json_text
 
@@ -60,12 +62,12 @@ def check(shell: Shell, name: str, only: tuple[str, ...], kits: tuple[str, ...],
 
 @click.command()
 @click.argument("name")
-@click.option("--dir", "folder", default=".", metavar="DIR", help="The folder that it is written into.")
+@click.option("--dir", "folder", default=".", metavar="DIR", help="The folder to write it into.")
 @click.pass_obj
 def new(shell: Shell, name: str, folder: str) -> None:
-    """Write a plug-in called NAME to begin with: a distribution that passes its own tests at once.
+    """Write a plug-in to start from: a distribution that passes its own tests.
 
-    It has a hardware model, a collective algorithm, and tests that carry out all checks of both.
+    It has a hardware model, a collective algorithm, and tests that run all checks of both.
     """
     from pathlib import Path
 

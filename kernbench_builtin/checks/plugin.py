@@ -27,7 +27,7 @@ def kernbench_commands() -> list[CommandEntry]:
     return [
         CommandEntry("plugins show", f"{HERE}.command:show", "Describe a plug-in: what it registers, and its models."),
         CommandEntry("plugins check", f"{HERE}.command:check", "Check what a plug-in registers."),
-        CommandEntry("plugins new", f"{HERE}.command:new", "Write a plug-in to begin with."),
+        CommandEntry("plugins new", f"{HERE}.command:new", "Write a plug-in to start from."),
     ]
 
 

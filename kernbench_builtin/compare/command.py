@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: The part of runs that writes pages.
 _PAGES: Final = "report"
+RUN_B: Final = "Run B"
 #: Options of a run that write files of it, or say what of it is told.
 _NOT_HERE: Final = ("strict_races", "strict_python", "out", "links", "outputs")
 
@@ -44,21 +45,22 @@ class DiffCommand(RunCommand):
 @click.command(cls=DiffCommand)
 @click.argument("what", metavar="A B|BENCH", nargs=-1, required=True, shell_complete=completed_by("files"))
 @PARAMS
-@SETS.but(names=("--b-set",), help="Set one configuration key of B alone; repeatable.")
-@PARAMS.but(names=("--b-param",), help="Set a parameter of B alone; repeatable.", shell_complete=None)
-@TOPOLOGY.but(names=("--b-topology",), default=None, help="The machine of B, if it is another one.")
+@SETS.but(names=("--b-set",), help="Set one configuration key of run B only; repeatable.", panel=RUN_B)
+@PARAMS.but(names=("--b-param",), help="Set a parameter of run B only; repeatable.", panel=RUN_B, shell_complete=None)
+@TOPOLOGY.but(names=("--b-topology",), default=None, help="The machine of run B, if it is another one.", panel=RUN_B)
 @COMPONENTS.but(
-    names=("--b-components",), help="A YAML file merged over the topology of B, instead of --components."
+    names=("--b-components",), help="The --components of run B, if it is another file.", panel=RUN_B
 )
-@click.option(
-    "--b-bench", metavar="BENCH", help="The bench of B, if it is another one.", shell_complete=completed_by("benches")
-)
-@click.option("--top", type=Whole(1), metavar="N", default=5, show_default=True, help="Tell N of each sort.")
+@Declared(
+    "--b-bench", metavar="BENCH", help="The bench of run B, if it is another one.", panel=RUN_B,
+    shell_complete=completed_by("benches"),
+)  # fmt: skip
+@click.option("--top", type=Whole(1), metavar="N", default=5, show_default=True, help="Show N rows of each kind.")
 @click.option(
     "--fail-above", "limit", type=SlowerLimitType(), metavar="LIMIT",
-    help="Exit with 1 when B is slower than A by more than this, as '3%' or '50 ns'.",
+    help="Exit with 1 when B is slower than A by more than this ('3%' or '50 ns').",
 )
-@Declared("--report", metavar="FILE", help="Write an HTML page of both, side by side.")
+@Declared("--report", metavar="FILE", help="Write an HTML page of both runs, side by side.")
 @with_parameters(JSON, ONE_LINE)
 @run_options(but=_NOT_HERE)
 @click.pass_context
@@ -66,7 +68,7 @@ def diff(
     context: click.Context, /, what: tuple[str, ...], top: int, limit: SlowerLimit | None, report: str | None,
     as_json: bool, quiet: bool, **asked: Any,
 ) -> int:  # fmt: skip
-    """Tell what moved from run A to run B, saved with --out or --json; or run BENCH, and again as --b-… say."""
+    """Compare runs A and B, saved with --out or --json; or run BENCH twice, the second time with the --b- options."""
     shell: Shell = context.obj
     known = [each for each in context.command.get_params(context) if each.name in asked]
     _check(what, [each.opts[0] for each in known if _was_given(context, each)])

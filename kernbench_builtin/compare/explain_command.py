@@ -23,7 +23,7 @@ _MOST = 12
 @click.argument("run", metavar="RUN", shell_complete=completed_by("files"))
 @with_parameters(JSON)
 def explain(run: str, as_json: bool) -> int:
-    """Say what limits RUN, saved with --out or --json: the verdict, all advice, and each kernel's critical path."""
+    """Show what limits RUN, saved with --out or --json: the verdict, advice, and each kernel's critical path."""
     with doing("loading kernbench"):
         from kernbench_builtin.compare.saved_figures import read_saved
         from kernbench_core.runs.result import json_text

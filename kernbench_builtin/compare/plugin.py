@@ -13,9 +13,9 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     here = "kernbench_builtin.compare"
     return [
-        CommandEntry("rerun", f"{here}.rerun_command:rerun", "Run again what a manifest describes.", RUN),
+        CommandEntry("rerun", f"{here}.rerun_command:rerun", "Run a saved manifest again, and compare.", RUN),
         CommandEntry("diff", f"{here}.command:diff", "Compare two runs: what moved, and why.", RUN),
         CommandEntry(
-            "explain", f"{here}.explain_command:explain", "Say what limits a saved run, and what to try.", RUN
+            "explain", f"{here}.explain_command:explain", "Show what limits a saved run, and what to try.", RUN
         ),
     ]

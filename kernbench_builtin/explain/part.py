@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import attrs
 
-from kernbench_core.runs.options import Option, OptionRecord
+from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ class VerdictPart(RunPart):
 class ExplainOptions(OptionRecord):
     """The option of an explanation."""
 
-    explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
+    explain: Annotated[
+        bool, Option("Show where the time went: critical path, queueing, utilisation, peaks.", group=ANALYSIS)
+    ] = False
 
 
 class ExplainPart(RunPart):
@@ -95,7 +97,9 @@ class ExplainPart(RunPart):
 class TcmMapOptions(OptionRecord):
     """The option of a map of the scratchpads."""
 
-    tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
+    tcm_map: Annotated[bool, Option("Show what the scratchpads held over time and at the peak.", group=ANALYSIS)] = (
+        False
+    )
 
 
 class TcmMapPart(RunPart):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.plugin import SEE
+from kernbench_core.plugin import MACHINES, SEE
 from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry
 
 HERE = "kernbench_builtin.machines"
@@ -16,8 +16,10 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands, in the order of the help."""
     return [
         CommandEntry("list", f"{SHOWN}.catalogue:list_benches", "List the benches, or describe one.", SEE),
-        CommandEntry("components", f"{SHOWN}.catalogue:components", "List the hardware models, or describe one.", SEE),
-        CommandEntry("topology", f"{SHOWN}.topology:topology", "Look at machines, and check configurations.", SEE),
+        CommandEntry(
+            "components", f"{SHOWN}.catalogue:components", "List the hardware models, or describe one.", MACHINES
+        ),
+        CommandEntry("topology", f"{SHOWN}.topology:topology", "Show machines, and check configurations.", MACHINES),
     ]
 
 

@@ -12,7 +12,7 @@ from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.process.whole_files import check_file, write_text
-from kernbench_core.runs.options import Option, OptionRecord, RunCall
+from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord, RunCall
 from kernbench_core.runs.parts import RunPart, SoFar
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ class TimelineOptions(OptionRecord):
     level: Annotated[
         str,
         Option(
-            f"How far down the timeline of --trace, --out, --report or --web goes: {LEVELS_IN_WORDS}.",
+            f"Lowest level of the timeline: {LEVELS_IN_WORDS}.",
             "LEVEL",
             choices=LEVELS,
+            group=ANALYSIS,
         ),
     ] = LEVELS[-1]
     window: Annotated[
-        str | None, Option("The simulated times that the timeline is cut to, as '10 us..20 us'.", "FROM..TO")
+        str | None, Option("Cut the timeline to these simulated times ('10 us..20 us').", "FROM..TO", group=ANALYSIS)
     ] = None
     timeline: bool = False
 
@@ -135,14 +136,16 @@ class MachinePart(RunPart):
 class TraceOptions(OptionRecord):
     """The option of a trace."""
 
-    trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
+    trace: Annotated[
+        str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE", group=ANALYSIS)
+    ] = None
 
 
 @attrs.frozen(kw_only=True)
 class OpenOptions(OptionRecord):
     """What the command line alone has of a trace."""
 
-    open: Annotated[bool, Option("Show --trace in the Perfetto UI; needs kernbench[trace].")] = False
+    open: Annotated[bool, Option("Open --trace in the Perfetto UI; needs kernbench[trace].", group=ANALYSIS)] = False
 
 
 class TracePart(RunPart):
@@ -194,7 +197,7 @@ class ReportOptions(OptionRecord):
     """The option of a page."""
 
     report: Annotated[
-        str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
+        str | Path | None, Option("Write an HTML page: machine, timeline, where the time went.", "FILE", group=ANALYSIS)
     ] = None
 
 
@@ -245,9 +248,9 @@ class WebOptions(OptionRecord):
     """What the command line alone has of that."""
 
     web: Annotated[
-        bool, Option("Show the run in a browser on this machine while it goes on, until Ctrl-C.")
+        bool, Option("Show the run in a browser while it goes on, until Ctrl-C.", group=ANALYSIS)
     ] = False
-    port: Annotated[int, Option("The port of --web; any free one without it.", "PORT")] = 0
+    port: Annotated[int, Option("Port of --web; 0 for any free one.", "PORT", group=ANALYSIS)] = 0
 
 
 class WatchPart(RunPart):

@@ -38,9 +38,9 @@ def kernbench_points() -> list[Point[Any]]:
 def kernbench_commands() -> list[CommandEntry]:
     """Return the commands."""
     return [
-        CommandEntry("trace", f"{HERE}.trace_command:trace", "Write or show the timeline of a saved run.", RUN),
+        CommandEntry("trace", f"{HERE}.trace_command:trace", "Write or open the timeline of a saved run.", RUN),
         CommandEntry(
-            "report", f"{HERE}.report_command:report", "Write one offline HTML page of runs, or a sweep.", RUN
+            "report", f"{HERE}.report_command:report", "Write one offline HTML page of runs, or of a sweep.", RUN
         ),
         CommandEntry("web", f"{HERE}.web_command:web", "Show saved runs and sweeps in a browser.", RUN),
     ]

@@ -19,16 +19,16 @@ _PAGE = "report.html"
 @click.command()
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, shell_complete=completed_by("files"))
 @click.option(
-    "-o", "--output", metavar="FILE", help=f"The HTML file to write; {_PAGE} in the folder without it.",
+    "-o", "--output", metavar="FILE", help=f"The HTML file. [default: {_PAGE} in FOLDER]",
     shell_complete=completed_by("files"),
 )
 @click.option(
     "--point", "points", metavar="KEY", multiple=True,
-    help="Of a sweep: run this point again for a page of its own; 'front' is all that none is better than.",
+    help="Run this point of a sweep again, for a page of its own; front: the Pareto-optimal points.",
 )
 @click.pass_obj
 def report(shell: Shell, folders: tuple[str, ...], output: str | None, points: tuple[str, ...]) -> None:
-    """Write one offline HTML page of runs, side by side, or of a sweep; each FOLDER is from run --out or sweep -o."""
+    """Write one offline HTML page of runs side by side, or of a sweep. FOLDER is from run --out or sweep -o."""
     with doing("loading kernbench"):
         from kernbench_core.process.whole_files import check_file
 

@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN", shell_complete=completed_by("files"))
 @click.option(
-    "-o", "--output", metavar="FILE", help="The file to write: .pftrace, .json, or of a plug-in; and .gz.",
+    "-o", "--output", metavar="FILE", help="The file: .pftrace, .json or a plug-in's, also .gz.",
     shell_complete=completed_by("files"),
 )
 @click.option(
     "--level", metavar="LEVEL", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True,
-    help=f"How far down it goes: {LEVELS_IN_WORDS}.",
+    help=f"Lowest level of the timeline: {LEVELS_IN_WORDS}.",
 )
-@option_of("window", command_options(TimelineOptions)["window"], None)
-@click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
-@click.option("--port", type=PortNumber(), default=0, help="The port of --open on this machine; else any free one.")
+@option_of("window", command_options(TimelineOptions)["window"], None).but(panel=None)
+@click.option("--open", "show", is_flag=True, help="Open it in the Perfetto UI, offline; needs kernbench[trace].")
+@click.option("--port", type=PortNumber(), default=0, help="Port of --open. [default: any free one]")
 @click.pass_obj
 def trace(
     shell: Shell, /, run: str, output: str | None, level: str, window: str | None, show: bool, port: int
 ) -> None:
-    """Write the timeline of RUN, a folder that `run --out` wrote, as a trace, or show it."""
+    """Write the timeline of RUN, a folder of run --out, as a trace, or open it."""
     with doing("loading kernbench"):
         from kernbench_builtin.pages.perfetto_ui import show as show_in_browser
         from kernbench_builtin.pages.perfetto_ui import shown_at

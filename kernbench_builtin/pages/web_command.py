@@ -16,11 +16,11 @@ from kernbench_core.process.interrupt import doing
 
 @click.command()
 @click.argument("folder", metavar="[FOLDER]", default=".", shell_complete=completed_by("files"))
-@click.option("--port", type=PortNumber(), default=0, help="The port on this machine; any free one without it.")
+@click.option("--port", type=PortNumber(), default=0, help="The port. [default: any free one]")
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.pass_obj
 def web(shell: Shell, folder: str, port: int, show: bool) -> None:
-    """Show the runs and sweeps below FOLDER, of `run --out` and `sweep -o`, in a browser here, until Ctrl-C."""
+    """Show the runs and sweeps below FOLDER (run --out, sweep -o) in a browser, until Ctrl-C."""
     with doing("loading kernbench"):
         from kernbench_builtin.pages.web import SavedSite, served
         from kernbench_builtin.pages.web.saved_runs import saved_runs

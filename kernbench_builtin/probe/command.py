@@ -28,7 +28,7 @@ class Mode(Protocol):
 
 
 MODES: tuple[Mode, ...] = (transfers_command, traffic_command, dram_command)
-COMMON = parameters(TOPOLOGY.but(help="The machine to probe."), COMPONENTS, SETS, JSON)
+COMMON = parameters(TOPOLOGY, COMPONENTS, SETS, JSON)
 
 
 @click.pass_context
@@ -60,7 +60,7 @@ probe = click.RichCommand(
     callback=_probe,
     params=list(reversed(_ALL.values())),
     help=(
-        "Measure the machine itself: how far its memories are, what saturates first.\n\nWithout --traffic or --dram, "
+        "Measure the machine itself: how far its memories are, what saturates first.\n\nWithout --traffic or --dram: "
         "transfers between host, PEs and memories, each beside its lower bound."
     ),
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -9,7 +9,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from kernbench_builtin.plugin import MEMORY_STANDARDS
-from kernbench_core.cli.options import Declared, parameters
+from kernbench_core.cli.options import Declared, grouped, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
@@ -29,26 +29,23 @@ _FEW, _MANY = 2048, 16384
 _SMALL = 512
 _MOST_REQUESTS = 1_000_000
 
-OPTIONS = parameters(
-    Declared("--dram", is_flag=True, help="Drive one HBM controller alone. --load is then a list of parts of its peak."
-    ),
-    Declared("--pattern", metavar="PATTERN",
-        default="sequential",
-        help="Addresses: sequential, stride, random, rows (so many bytes of a random row) or onebank (a new row of one "
-        "bank each time).",
-    ),
-    Declared("--read-ratio", metavar="FRACTION", default="1", help="Part that is reads."),
-    Declared("--turns", metavar="R,W", help="R reads, then W writes, in turn; instead of --read-ratio."),
-    Declared("--chain", is_flag=True, help="Measure dependent random reads of one burst beside the load, not the load."
-    ),
-    Declared("--trace", metavar="FILE", help="Send the requests of a file, 'ns R|W address bytes' a line."),
-    Declared("--chunk", metavar="BYTES", help="Bytes of a request. [default: 4 KiB in sequence, else one burst]"),
-    Declared("--stride", metavar="BYTES", default="4 KiB", help="Between stride's requests."),
-    Declared("--requests", metavar="N", help=f"Requests of each point. [default: {_FEW}, small ones {_MANY}]"),
-    Declared("--outstanding", metavar="N,...", help="Requests under way at once. [default: 1,4,16,64,256,1024]"),
-    Declared("--load", metavar="LOADS", help="Offer parts of the peak at random times: 0.2,0.5,0.8."),
+OPTIONS = parameters(*grouped(
+    "One HBM controller (--dram)",
+    Declared("--dram", is_flag=True, help="Drive one HBM controller alone."),
+    Declared("--pattern", metavar="PATTERN", default="sequential",
+             help="Addresses: sequential, stride, random, rows (--chunk bytes of a random row) or onebank (always a "
+             "new row of one bank)."),
+    Declared("--read-ratio", metavar="FRACTION", default="1", help="Fraction of requests that are reads."),
+    Declared("--turns", metavar="R,W", help="Alternate R reads and W writes, instead of --read-ratio."),
+    Declared("--chain", is_flag=True, help="Time dependent random reads of one burst beside the load."),
+    Declared("--trace", metavar="FILE", help="Send the requests in FILE, lines of 'ns R|W address bytes'."),
+    Declared("--chunk", metavar="SIZE", help="Bytes per request. [default: 4 KiB for sequential, else one burst]"),
+    Declared("--stride", metavar="SIZE", default="4 KiB", help="Bytes between the requests of --pattern stride."),
+    Declared("--requests", metavar="N", help=f"Requests per point. [default: {_FEW}, or {_MANY} small ones]"),
+    Declared("--outstanding", metavar="N,...", help="Requests in flight. [default: 1,4,16,64,256,1024]"),
+    Declared("--load", metavar="LOADS", help="Offer fractions of the peak at random times: 0.2,0.5,0.8."),
     Declared("--seed", metavar="N", default="0", help="Seed of what is random."),
-)
+))  # fmt: skip
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernbench_core.plugin import MACHINES
 from kernbench_core.plugins import CommandEntry
 
 HERE = "kernbench_builtin.probe"
@@ -17,5 +18,6 @@ def kernbench_commands() -> list[CommandEntry]:
             "probe",
             f"{HERE}.command:probe",
             "Measure the machine itself: how far its memories are, what saturates first.",
+            MACHINES,
         )
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from click.core import ParameterSource
 
-from kernbench_core.cli.options import Declared, parameters
+from kernbench_core.cli.options import Declared, grouped, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
@@ -29,27 +29,26 @@ DEFAULT_TOPOLOGY = "mesh"
 DEFAULT_SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 _MOST_LOADS = 200
 
-OPTIONS = parameters(
-    Declared(
-        "--traffic", metavar="PATTERN",
-        help="Drive a stand-alone mesh (default: the preset mesh) with uniform, transpose, bitcomp, tornado, neighbor, "
-        "hotspot or permutation traffic.",
-    ),
-    Declared(
-        "--load", metavar="LOADS",
-        help="Offered flits/node/cycle: 0.2, 0.1,0.3 or FROM:TO:STEP. [default: parts of the ceiling]",
-    ),
+OPTIONS = parameters(*grouped(
+    "Traffic on a mesh (--traffic)",
+    Declared("--traffic", metavar="PATTERN",
+             help="Drive a mesh (preset mesh) with uniform, transpose, bitcomp, tornado, neighbor, hotspot or "
+             "permutation traffic."),
+    Declared("--load", metavar="LOADS",
+             help="Offered load: 0.2, 0.1,0.3 or FROM:TO:STEP, in flits/node/cycle; with --dram, fractions of its "
+             "peak. [default: fractions of the ceiling]"),
     Declared("--packet", metavar="SIZE", default="1", help="Size of a packet in flits, or as '128 B'."),
-    Declared("--hotspot", metavar="rRcC,...", help="Hot routers. [default: the one in the middle]"),
-    Declared("--hotspot-share", metavar="SHARE", help="Part of the packets that goes there. [default: 0.1]"),
-    Declared("--permutation", metavar="FILE", help="Who sends to whom: lines 'r0c0 r3c4'. [default: by --seed]"),
+    Declared("--hotspot", metavar="rRcC,...", help="Hot routers. [default: the middle one]"),
+    Declared("--hotspot-share", metavar="SHARE", help="Fraction of packets to them. [default: 0.1]"),
+    Declared("--permutation", metavar="FILE",
+             help="Who sends to whom, in lines such as 'r0c0 r3c4'. [default: random]"),
     Declared("--burst", metavar="PACKETS", help="Mean length of bursts. [default: no bursts]"),
-    Declared("--saturation", is_flag=True, help="Find the load at which queues begin to grow, too."),
-    Declared("--warmup", metavar="CYCLES", default="1000", help="Cycles before measuring."),
-    Declared("--measure", metavar="CYCLES", default="10000", help="Cycles that are measured."),
-    Declared("--drain", metavar="CYCLES", help="Most cycles after it. [default: warm-up and measured cycles]"),
+    Declared("--saturation", is_flag=True, help="Also find the load at which queues begin to grow."),
+    Declared("--warmup", metavar="CYCLES", default="1000", help="Cycles before the measurement."),
+    Declared("--measure", metavar="CYCLES", default="10000", help="Cycles to measure."),
+    Declared("--drain", metavar="CYCLES", help="Most cycles after it. [default: --warmup plus --measure]"),
     Declared("--seed", metavar="N", default="0", help="Seed of the random traffic."),
-)  # fmt: skip
+))  # fmt: skip
 
 
 def run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.options import Declared, parameters
+from kernbench_core.cli.options import Declared, grouped, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.topology import design_of
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 FLAG = ""
 #: The machine that is probed when nobody names one.
 DEFAULT_TOPOLOGY = "default"
-OPTIONS = parameters(
+OPTIONS = parameters(*grouped(
+    "Transfers",
     Declared("--from", "source", metavar="NODE", help="Where the data comes from: host, a PE or a memory."),
     Declared("--to", "target", metavar="NODE", help="Where the data goes to: host, a PE or a memory."),
-    Declared("--size", metavar="BYTES", help="Bytes of a transfer.  [default: one chunk]"),
-)
+    Declared("--size", metavar="SIZE", help="Bytes of a transfer. [default: one chunk]"),
+))  # fmt: skip
 SWEEP = tuple(64 * 4**step for step in range(10))
 """Sizes of the sweep: 64 B to 16 MiB."""
 _SLOW_SWEEP = 1 << 20

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import attrs
 
-from kernbench_core.runs.options import Option, OptionRecord, RunOptions
+from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord, RunOptions
 from kernbench_core.spread import TimeSpread
 from kernbench_core.units import format_time
 
@@ -21,11 +21,11 @@ def _number(given: Any) -> Any:
 _Runs = Annotated[
     int,
     Option(
-        "Run N times more (8), every latency and bandwidth changed within 0.1 %, and tell median and spread.",
-        "[N]", least=0, bare=8, kept=True,
+        "Run N more times (8 if no N is given), latencies and bandwidths varied by 0.1 %; show median and spread.",
+        "[N]", least=0, bare=8, kept=True, group=ANALYSIS,
     ),
 ]  # fmt: skip
-_Seed = Annotated[int, Option("Seed of the changes of --shake.", "N", least=0, kept=True)]
+_Seed = Annotated[int, Option("Seed of --shake.", "N", least=0, kept=True, group=ANALYSIS)]
 
 
 @attrs.frozen(kw_only=True)

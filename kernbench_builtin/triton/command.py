@@ -10,6 +10,7 @@ import rich_click as click
 
 from kernbench_core.cli.options import JSON, ONE_LINE, VERBOSE, with_parameters, with_parts
 from kernbench_core.cli.run import run_options
+from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
@@ -23,7 +24,7 @@ _INTERRUPTED = 130
 _FILES = ("trace", "out", "report")
 
 
-class ScriptCommand(click.RichCommand):
+class ScriptCommand(GroupedCommand):
     """A command that ends with a script and its arguments, or with `-m`, a module and its arguments, as Python's do."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -58,22 +59,22 @@ class ScriptCommand(click.RichCommand):
     "--autotune",
     type=click.Choice(("best", "all")),
     default="best",
-    help="Of triton.autotune, print what it chose, or every configuration.",
+    help="For triton.autotune, print the best configuration, or all.",
 )
 @click.option(
-    "--points", type=click.IntRange(0), metavar="N", help="Of each benchmark of triton.testing, run the first N points."
+    "--points", type=click.IntRange(0), metavar="N", help="Run the first N points of each triton.testing benchmark."
 )
 @run_options(but=("race_by", "materialize", "verify_data", "grid"))
-@JSON.but(help="Print one JSON object instead of text; the script's to stderr.")
+@JSON.but(help="Print one JSON object; the script's output goes to stderr.")
 @with_parameters(ONE_LINE, VERBOSE)
 @click.pass_context
 def triton(
     ctx: click.Context, /, script: tuple[str, ...], autotune: str, points: int | None, as_json: bool,
     quiet: bool, verbose: bool, **asked: Any,
 ) -> int:  # fmt: skip
-    """Run a script written in Triton as it is, with its arguments: each launch is simulated. Its exit code is kept.
+    """Run a Triton script unchanged, with its arguments: each launch is simulated. The exit code is the script's.
 
-    Options that kernbench knows may stand before or behind FILE.py; all behind -- are the script's.
+    Options of kernbench may stand before or after FILE.py; all that follows -- belongs to the script.
     """
     shell: Shell = ctx.obj
     module = ctx.meta.get(_MODULE)

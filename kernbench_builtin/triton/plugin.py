@@ -13,7 +13,7 @@ kernbench_api = 1
 
 def kernbench_commands() -> list[CommandEntry]:
     """Return the command."""
-    return [CommandEntry("triton", f"{HERE}.command:triton", "Run a script written in Triton as it is.", RUN)]
+    return [CommandEntry("triton", f"{HERE}.command:triton", "Run a Triton script unchanged.", RUN)]
 
 
 def kernbench_programs() -> list[ProgramEntry]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+import rich_click as click
 
 from kernbench_ccl.cli.completion import every_algorithm
 from kernbench_ccl.cli.completion import networks as network_names
@@ -74,18 +74,22 @@ class _Display(ProgressDisplay):
 @click.argument("algo", metavar="ALGO", shell_complete=every_algorithm)
 @click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
 @click.option(
-    "--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all of core's.",
+    "--topology",
+    "networks",
+    metavar="NAME",
+    multiple=True,
+    help="A network shape; repeatable. [default: all built-in ones]",
     shell_complete=network_names,
 )
-@click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
-@click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
-@TIMEOUT.but(default="60 s", help="Most wall time of a case.")
-@with_parameters(JSON, JOBS.but(default="2", help="Processes that prove."), QUIET)
+@click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank. [default: one, and several]")
+@click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts. [default: uneven ones]")
+@TIMEOUT.but(default="60 s", help="Stop a case after this wall time.")
+@with_parameters(JSON, JOBS.but(default="2"), QUIET)
 @click.pass_obj
 def check(
     shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, jobs: int, quiet: bool, **options: Any
 ) -> int:
-    """Prove ALGO without timing it: its own kernel is run on symbolic data.
+    """Prove that ALGO is right: run its kernel on symbolic data, without timing.
 
     ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
@@ -332,11 +336,14 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
 @click.command("new")
 @click.argument("name", metavar="NAME")
 @click.option(
-    "--collective", metavar="NAME", default="all_reduce", show_default=True, help="The collective that it does."
+    "--collective", metavar="NAME", default="all_reduce", show_default=True, help="The collective that it computes."
 )
 @click.pass_obj
 def new(shell: Shell, /, name: str, collective: str) -> int:
-    """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
+    """Write NAME.py, a short algorithm that works, to start from.
+
+    A file that exists is never overwritten.
+    """
     from kernbench_ccl.catalogue import Catalogue, meant
     from kernbench_ccl.cli.scaffold import next_steps, write_algorithm
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+import rich_click as click
 from attrs import evolve
 from click.shell_completion import CompletionItem
 
@@ -32,6 +32,7 @@ from kernbench_core.cli.options import (
 )
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
+from kernbench_core.runs.options import DATA, LIMITS, MACHINE
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _collectives(ctx: click.Context) -> Collectives:
     return found
 
 
-class CclGroup(click.Group):
+class CclGroup(click.RichGroup):
     """The group: a command for each collective, and those that list, check and write algorithms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -93,7 +94,7 @@ class CclGroup(click.Group):
 
 @click.group(cls=CclGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def ccl() -> None:
-    """Time collectives as nccl-tests does; list and check collective algorithms, and begin new ones."""
+    """Time collectives as nccl-tests does; list, check and write collective algorithms."""
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -146,6 +147,7 @@ def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
         raise UsageError(f"option {option} must be one of {', '.join(choices)}, not {brief(value)}.{hint}")
 
 
+SIZES, ALGORITHM = "Sizes", "Algorithm"
 #: Options that change nothing of what is printed.
 _NOT_SHOWN = ("cached", "jobs", "max_events", "timeout_s", "quiet")
 _REDOPS = ("sum", "avg", "product", "min", "max")
@@ -157,42 +159,47 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
     own = []
     if kind.reduces:
         own.append(Declared("-o", "--redop", metavar="OP", default="sum", type=OneOf(*_REDOPS),
-                            help="sum, avg, product, min or max."))
+                            help="sum, avg, product, min or max.", panel=SIZES))
     if kind.per_pe:
         own.append(Declared("--contributors", metavar="sip|pe", default="sip", type=OneOf("sip", "pe"),
-                            help="Who brings a vector and gets the result: each SIP, or each PE."))
+                            help="Who contributes a vector and gets the result.", panel=SIZES))
     if kind.rooted:
-        own.append(Declared("-r", "--root", metavar="RANK", default="0", type=Whole(0), help="The root rank."))
+        own.append(
+            Declared("-r", "--root", metavar="RANK", default="0", type=Whole(0), help="The root rank.", panel=SIZES)
+        )
     return parameters(
         Declared("-b", "--minbytes", "least", metavar="SIZE", default="1K", callback=_size,
-                 help="The smallest size, as nccl-tests counts it; K, M, G are powers of 1024."),
+                 help="Smallest size, as nccl-tests counts it; K, M and G are powers of 1024.", panel=SIZES),
         Declared("-e", "--maxbytes", "most", metavar="SIZE", callback=_size,
-                 help="The largest size.  [default: 16M, or -b where that is more]"),
+                 help="Largest size. [default: 16M, or -b if that is more]", panel=SIZES),
         Declared("-f", "--stepfactor", "factor", metavar="N", callback=_factor,
-                 help="Each size is N times the one before.  [default: 2]"),
+                 help="Factor from one size to the next. [default: 2]", panel=SIZES),
         Declared("-i", "--stepbytes", "step", metavar="SIZE", callback=_size,
-                 help="Each size is SIZE bytes more instead."),
-        DTYPE,
+                 help="Step from one size to the next, instead of -f.", panel=SIZES),
+        DTYPE.but(panel=SIZES),
         *own,
-        Declared("--ranks", metavar="N", type=Whole(2), help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
+        Declared("--ranks", metavar="N", type=Whole(2), help="Ranks, each a SIP. [default: the SIPs of the topology]",
+                 panel=MACHINE),
         NETWORK, LINK_BW, LINK_LATENCY, TOPOLOGY, COMPONENTS, SETS,
-        Declared("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
+        Declared("--idealised", is_flag=True, help="Only the scale-up links take time.", panel=MACHINE),
         Declared("--algo", metavar="NAME|auto|all", multiple=True,
                  shell_complete=algorithms_of(kind.name, "auto", "all"),
-                 help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
-        CONFIG,
-        Declared("--tuning", metavar="FILE", help="The table of this machine, by kernbench ccl tune, for auto."),
+                 help="The algorithm; repeat it, or say all, to compare. [default: ccl.yaml's]", panel=ALGORITHM),
+        CONFIG.but(panel=ALGORITHM),
+        Declared("--tuning", metavar="FILE", help="Tuning table of this machine (kernbench ccl tune), for auto.",
+                 panel=ALGORITHM),
         Declared("--pipeline", metavar="on|off", type=OneOf("on", "off"),
-                 help="off: no step begins before all of the last one have ended."),
-        Declared("--pes", metavar="N", type=Whole(1), help="PEs of each rank that take part."),
+                 help="off: a step begins only when the whole last step has ended.", panel=ALGORITHM),
+        Declared("--pes", metavar="N", type=Whole(1), help="PEs of each rank that take part.", panel=ALGORITHM),
         Declared("--check/--no-check", "check", default=True, show_default=False,
-                 help="Check the data, or keep shapes only."),
+                 help="Check the data, or simulate shapes only.", panel=DATA),
         Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
-                 help="What computes the data that is checked: numpy, or what plug-ins have, as torch:cuda."),
+                 help="Compute data with numpy, or with a plug-in (torch:cuda).", panel=DATA),
         Declared("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
         JSON, CACHED, JOBS.but(default="2"),
-        Declared("--max-events", metavar="N", type=Whole(1), help="Stop a simulation after this many events."),
-        TIMEOUT.but(help="Stop a simulation after this wall time, as '60 s'."),
+        Declared("--max-events", metavar="N", type=Whole(1), panel=LIMITS,
+                 help="Stop a simulation after this many events."),
+        TIMEOUT.but(help="Stop a simulation after this wall time ('60 s').", panel=LIMITS),
         QUIET,
     )  # fmt: skip
 
@@ -205,7 +212,7 @@ def _command(kind: CollectiveKind, sentence: str) -> click.Command:
         return _run(shell, kind, options)
 
     text = f"Time {kind.command}. {sentence}\n\nSizes, columns and factors are those of nccl-tests."
-    return click.Command(kind.command, params=_options(kind), callback=run, help=text, short_help=sentence)
+    return click.RichCommand(name=kind.command, params=_options(kind), callback=run, help=text, short_help=sentence)
 
 
 def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
 from attrs import asdict, frozen
 
 from kernbench_ccl.cli.completion import collectives
@@ -48,7 +48,7 @@ class Listed:
 @JSON
 @click.pass_obj
 def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> int:
-    """List the algorithms, of one COLLECTIVE or of all: the networks and numbers of ranks that they do, a sentence."""
+    """List the algorithms of COLLECTIVE, or of all: their networks, numbers of ranks, and what they do."""
     from kernbench_ccl.catalogue import Catalogue, meant
 
     catalogue = Catalogue.of(shell.plugins)

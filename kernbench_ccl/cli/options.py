@@ -6,14 +6,22 @@ from typing import Final
 
 from kernbench_ccl.cli.completion import dtypes, networks
 from kernbench_core.cli.options import Declared
+from kernbench_core.runs.options import MACHINE
 
 DTYPE: Final = Declared(
-    "-d", "--dtype", metavar="DTYPE", default="f16", shell_complete=dtypes, help="f16, bf16, f32, int32, …"
+    "-d",
+    "--dtype",
+    metavar="DTYPE",
+    default="f16",
+    shell_complete=dtypes,
+    help="f16, bf16, f32, int32 or another dtype.",
 )
 NETWORK: Final = Declared(
     "--network", metavar="NAME", shell_complete=networks,
-    help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's.  [default: the topology's]",
+    help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's. [default: the topology's]", panel=MACHINE,
 )  # fmt: skip
-LINK_BW: Final = Declared("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'.")
-LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'.")
+LINK_BW: Final = Declared(
+    "--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction ('100 GB/s').", panel=MACHINE
+)
+LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Of a scale-up link ('500 ns').", panel=MACHINE)
 CONFIG: Final = Declared("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.")

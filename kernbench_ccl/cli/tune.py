@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+import rich_click as click
 from attrs import evolve
 
 from kernbench_ccl.cli.check import Numbers
@@ -44,28 +44,28 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.command("tune")
 @click.option(
     "--collective", "names", metavar="NAME", multiple=True, shell_complete=collectives,
-    help="What to measure; repeatable.  [default: all that have algorithms to choose from]",
+    help="The collective to measure; repeatable. [default: all with several algorithms]",
 )
-@click.option("--ranks", metavar="N,N-N", type=Numbers(), help="Numbers of ranks.  [default: the topology's SIPs]")
+@click.option("--ranks", metavar="N,N-N", type=Numbers(), help="Numbers of ranks. [default: the topology's SIPs]")
 @click.option("--sizes", metavar="SIZE,SIZE", default=_SIZES, show_default=True, callback=_sizes, help="Bytes.")
 @with_parameters(
-    DTYPE, TOPOLOGY, COMPONENTS, NETWORK.but(help="The shape of the scale-up network."), LINK_BW, LINK_LATENCY, SETS,
+    DTYPE, TOPOLOGY, COMPONENTS, NETWORK, LINK_BW, LINK_LATENCY, SETS,
     CONFIG,
     Declared(
         "-o", "--output", metavar="FILE", default="tuning.json",
-        help="The table; what one of this machine holds already stays.",
+        help="The table; an existing one of this machine is extended.",
     ),
     Declared(
-        "--nccl-csv", metavar="FILE", help="Write what NCCL has names for as its example tuner plug-in reads it."
+        "--nccl-csv", metavar="FILE", help="Also write a CSV for NCCL's example tuner plug-in."
     ),
     JSON, JOBS.but(default="2"), QUIET,
 )  # fmt: skip
 @click.pass_obj
 def tune(shell: Shell, /, **options: Any) -> int:
-    """Measure which algorithm is the best on a machine, and write the table that auto goes by there.
+    """Measure which algorithm is fastest on a machine, and write a table for --algo auto.
 
-    Each simulation is kept in the cache as it ends: called again, a command that was stopped goes on where it was. Give
-    the table to --tuning, or as auto.tuning to ccl.yaml.
+    Each simulation is cached as it ends: a command that was stopped continues when it is called again. Pass the table
+    with --tuning, or set auto.tuning in ccl.yaml.
     """
     return _Tuning(shell, options).run()
 

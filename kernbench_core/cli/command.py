@@ -34,6 +34,7 @@ from kernbench_core.errors import (
     LimitError,
 )
 from kernbench_core.package import __version__
+from kernbench_core.plugin import PANELS
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination
 from kernbench_core.process.supervision import end_if_cut_short
@@ -41,6 +42,11 @@ from kernbench_core.process.supervision import end_if_cut_short
 _INTERRUPTED = 130
 _TERMINATED = 143
 _OWN_FAULT = 7
+#: One look for terminals and pipes: no boxes, so that 80 columns are enough.
+LOOK = {
+    "theme": "default-slim", "default_string": "\\[default: {}]", "append_metavars_help_string": "{}",
+    "options_table_help_sections": ["help", "required", "default"],
+}  # fmt: skip
 #: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
 _REFUSALS = frozenset(
     getattr(errno, name)
@@ -57,10 +63,10 @@ class AllCommands(CommandGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, with each command under the title that its entry says."""
         commands = shell_of(ctx).plugins.commands
-        titles: dict[str, list[str]] = {}
+        titles: dict[str, list[str]] = {title: [] for title in PANELS}
         for name in self.list_commands(ctx):
             titles.setdefault(commands[name].panel, []).append(name)
-        self.panels = [click.RichCommandPanel(title, commands=names) for title, names in titles.items()]
+        self.panels = [click.RichCommandPanel(title, commands=names) for title, names in titles.items() if names]
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -107,14 +113,13 @@ def run_here(given: list[str], plugins: Plugins | None) -> int:
 def _run(shell: Shell, given: list[str], termination: Termination) -> int:
     """Run a command line; return its exit code, its error told."""
     try:
-        look = None if sys.stdout.isatty() else {"theme": "default-slim"}
         rest, chosen = without_plugin_options(given)
         with _sentences(shell), wanted(chosen):
             if asked := os.environ.get("_KERNBENCH_COMPLETE"):
                 from kernbench_core.cli.completion import answer
 
                 return answer(kernbench, shell, asked)
-            code = kernbench.main(rest, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+            code = kernbench.main(rest, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=LOOK)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:

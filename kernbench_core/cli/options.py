@@ -9,7 +9,7 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as
-from kernbench_core.runs.options import Option, OptionRecord, command_options
+from kernbench_core.runs.options import BENCH, MACHINE, Option, OptionRecord, command_options
 
 if TYPE_CHECKING:
     from kernbench_core.runs.parts import RunPart
@@ -34,7 +34,7 @@ class Declared:
         """The option as click has it."""
         given = {"shell_complete": completed_as(self._given.get("metavar")), **self._given}
         given.setdefault("show_default", given.get("default") is not None and not given.get("is_flag"))
-        return click.Option(list(self._names), **given)
+        return click.RichOption(list(self._names), **given)
 
     def __call__(self, command: Callable[..., Any]) -> Callable[..., Any]:
         """Give a command the option, before those that it has."""
@@ -47,10 +47,11 @@ def option_of(name: str, option: Option, default: object) -> Declared:
     flag = f"--{option.name or name.replace('_', '-')}"
     if default is True:
         return Declared(
-            f"--no-{name}", name, is_flag=True, help=option.help, callback=lambda ctx, param, value: not value
-        )
+            f"--no-{name}", name, is_flag=True, help=option.help, panel=option.group,
+            callback=lambda ctx, param, value: not value,
+        )  # fmt: skip
     if default is False:
-        return Declared(flag, name, is_flag=True, help=option.help)
+        return Declared(flag, name, is_flag=True, help=option.help, panel=option.group)
     kind: Any = str
     if option.choices:
         kind = click.Choice(option.choices)
@@ -66,7 +67,7 @@ def option_of(name: str, option: Option, default: object) -> Declared:
     bare = {} if option.bare is None else {"is_flag": False, "flag_value": option.bare}
     return Declared(
         flag, name, metavar=option.metavar, type=kind, default=None if several else default, multiple=several,
-        help=option.help, **bare,
+        help=option.help, panel=option.group, **bare,
     )  # fmt: skip
 
 
@@ -100,6 +101,11 @@ def part_options(record: type[OptionRecord]) -> Callable[[Callable[..., Any]], A
     return with_parameters(*_declared(record))
 
 
+def grouped(title: str, *declared: Declared) -> list[Declared]:
+    """Return options that the help lists together, under a title."""
+    return [each.but(panel=title) for each in declared]
+
+
 def parameters(*declared: Declared) -> list[click.Parameter]:
     """Return options as click has them, in their order."""
     return [each.parameter for each in declared]
@@ -119,22 +125,26 @@ def with_parameters(*declared: Declared) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-TOPOLOGY: Final = Declared("--topology", metavar="PRESET|FILE", default="default", help="The machine.")
-COMPONENTS: Final = Declared("--components", metavar="FILE", help="A YAML file merged over the topology.")
+TOPOLOGY: Final = Declared(
+    "--topology", metavar="PRESET|FILE", default="default", help="The machine to simulate.", panel=MACHINE
+)
+COMPONENTS: Final = Declared(
+    "--components", metavar="FILE", panel=MACHINE, help="A YAML file merged over the topology, to replace components."
+)
 SETS: Final = Declared(
-    "--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."
+    "--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.", panel=MACHINE
 )
 PARAMS: Final = Declared(
-    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable."
+    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.", panel=BENCH
 )
 JSON: Final = Declared("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 QUIET: Final = Declared("-q", "--quiet", is_flag=True, help="Show no progress.")
 ONE_LINE: Final = QUIET.but(help="Print one line, and no progress.")
-VERBOSE: Final = Declared("-v", "--verbose", is_flag=True, help="Print everything that is known.")
+VERBOSE: Final = Declared("-v", "--verbose", is_flag=True, help="Print all details.")
 CACHED: Final = Declared(
-    "--cached", is_flag=True, help="Print what was printed before, if all that it depends on is the same; else keep it."
+    "--cached", is_flag=True, help="Print the stored output if nothing that it depends on changed; else store it."
 )
-JOBS: Final = Declared("-j", "--jobs", metavar="N", type=Whole(1), default="1", help="Processes that simulate.")
+JOBS: Final = Declared("-j", "--jobs", metavar="N", type=Whole(1), default="1", help="Number of processes.")
 TIMEOUT: Final = Declared(
-    "--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time, as '60 s'."
+    "--timeout", "timeout_s", metavar="TIME", type=Time("60 s", 1e-9), help="Stop after this wall time ('60 s')."
 )

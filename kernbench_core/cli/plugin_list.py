@@ -18,14 +18,14 @@ from kernbench_core.plugins import PluginFailure, Plugins, Provider
 
 @click.group("plugins", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def plugin_group() -> None:
-    """Look at the plug-ins."""
+    """List, describe, check and write plug-ins."""
 
 
 @click.command("list")
 @JSON
 @click.pass_obj
 def list_plugins(shell: Shell, as_json: bool) -> None:
-    """List the plug-ins, those that are left out too, and why."""
+    """List the plug-ins, and why any is left out."""
     from kernbench_core.runs.result import json_text
 
     found = inventory(shell.plugins)

@@ -15,9 +15,9 @@ _FILE, _WITHOUT, _STRICT = "--plugin", "--no-plugin", "--strict-plugins"
 
 #: As the help of `kernbench` tells of them.
 OPTIONS = (
-    click.Option([_FILE], metavar="FILE.py", help="Load a plug-in that is not installed, too.", expose_value=False),
-    click.Option([_WITHOUT], metavar="NAME", help="Leave an installed plug-in out.", expose_value=False),
-    click.Option([_STRICT], is_flag=True, help="Fail when any plug-in cannot be used.", expose_value=False),
+    click.Option([_FILE], metavar="FILE.py", help="Also load a plug-in that is not installed.", expose_value=False),
+    click.Option([_WITHOUT], metavar="NAME", help="Do not load this installed plug-in.", expose_value=False),
+    click.Option([_STRICT], is_flag=True, help="Fail when a plug-in cannot be used.", expose_value=False),
 )
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 _Tell = Callable[[Any], None]
 INTERRUPTED = 130
+_EXAMPLES = """\
+  kernbench run gemm -p M=1024 --topology tiny
+  kernbench run my_kernel.py --report page.html"""
 
 
 @attrs.frozen
@@ -53,7 +56,7 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
     return decorate
 
 
-@click.command(cls=RunCommand)
+@click.command(cls=RunCommand, epilog=_EXAMPLES)
 @click.argument("bench", metavar="BENCH", shell_complete=completed_by("benches"))
 @PARAMS
 @run_options()
@@ -62,7 +65,7 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
 def run(
     shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any
 ) -> int:
-    """Run BENCH, a name, FILE.py or FILE.py:FUNCTION, and print how long it takes, why, and whether it is right."""
+    """Run BENCH, a name, FILE.py or FILE.py:FUNCTION: how long it takes, why, and whether it is right."""
     from kernbench_core.runs.parts import parts_of
 
     if asked["links"] == "all" and not as_json and asked["out"] is None:

@@ -11,6 +11,7 @@ import rich_click as click
 from kernbench_core.cli.options import with_parts
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process.terminal import shown
+from kernbench_core.runs.options import GROUPS
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
@@ -19,7 +20,23 @@ if TYPE_CHECKING:
 _GIVEN = "kernbench.bench"
 
 
-class RunCommand(click.RichCommand):
+class GroupedCommand(click.RichCommand):
+    """A command whose help lists its options in groups, behind the examples that stand in its `epilog`."""
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, panels=[click.RichOptionPanel(title) for title in GROUPS], **given)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what it does, then its examples."""
+        super().format_help_text(ctx, formatter)
+        if self.epilog:
+            formatter.write(f"Examples:\n{self.epilog}\n")
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write nothing: the examples stand above."""
+
+
+class RunCommand(GroupedCommand):
     """A command with an argument `bench`, whose help shows the parameters of the one that is given."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

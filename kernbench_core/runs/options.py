@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 _MOST_DIGITS = 18
 _OPTIONS_OF: "dict[type, Mapping[str, Option]]" = {}
+#: The groups of options in the help of `kernbench run`; parts of runs may have others.
+GROUPS = BENCH, MACHINE, ANALYSIS, OUTPUT, DATA, KERNELS, LIMITS, CACHE = (
+    "Bench", "Machine", "Analysis", "Output", "Data and checks", "Kernels", "Limits", "Cache",
+)  # fmt: skip
 #: What the help shows for options that are paths.
 _PATHS = ("FILE", "DIR")
 
@@ -37,7 +41,8 @@ class Option:
     `help` is its sentence, `metavar` stands there for its value. It is called as the field, unless it has a `name`; a
     bool that is true by default is turned off by `--no-NAME`. Where the default is a number, so is what is given; an
     integer is `least` or more. A time is given with its unit, as the `example`; the field is in a unit of which an ns
-    is `per_ns`. All else is text. One with a `bare` number has that where the command line gives no value.
+    is `per_ns`. All else is text. One with a `bare` number has that where the command line gives no value. The
+    help lists it under the title `group`.
     """
 
     help: str
@@ -49,6 +54,7 @@ class Option:
     example: str | None = None
     per_ns: float = 1.0
     bare: int | None = None
+    group: str | None = None
 
     @property
     def choice(self) -> str:
@@ -124,81 +130,94 @@ class RunOptions(OptionRecord):
     """
 
     components: Annotated[
-        str | Path | None, Option("A YAML file merged over the topology, to replace components.", "FILE")
+        str | Path | None,
+        Option("A YAML file merged over the topology, to replace components.", "FILE", group=MACHINE),
     ] = None
     set: Annotated[
-        tuple[str, ...] | Mapping[str, object], Option("Set one configuration key; repeatable.", "KEY=VALUE")
+        tuple[str, ...] | Mapping[str, object],
+        Option("Set one configuration key; repeatable.", "KEY=VALUE", group=MACHINE),
     ] = attrs.field(default=(), converter=_settings)
-    device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
-    seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
+    device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True, group=MACHINE)] = "all"
+    seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0, group=BENCH)] = 0
     grid: Annotated[
         str | None,
-        Option("The programs of a kernel that is run alone, as 64, or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True),
+        Option("Grid of a kernel that is run alone: 64, 8,4 or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True, group=BENCH),
     ] = attrs.field(default=None, converter=_grid)
-    data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
+    data: Annotated[bool, Option("Simulate shapes only: times without data.", kept=True, group=DATA)] = True
     verify_data: Annotated[
-        bool, Option("Compute the data too, and compare it with the bench's reference.", kept=True)
+        bool, Option("Compute the data, and compare it with the bench's reference.", kept=True, group=DATA)
     ] = False
     verify_ops: Annotated[
-        bool, Option("Compute every op anew, by itself, and compare; name the first wrong.", kept=True)
+        bool, Option("Compute each op again by itself, and name the first wrong one.", kept=True, group=DATA)
     ] = False
     backend: Annotated[
         str,
-        Option("What computes the data: numpy, or what plug-ins have, as torch:cuda.", "NAME[:DEVICE]", kept=True),
+        Option("Compute data with numpy, or with a plug-in (torch:cuda).", "NAME[:DEVICE]", kept=True, group=DATA),
     ] = "numpy"
-    strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
+    strict_races: Annotated[bool, Option("Exit with 7 when memory accesses race (hazards).", group=KERNELS)] = False
     strict_python: Annotated[
-        bool, Option("Exit with 7 when kernels read more than 1 % of what they load, and 256 elements, into Python.")
+        bool, Option("Exit with 7 when Python reads over 256 elements and over 1 % of what is loaded.", group=KERNELS)
     ] = False
     race_by: Annotated[
         str,
         Option(
-            "What is in order within a launch: all that a PE does, or what one program does.",
+            "Accesses of one PE, or only of one program, are ordered within a launch.",
             kept=True,
             choices=("pe", "program"),
+            group=KERNELS,
         ),
     ] = "pe"
     materialize: Annotated[
         str,
         Option(
-            "What kernels may read: loaded data and what earlier launches made, or all that has been computed.",
+            "Let kernels read loaded data and results of earlier launches (determined), or any result (on_demand).",
+            "WHAT",
             kept=True,
             choices=("determined", "on_demand"),
+            group=KERNELS,
         ),
     ] = "determined"
     oob: Annotated[
         str,
         Option(
-            "What accesses outside of their tensor are: errors, or poison that is read and writes that are dropped.",
+            "Accesses outside a tensor are errors, or they read poison and drop writes.",
             kept=True,
             choices=("error", "poison"),
+            group=KERNELS,
         ),
     ] = "error"
     pipeline_loops: Annotated[
         bool,
         Option(
-            "In kernels written in Triton, load ahead of loops, as deep as num_stages says.",
+            "Prefetch in the loops of Triton kernels, as deep as num_stages says.",
             kept=True,
+            group=KERNELS,
         ),
     ] = False
-    out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
+    out: Annotated[
+        str | Path | None, Option("Save manifest, result and op log in this folder.", "DIR", group=OUTPUT)
+    ] = None
     links: Annotated[
-        str, Option("Which links --json lists: the busiest of each kind, or all, too.", choices=("busiest", "all"))
+        str, Option("Links in --json: the busiest of each kind, or all.", choices=("busiest", "all"), group=OUTPUT)
     ] = "busiest"
-    outputs: Annotated[bool, Option("Compute what kernels wrote; --out keeps it as .npy files.")] = False
+    outputs: Annotated[bool, Option("Compute what kernels wrote; --out saves it as .npy files.", group=DATA)] = False
     depends: Annotated[
         tuple[str, ...],
-        Option("A file, a pattern or a $VARIABLE that the bench reads, for --cached; repeatable.", "FILE"),
+        Option("File, pattern or $VARIABLE that the bench reads, for --cached; repeatable.", "FILE", group=CACHE),
     ] = attrs.field(default=(), converter=_places)
-    max_events: Annotated[int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1)] = None
+    max_events: Annotated[
+        int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1, group=LIMITS)
+    ] = None
     max_sim_ns: Annotated[
         float | None,
-        Option("Stop at this simulated time, as '5 ms'.", "T", kept=True, name="max-sim-time", example="5 ms"),
-    ] = None
+        Option("Stop at this simulated time ('5 ms').", "TIME", kept=True, name="max-sim-time", example="5 ms",
+               group=LIMITS),
+    ] = None  # fmt: skip
     timeout_s: Annotated[
         float | None,
-        Option("Stop after this wall time, as '60 s'.", "T", kept=True, name="timeout", example="60 s", per_ns=1e-9),
-    ] = None
+        Option("Stop after this wall time ('60 s').", "TIME", kept=True, name="timeout", example="60 s", per_ns=1e-9,
+               group=LIMITS),
+    ] = None  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -235,7 +254,7 @@ class RunCall(RunOptions):
 
     bench: str | Path | Callable[..., object]
     topology: Annotated[
-        str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE")
+        str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE", group=MACHINE)
     ] = "default"
     params: Mapping[str, object] | None = None
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)

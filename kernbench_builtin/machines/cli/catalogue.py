@@ -32,9 +32,9 @@ PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
 @JSON
 @click.pass_obj
 def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
-    """List the benches, or describe the one called NAME, or in FILE.py: what it does, and its parameters.
+    """List the benches, or describe one: what it does, and its parameters.
 
-    NAME may be a part of a name; where several have it, these are listed.
+    NAME may be part of a name; all that match are listed.
     """
     from kernbench_core.host.sources import file_and_function
 
@@ -115,9 +115,9 @@ def _assignment(param: BenchParam) -> str:
 @JSON
 @click.pass_obj
 def components(shell: Shell, name: str | None, as_json: bool) -> None:
-    """List the hardware models, or describe the one called NAME: its parameters, and what it models and ignores.
+    """List the hardware models, or describe one: its parameters, and what it models and ignores.
 
-    NAME may be a part of a name, as gemm of acme.pe_gemm; where several have it, these are listed.
+    NAME may be part of a name, as gemm of acme.pe_gemm; all that match are listed.
     """
     plugins = shell.plugins
     found = tuple(plugins.components)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def topology() -> None:
-    """Look at a machine, check its configuration, or print the JSON Schema of one."""
+    """Show machines, check configurations, or print their JSON Schema."""
 
 
 @topology.command()
@@ -32,19 +32,19 @@ def topology() -> None:
     type=click.Choice(["system", "sip", "cube", "pe"]),
     default="system",
     show_default=True,
-    help="How near to look.",
+    help="What to show.",
 )
 @click.option(
-    "--svg", metavar="FILE", help="Draw it into an SVG file instead.", shell_complete=completed_by("files")
+    "--svg", metavar="FILE", help="Draw it into an SVG file.", shell_complete=completed_by("files")
 )
-@click.option("--node", metavar="PART", help="The part that --svg draws, such as sip0.cube0, instead of a view.")
-@with_parameters(COMPONENTS, SETS, JSON)
+@click.option("--node", metavar="PART", help="The part that --svg draws (sip0.cube0), instead of --view.")
+@with_parameters(COMPONENTS.but(panel=None), SETS.but(panel=None), JSON)
 @click.pass_obj
 def show(
     shell: Shell, source: str, view: str, svg: str | None, node: str | None, components: str | None,
     sets: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
-    """Print counts and a picture of a machine."""
+    """Show a machine: its counts and a picture."""
     from kernbench_builtin.machines.cli.topology_view import show as draw
 
     if node is not None and svg is None:
@@ -60,10 +60,10 @@ def show(
 
 @topology.command()
 @click.argument("source", metavar="PRESET|FILE", shell_complete=completed_by("presets"))
-@with_parameters(COMPONENTS, SETS, JSON)
+@with_parameters(COMPONENTS.but(panel=None), SETS.but(panel=None), JSON)
 @click.pass_obj
 def validate(shell: Shell, source: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
-    """Check a configuration; report every error at once, each with file and line."""
+    """Check a configuration, and report all errors with file and line."""
     graph = _compiled(shell, source, components, sets)
     if as_json:
         _echo(graph, source)
@@ -79,7 +79,7 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 @JSON
 @click.pass_obj
 def presets(shell: Shell, name: str | None, as_json: bool) -> None:
-    """List the presets, or those with NAME in their names: what each is, who brings it, its SIPs, cubes and PEs."""
+    """List the presets, or those with NAME in their names, with their SIPs, cubes and PEs."""
     from kernbench_builtin.machines.cli.topology_list import list_presets
 
     list_presets(shell, name, as_json)
@@ -89,7 +89,7 @@ def presets(shell: Shell, name: str | None, as_json: bool) -> None:
 @JSON
 @click.pass_obj
 def networks(shell: Shell, as_json: bool) -> None:
-    """List the shapes that system.network.topology may name."""
+    """List the network shapes for system.network.topology."""
     _list(shell.plugins.networks, "networks", as_json)
 
 
@@ -97,16 +97,16 @@ def networks(shell: Shell, as_json: bool) -> None:
 @JSON
 @click.pass_obj
 def machines(shell: Shell, as_json: bool) -> None:
-    """List the sections of a configuration that say which kind of machine it describes."""
+    """List the kinds of machine, by the section that describes one."""
     _list(shell.plugins.machines, "machines", as_json)
 
 
 @topology.command()
 @click.argument("section", required=False)
-@click.option("--merged", is_flag=True, help="Of what all files give together: nothing may be left out.")
+@click.option("--merged", is_flag=True, help="For all files merged: nothing may be left out.")
 @click.pass_obj
 def schema(shell: Shell, section: str | None, merged: bool) -> None:
-    """Print a JSON Schema (2020-12) of configuration files, or of one SECTION of them, for editors and validators."""
+    """Print the JSON Schema (2020-12) of configuration files, or of one SECTION, for editors and validators."""
     from kernbench_builtin.machines.schema.document import configuration_schema, section_schema
     from kernbench_core.runs.result import json_text
 

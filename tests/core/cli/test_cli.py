@@ -184,7 +184,7 @@ def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.Capt
     assert call(toy, "--help") == 0
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     heads = [line for line in lines if line.endswith(":") and line[0] != " "]
-    assert heads == ["Options:", "Run, and look at runs:", "See what there is:", "Commands:"]
+    assert heads == ["Options:", "Run and compare:", "Machines:", "Look up:", "Commands:"]
     assert lines[lines.index("Commands:") + 1] == "  hello  Say hello."
     assert "toy_parts" not in sys.modules
     assert call(toy, "hello", "you") == 0
