@@ -140,7 +140,7 @@ def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth:
 
     Beside a point stands its name up to a colon, where that of another point does not.
     """
-    width, height, left, bottom = 520.0, 320.0, 76.0, 46.0
+    width, height, left, bottom = 520.0, 320.0, 90.0, 46.0
     shown = [(name, x, y) for name, x, y in points if 0 < x < math.inf and y > 0]
     if not shown or peak <= 0 or bandwidth <= 0:
         return ""
@@ -171,7 +171,10 @@ def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth:
             f"{escape(name)}: {x:.4g} FLOP/B, {format_flops(y)}</title></circle>"
             + _text(cx + 10, low, name.partition(":")[0])
         )
-    rows += [_text(width / 2 + left / 2, height - 8, "FLOP per byte of HBM traffic", "middle"), _text(2, 14, "GFLOP/s")]
+    rows += [
+        _text(width / 2 + left / 2, height - 8, "FLOP for each byte of HBM traffic", "middle"),
+        _text(2, 14, "FLOP/s achieved in kernels"),
+    ]
     return _svg(width, height, "roofline", rows)
 
 
@@ -185,7 +188,7 @@ def _grid(x0: int, x1: int, y0: int, y1: int, low: tuple[float, float], high: tu
     for power in range(y0, y1 + 1):
         y = low[1] + (high[1] - low[1]) * (power - y0) / (y1 - y0)
         rows.append(f'<line class="kb-axis" x1="{low[0]:.1f}" y1="{y:.1f}" x2="{high[0]:.1f}" y2="{y:.1f}"/>')
-        rows.append(_text(low[0] - 6, y + 4, _power(power), "end"))
+        rows.append(_text(low[0] - 6, y + 4, format_flops(10.0**power), "end"))
     return rows
 
 

@@ -127,4 +127,4 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-LEDGER: Final = Section("Ledger", 40, _html)
+LEDGER: Final = Section("Where the time went", 40, _html)

@@ -23,7 +23,7 @@ def _html(page: RunPage) -> str:
         there=page.drawing is not None,
         timed=page.timeline is not None and page.timeline.activity is not None,
         explained=page.explain is not None,
-        launches=_launches(page),
+        launches=launches_of(page),
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "use": page.machine.get("use", {}),
         "queueing": [[place["place"], place["total_ns"], place["waits"], place["longest_ns"]]
                      for place in (page.explain or {}).get("queueing", ())],
-        "launches": _launches(page),
+        "launches": launches_of(page),
         "activity": _activity(page),
     }  # fmt: skip
 
@@ -73,7 +73,7 @@ def _activity(page: RunPage) -> Mapping[str, Any] | None:
     return data
 
 
-def _launches(page: RunPage) -> list[Mapping[str, Any]]:
+def launches_of(page: RunPage) -> list[Mapping[str, Any]]:
     """Return the launches by number, with their windows in ns: from the first begin of a program to the last end.
 
     `exact` is the share of that time that the busiest of each kind was busy, as the simulator counted.
@@ -99,7 +99,7 @@ def _where(launch: Mapping[str, Any]) -> str:
 
 MACHINE: Final = Section(
     "Machine",
-    20,
+    30,
     _html,
     _data,
     tuple(asset(f"{name}.js") for name in ("window", "figures", "machine")),

@@ -66,7 +66,8 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
     PluginError instead.
     """
     scale = max(page.total_ns for page in pages) if len(pages) > 1 else None
-    pages = [attrs.evolve(page, scale_ns=scale) for page in pages]
+    launch = max(page.longest_launch_ns for page in pages) if len(pages) > 1 else None
+    pages = [attrs.evolve(page, scale_ns=scale, launch_scale_ns=launch) for page in pages]
     parts = [part for part in _parts(pages, sections, strict) if part.runs]
     texts = [asset(f"{name}.js") for name in SHARED]
     texts += dict.fromkeys(text for part in parts for text in part.scripts())

@@ -24,7 +24,8 @@ class RunPage:
     `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
     `links` are all of its links, where they were kept, `bench_files` the texts of the bench's own files, by name.
     The run `goes_on` where the page shows what there is so far. `scale_ns` is how long the longest run beside it took,
-    to which its bars and times are drawn; None where it stands alone.
+    to which its bars and times are drawn, `launch_scale_ns` how long the longest launch of any; None where it stands
+    alone.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RunPage:
     sources: Mapping[str, str] = attrs.field(factory=dict)
     goes_on: bool = False
     scale_ns: float | None = None
+    launch_scale_ns: float | None = None
     links: ColumnTable | None = None
     bench_files: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -47,6 +49,11 @@ class RunPage:
     def total_ns(self) -> float:
         """Simulated time of the whole run, in ns."""
         return float(self.result["total_ns"])
+
+    @property
+    def longest_launch_ns(self) -> float:
+        """Time of the programs of its longest launch, in ns; 0 without one."""
+        return max((each["ended_ns"] - each["started_ns"] for each in self.result.get("launches") or ()), default=0.0)
 
     @cached_property
     def figures(self) -> RunFigures:

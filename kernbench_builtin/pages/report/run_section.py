@@ -28,6 +28,7 @@ def _html(page: RunPage) -> str:
         plugins=manifest.get("plugins", ()),
         versions=manifest.get("versions", {}),
         op_log=page.result.get("op_log_sha256"),
+        result=page.result,
     )  # fmt: skip
 
 

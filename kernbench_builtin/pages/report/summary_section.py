@@ -1,8 +1,8 @@
-"""The head of a run's page: how long it took, how fast it was, and whether it is right."""
+"""The head of a run's page: its verdict, and the figures that the verdict is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kernbench_builtin.pages.plots import stacked
@@ -22,15 +22,15 @@ def _html(page: RunPage) -> str:
 
 
 def _figures(page: RunPage) -> Any:
-    """Yield what is told first: name, value, and a word for how it is meant."""
+    """Yield the cards: name, value, and a word for how it is meant."""
     result = page.result
-    yield "total time", format_time(page.total_ns), "simulated"
     kernel = result["phases"].get("kernel", 0.0)
-    yield "kernel", format_time(kernel), f"{kernel / page.total_ns:.1%} of the total" if page.total_ns else ""
+    of_total = f"{kernel / page.total_ns:.1%} of the total of {format_time(page.total_ns)}" if page.total_ns else ""
+    yield "kernel", format_time(kernel), of_total
+    yield from _verdict(page)
     point = (result.get("kernels") or {}).get("roofline")
     if point:
-        allowed = f"in kernels, {point['share']:.1%} of what the {point['bound']} roof allows"
-        yield "achieved", format_flops(point["achieved"]), allowed
+        yield "achieved", format_flops(point["achieved"]), "in kernels"
         yield "HBM traffic", format_bytes(point["hbm_bytes"]), f"{_intensity(point)} FLOP/B, in kernels"
     if result.get("verified") is not None:
         checked = f"{result['checked']} checked tensor{'' if result['checked'] == 1 else 's'}"
@@ -39,11 +39,25 @@ def _figures(page: RunPage) -> Any:
             f"{result['checked']} checked{_by(result.get('computed_by'))}" if result["verified"] else wrong
         )
     hazards = len(result.get("hazards", ()))
-    yield "hazards", str(hazards), "uses of memory that nothing orders"
+    if hazards:
+        yield "hazards", str(hazards), "uses of memory that nothing orders"
     outside = sum(each["elements"] for each in result.get("outside", ()))
     if outside:
         yield "outside", f"{outside:,}", "elements outside of tensors: poison, or dropped"
-    yield "ops", f"{result['ops']:,}", f"{result['events']:,} events in {result['wall_s']:.2f} s"
+
+
+def _verdict(page: RunPage) -> Iterator[tuple[str, str, str]]:
+    """Yield what limits the run, how near it is to the roof, and how many PEs took part."""
+    verdict: Mapping[str, Any] = page.result.get("verdict") or {}
+    if limiter := verdict.get("limiter"):
+        what, lines = ", ".join(limiter["calls"]) or limiter["kind"], ", ".join(limiter["lines"])
+        yield "limiter", what, f"{limiter['share']:.0%} of the critical path{', ' if lines else ''}{lines}"
+    if verdict.get("share") is not None:
+        yield "of the roof", f"{verdict['share']:.0%}", f"{format_time(verdict['roof_ns'])} is the least that it allows"
+    if used := max((each.get("pes", 0) for each in page.result.get("launches") or ()), default=0):
+        timeline = page.timeline
+        there = 0 if timeline is None else sum(track.kind == "kernel" for track in timeline.tracks)
+        yield "PEs", f"{used:,}", f"of {there:,} run programs" if there >= used else "run programs"
 
 
 def _by(found: Mapping[str, Any] | None) -> str:
@@ -55,4 +69,4 @@ def _intensity(point: Mapping[str, Any]) -> str:
     return "∞" if point["intensity"] is None else f"{point['intensity']:,.4g}"
 
 
-SUMMARY: Final = Section("Summary", 10, _html)
+SUMMARY: Final = Section("Verdict", 10, _html)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kernbench_builtin.pages.report.busy_bins import busy_bins
+from kernbench_builtin.pages.report.machine_section import launches_of
 from kernbench_builtin.pages.report.page import asset, environment
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.section import Section
@@ -50,6 +51,7 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "lines": list(_lines(kept, page.sources)),
         "files": {name: text.splitlines() for name, text in page.sources.items()},
         "path": list(_path(page)),
+        "opens": _opens(page),
     }
 
 
@@ -145,6 +147,18 @@ def _lines(timeline: Timeline, sources: Mapping[str, str]) -> Iterator[Mapping[s
         yield {"file": file, "number": int(number) if number.isdigit() else 0, "text": text}
 
 
+def _opens(page: RunPage) -> Mapping[str, Any] | None:
+    """Return the launch that the page opens on, the longest: its number from 0, name, begin and end in ns.
+
+    Beside other runs, `beside` is how long the longest such launch of any of them is.
+    """
+    launches = () if page.goes_on else launches_of(page)
+    number, found = max(enumerate(launches), key=lambda each: each[1]["to"] - each[1]["from"], default=(0, None))
+    if found is None:
+        return None
+    return {"launch": number, "beside": page.launch_scale_ns, **{name: found[name] for name in ("name", "from", "to")}}
+
+
 def _path(page: RunPage) -> Iterator[Mapping[str, Any]]:
     """Yield the segments of the critical paths of all launches, in short."""
     for number, launch in enumerate((page.explain or {}).get("launches", ()), start=1):
@@ -154,7 +168,7 @@ def _path(page: RunPage) -> Iterator[Mapping[str, Any]]:
 
 TIMELINE: Final = Section(
     "Timeline",
-    30,
+    20,
     _html,
     _data,
     tuple(asset(f"{name}.js") for name in ("window", "spans", "source", "paint", "flame_tree", "flame", "timeline")),

@@ -46,7 +46,8 @@ def pixels(page: Any, selector: str) -> str:
 def test_every_view_is_there_and_descends(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """From the cube, where the only package begins, into a PE and back to the whole by the crumbs."""
     page = opened(runs[0])
-    assert page.locator("section h2").all_inner_texts() == ["Summary", "Machine", "Timeline", "Ledger", "Run"]
+    titles = page.locator("section h2").all_inner_texts()
+    assert titles == ["Verdict", "Timeline", "Machine", "Where the time went", "Run"]
     crumbs = page.locator(f"{MACHINE} .crumbs li")
     assert crumbs.all_inner_texts() == ["machine", "sip0", "cube0"]
     page.locator(f"{MACHINE} .kb-part").first.dblclick()
@@ -278,7 +279,7 @@ def test_the_page_by_tab(opened: Callable[..., Any], runs: tuple[Path, Path]) ->
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Summary"
+    assert page.evaluate("document.activeElement.textContent") == "Verdict"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.locator(f"{MACHINE} .kb-part").first.focus()
     page.keyboard.press("Enter")

@@ -70,7 +70,7 @@ class Flame {
     if (focused) this.focus(this.at);
   }
   bar(at, left, width, depth) {
-    const colour = at.kind === "line" ? kernbench.lineColour(at.line) : null;
+    const colour = at.kind === "line" ? kernbench.lineColour(this.tree.data, at.line) : null;
     const element = make("button", {
       type: "button", class: `${at.kind}${depth < this.keys.length ? " above" : ""}`, role: "treeitem", tabindex: "-1",
       "aria-level": String(depth + 1), "aria-label": this.words(at), title: this.words(at),

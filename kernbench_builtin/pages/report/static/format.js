@@ -14,9 +14,9 @@ kernbench.bytes = (count) => scaled(count, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], 
 kernbench.bandwidth = (perNs) => scaled(perNs * 1e9, [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
 kernbench.share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.1 ? 1 : 0)} %`;
 kernbench.number = (value) => String(Number(value.toPrecision(2)));
-// A time on an axis whose marks are `step` apart, so that neighbours differ.
-kernbench.mark = (ns, step) => {
-  const [unit, name] = step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "us"] : [1, "ns"];
+// A time on an axis whose marks are `step` apart and reach `most`: neighbours differ, and all have one unit.
+kernbench.mark = (ns, step, most) => {
+  const [unit, name] = most >= 1e6 && step >= 1e3 ? [1e6, "ms"] : most >= 1e3 && step >= 1 ? [1e3, "us"] : [1, "ns"];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / unit)));
   return `${(ns / unit).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${name}`;
 };

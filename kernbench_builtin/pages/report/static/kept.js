@@ -20,14 +20,20 @@ kernbench.keep = (name, value) => {
 };
 
 // Show the window and the part of the machine that were chosen before, as far as the run has them, and keep what is chosen.
+// Without a choice it is the longest launch; of runs side by side, as much of each as the longest of these.
 kernbench.remember = (run) => {
   const { machine, timeline } = run;
-  const { span, said, part } = kernbench.kept(`run ${run.number}`) || {};
+  const before = kernbench.kept(`run ${run.number}`);
+  const { span, said, part } = before || {};
   const total = machine ? machine.total : timeline ? timeline.total : 0;
   if (machine && part !== machine.part && machine.data.parts[part] !== undefined) machine.show(part);
   if (span && span[0] < span[1] && span[1] <= total) {
     const launch = said && machine ? machine.data.launches[said.launch] : undefined;
     run.set("window", launch && launch.from === span[0] && launch.to === span[1] ? Object.assign([...span], said) : [...span]);
+  } else if (!before && timeline && timeline.data.opens) { // the page opens on the longest launch
+    const { from, to, launch, name, beside } = timeline.data.opens;
+    const window = [from, Math.min(timeline.total, from + (beside || to - from))];
+    run.set("window", beside ? window : Object.assign(window, { launch, name: `Launch ${name}` }));
   }
   const keep = () => kernbench.keep(`run ${run.number}`, {
     part: machine && machine.part,

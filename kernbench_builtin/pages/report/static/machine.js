@@ -31,9 +31,12 @@ class Machine {
     run.on("place", (place, source) => { if (source !== this) this.find(place); });
     this.show(this.start());
   }
-  // Where there is something to see: the whole, or of a single part that part.
+  // Where there is something to see: around the PE of the critical path; else the whole, or of a single part that part.
   start() {
-    let part = "";
+    const { timeline } = this.run;
+    let part = timeline && timeline.pe >= 0 ? timeline.data.tracks[timeline.pe][3].split(".").slice(0, -1).join(".") : "";
+    if (part && this.data.parts[part] !== undefined) return part;
+    part = "";
     for (;;) {
       const shape = this.data.shapes[this.data.parts[part]];
       const inner = shape.boxes.filter(([name, , opens, outside]) => opens && !outside && !/^~?\.?io\d+$/.test(name));

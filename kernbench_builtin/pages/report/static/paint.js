@@ -5,11 +5,19 @@
 kernbench.labelWidth = (width) => Math.round(Math.min(190, 0.34 * width));
 const LANE = 14;
 const SQUARE = Float32Array.from({ length: 256 }, (_, root) => (root / 255) ** 2);
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b3a500", "#999999"];
+// Of kernel lines, the longest first; the last is for all others. Vermilion is the critical path's alone.
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#b3a500", "#8f6fc9", "#999999"];
 const INKS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
+const OTHERS = COLOURS.length - 1;
 
-// The colours of a kernel line, here and wherever else it stands.
-kernbench.lineColour = (line) => ({ ground: COLOURS[line % COLOURS.length], ink: INKS[line % COLOURS.length] });
+// Give each kernel line a colour, by its time in the whole run: here and wherever else it stands.
+kernbench.colourLines = (data, spans) => {
+  const { time } = spans.lines(0, data.total);
+  const order = [...time.keys()].sort((a, b) => time[b] - time[a]);
+  data.colourOf = new Uint8Array(time.length).fill(OTHERS);
+  order.slice(0, OTHERS).forEach((line, rank) => { data.colourOf[line] = rank; });
+};
+kernbench.lineColour = (data, line) => ({ ground: COLOURS[data.colourOf[line]], ink: INKS[data.colourOf[line]] });
 
 kernbench.Painter = class {
   constructor(canvas, spans, data) {
@@ -17,11 +25,8 @@ kernbench.Painter = class {
     this.context = canvas.getContext("2d");
     this.shares = new Map();
   }
-  // The colour of a span: that of its kernel line, or of its name.
-  colour(i) {
-    const key = this.spans.line[i] >= 0 ? this.spans.line[i] : this.spans.named[i] + 3;
-    return key % COLOURS.length;
-  }
+  // The colour of a span: that of its kernel line.
+  colour(i) { return this.spans.line[i] >= 0 ? this.data.colourOf[this.spans.line[i]] : OTHERS; }
   // How busy a track was in each bin, 0 to 1; of a place, the busiest track in it. A kernel is somewhere all the time.
   busy(track) {
     if (!this.shares.has(track)) {
@@ -51,16 +56,18 @@ kernbench.Painter = class {
     this.soft = kernbench.css("--kb-soft");
     this.rule = kernbench.css("--kb-rule");
     this.raised = kernbench.css("--kb-raised");
-    this.accent = kernbench.css("--kb-c5");
+    this.accent = kernbench.css("--kb-crit");
     context.fillStyle = kernbench.css("--kb-ground");
     context.fillRect(0, 0, view.width, view.height);
     context.textBaseline = "middle";
     this.axis(view);
+    for (const row of view.rows) if (row.path) this.row(view, row, view.top - row.height);
     context.save();
     context.beginPath();
     context.rect(0, view.top, view.width, view.height - view.top);
     context.clip();
     for (const row of view.rows) {
+      if (row.path) continue;
       const y = row.y - view.scroll + view.top;
       if (y + row.height < view.top || y > view.height) continue;
       this.row(view, row, y);
@@ -84,7 +91,7 @@ kernbench.Painter = class {
       context.fillStyle = this.rule;
       context.fillRect(x, 0, 1, view.height);
       context.fillStyle = this.soft;
-      const text = kernbench.mark(time, step);
+      const text = kernbench.mark(time, step, view.to);
       if (x + context.measureText(text).width < view.width) context.fillText(text, x + 4, 10);
     }
   }
@@ -127,7 +134,7 @@ kernbench.Painter = class {
     const shares = this.busy(row.track);
     const bins = shares.length;
     const height = row.height - 4;
-    context.fillStyle = COLOURS[row.opens ? 7 : 0];
+    context.fillStyle = COLOURS[OTHERS];
     const scale = bins / this.data.total;
     const wide = view.width - this.left - 8;
     const perPixel = ((view.to - view.from) / wide) * scale;
@@ -165,7 +172,7 @@ kernbench.Painter = class {
   span(view, i, left, width, top) {
     const { context, spans } = this;
     const colour = this.colour(i);
-    const dimmed = (view.lit && spans.lit && !spans.lit[i]) || (view.line >= 0 && spans.line[i] !== view.line);
+    const dimmed = view.line >= 0 && spans.line[i] !== view.line;
     context.globalAlpha = dimmed ? 0.45 : 1;
     context.fillStyle = COLOURS[colour];
     context.fillRect(left, top, width > 3 ? width - 0.6 : width, LANE - 2);
@@ -180,7 +187,7 @@ kernbench.Painter = class {
     context.globalAlpha = 1;
     if (view.lit && spans.lit && spans.lit[i] && width > 2) {
       context.fillStyle = this.accent;
-      context.fillRect(left, top + LANE - 4, width, 2.5);
+      context.fillRect(left, top + LANE - 5, width, 3.5);
     }
     if (i === view.span) {
       context.strokeStyle = this.ink;

@@ -3,9 +3,24 @@
 
 const { make } = kernbench;
 
+// The parts of a line of Python that have a colour of their own: comments, texts, keywords, and what is called.
+const WORDS = "and as assert async await break class continue def del elif else except finally for from global if import in is lambda not or pass raise return try while with yield None True False";
+const PARTS = new RegExp(`(?<aside>#.*)|(?<text>"""|'''|"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*')|(?<word>\\b(?:${WORDS.replaceAll(" ", "|")})\\b)|(?<call>[A-Za-z_][\\w.]*(?=\\())`, "g");
+
+function coloured(text) {
+  const found = [];
+  let at = 0;
+  for (const match of text.matchAll(PARTS)) {
+    const [kind] = Object.entries(match.groups).find(([, part]) => part !== undefined);
+    found.push(text.slice(at, match.index), make("span", { class: kind }, match[0]));
+    at = match.index + match[0].length;
+  }
+  return [...found, text.slice(at)];
+}
+
 function bar(share, name, kind) {
   return make("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": name },
-    make("rect", { class: kind, x: 0, y: 1, width: Math.max(share > 0 ? 1 : 0, 100 * share), height: 8 }, make("title", {}, name)));
+    make("rect", { ...kind, x: 0, y: 1, width: Math.max(share > 0 ? 1 : 0, 100 * share), height: 8 }, make("title", {}, name)));
 }
 
 // A time as a bar of its share of the whole, with the number beside it; nothing where there was none.
@@ -35,6 +50,7 @@ kernbench.source = (element, data, spans, choose) => {
     files.get(line.file).set(line.number, index);
   });
   const rows = new Map();
+  const pes = data.tracks.filter(([, , kind], track) => kind === "kernel" && spans.first[track] < spans.first[track + 1]).length;
 
   // The lines of a file that are worth a look: those around what ran; all else is left out.
   function chosen(file, ran) {
@@ -47,16 +63,17 @@ kernbench.source = (element, data, spans, choose) => {
     const body = make("tbody");
     for (const [number, text] of chosen(file, ran)) {
       const index = ran.get(number);
-      const cells = [make("td", { class: "flame" }), make("td", { class: "flame" }), make("td", { class: "no" }, String(number)), make("td", {}, text)];
+      const cells = [make("td", { class: "flame" }), make("td", { class: "flame" }), make("td", { class: "no" }, String(number)), make("td", {}, ...coloured(text))];
       const row = make("tr", index === undefined ? {} : { class: "hot", tabindex: "0", "aria-label": `line ${number}` }, ...cells);
       if (index !== undefined) {
         rows.set(index, row);
+        cells[2].style.borderLeftColor = kernbench.lineColour(data, index).ground;
         row.addEventListener("click", () => choose(index));
         row.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(index); });
       }
       body.append(row);
     }
-    const head = make("thead", {}, make("tr", {}, ...["time", "critical", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
+    const head = make("thead", {}, make("tr", {}, ...[`time, sum over ${pes} PE${pes === 1 ? "" : "s"}`, "critical path", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
     element.append(make("table", {}, make("caption", {}, file), head, body));
   }
   const atTheEnd = make("tr", {}, make("td", { class: "flame" }), make("td"), make("td"), make("td", { class: "note" }, "waiting at the end of the program"));
@@ -64,13 +81,25 @@ kernbench.source = (element, data, spans, choose) => {
   if (last !== null) last.append(make("tfoot", {}, atTheEnd));
   if (!files.size) element.append(make("p", { class: "note" }, "No kernel line is on the timeline."));
 
+  function inSight(row) {
+    const [box, line] = [element.getBoundingClientRect(), row.getBoundingClientRect()];
+    if (line.top < box.top || line.bottom > box.bottom) element.scrollTop += line.top - box.top - box.height / 3;
+  }
+  // At first, the line that the critical path spends most time at is in sight.
+  function begin(onPath, time) {
+    const worth = ([index]) => (onPath.get(`${data.lines[index].file}:${data.lines[index].number}`) || 0) + time[index] * 1e-9;
+    const [first] = [...rows].sort((a, b) => worth(b) - worth(a));
+    if (first !== undefined) inSight(first[1]);
+  }
+  let begun = false;
+
   return {
     show(from, to) {
       const { time, called, ops, ended, left, all } = spans.lines(from, to);
       const { onPath, whole } = onPathIn(from, to);
       const end = `${kernbench.time(ended)} over all PEs`;
       atTheEnd.hidden = !(ended > 0);
-      atTheEnd.children[0].replaceChildren(amount(ended, all, end, "kb-c0"));
+      atTheEnd.children[0].replaceChildren(amount(ended, all, end, { class: "kb-c7" }));
       const asked = [...left].map((line) => data.lines[line]).sort((a, b) => a.number - b.number);
       const named = asked.map((line) => (files.size > 1 ? `${line.file.split("/").pop()}:${line.number}` : String(line.number)));
       const what = named.length ? `, for what line${named.length > 1 ? "s" : ""} ${named.join(", ")} asked for` : "";
@@ -81,17 +110,19 @@ kernbench.source = (element, data, spans, choose) => {
         const made = ops[index] ? `, ${ops[index].toLocaleString("en")} ${ops[index] === 1 ? "op" : "ops"}` : "";
         const calls = called[index] > 0 ? `, and ${kernbench.time(called[index])} in lines that it calls` : "";
         const spent = `${kernbench.time(time[index])} over all PEs${made}${calls}`;
-        row.children[0].replaceChildren(amount(time[index], all, spent, "kb-c0"));
-        row.children[1].replaceChildren(amount(path, whole, `${kernbench.time(path)} on the critical path`, "crit"));
+        row.children[0].replaceChildren(amount(time[index], all, spent, { fill: kernbench.lineColour(data, index).ground }));
+        row.children[1].replaceChildren(amount(path, whole, `${kernbench.time(path)} on the critical path`, { class: "crit" }));
         row.setAttribute("aria-label", `line ${line.number}: ${spent}, ${kernbench.time(path)} on the critical path`);
       }
+      if (!begun) begin(onPath, time);
+      begun = true;
+      return { time };
     },
     mark(index) {
       for (const [each, row] of rows) row.classList.toggle("chosen", each === index);
-      const row = rows.get(index);
-      if (row === undefined) return;
-      const [box, line] = [element.getBoundingClientRect(), row.getBoundingClientRect()];
-      if (line.top < box.top || line.bottom > box.bottom) element.scrollTop += line.top - box.top - box.height / 3;
+      if (rows.has(index)) inSight(rows.get(index));
     },
+    // The number of the line that stands at FILE:LINE, -1 for none.
+    at(place) { return data.lines.findIndex(({ file, number }) => `${file}:${number}` === place); },
   };
 };

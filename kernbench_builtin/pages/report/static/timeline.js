@@ -18,9 +18,11 @@ class Timeline {
     this.litOf = new Map();
     this.spans = new kernbench.Spans(data);
     this.spans.lit = data.path.length ? this.spans.light(data.path) : null;
+    kernbench.colourLines(data, this.spans);
     this.lanes = this.countLanes();
     this.layPath();
     this.closed = new Set(data.tracks.keys());
+    this.pe = data.opens ? this.criticalPe(data.opens.launch + 1) : -1;
     this.openSome();
     this.canvas = element.querySelector("canvas");
     this.box = element.querySelector(".rows");
@@ -30,9 +32,17 @@ class Timeline {
     this.flame = icicle === null ? null : kernbench.flame(icicle, data, this.spans, (line) => this.light(line));
     this.detail = element.querySelector(".span-detail");
     this.lay();
+    this.showPe();
     kernbench.brush(element.querySelector(".window"), run, this.total, run.profile || this.profile());
     this.listen();
     this.tellLines();
+  }
+  // Have the PE that is open, and its units, in sight.
+  showPe() {
+    const last = this.pe < 0 ? -1 : this.rows.findLastIndex(({ track }) => this.data.tracks[track]?.[1] === this.pe);
+    if (last < 0) return;
+    this.scrollTo(this.rows[last]);
+    this.scrollTo(this.rowOf.get(this.pe));
   }
   // How busy all parts together were over time, where the drawing of the machine does not say it.
   profile() {
@@ -69,6 +79,10 @@ class Timeline {
   }
   // Open places from the top as long as all that shows fits into some forty rows; wires stay closed.
   openSome() {
+    if (this.pe >= 0) { // that PE, and what it is in
+      for (let track = this.pe; track >= 0; track = this.data.tracks[track][1]) this.closed.delete(track);
+      return;
+    }
     let open = [...this.tops];
     let rows = open.length;
     while (open.length) {
@@ -83,12 +97,31 @@ class Timeline {
       open = inner.flatMap((track) => this.data.below[track]);
     }
   }
-  // List the rows that are open, with their places.
+  // The PE on which the critical path of a launch was longest: the track of the place; -1 where the path is not known.
+  criticalPe(launch) {
+    const places = new Map();
+    for (const [, parent, kind, node] of this.data.tracks) if (kind === "kernel") places.set(node, parent);
+    const time = new Map();
+    for (const { launch: of, place, from_ns, to_ns } of this.data.path) {
+      if (of !== launch) continue;
+      let at = place.split("->")[0].split("#")[0];
+      while (at && !places.has(at)) at = at.slice(0, Math.max(0, at.lastIndexOf(".")));
+      if (at) time.set(at, (time.get(at) || 0) + to_ns - from_ns);
+    }
+    const [longest] = [...time].sort((a, b) => b[1] - a[1]);
+    return longest === undefined ? -1 : places.get(longest[0]);
+  }
+  // List the rows that are open, with their places; the critical path stands above them and does not scroll.
   lay() {
     this.rows = [];
     let y = 0;
     const add = (row) => { row.y = y; y += row.height; this.rows.push(row); };
-    if (this.data.path.length) add({ path: true, name: "critical path", depth: 0, height: 4 + 20 * this.pathLanes, track: -1, node: "" });
+    this.top = TOP;
+    if (this.data.path.length) {
+      const height = 4 + 20 * this.pathLanes;
+      this.rows.push({ path: true, name: "critical path", depth: 0, height, track: -1, node: "", y: 0 });
+      this.top += height;
+    }
     const visit = (track, depth) => {
       const [name, , kind, node] = this.data.tracks[track];
       const opens = this.data.below[track].length > 0;
@@ -100,9 +133,9 @@ class Timeline {
     for (const track of this.tops) visit(track, 0);
     this.rowOf = new Map(this.rows.map((row) => [row.track, row]));
     this.row = Math.min(this.row, this.rows.length - 1);
-    const height = Math.min(y + TOP, Math.max(220, Math.round(innerHeight * 0.6)), 540);
+    const height = Math.min(y + this.top, Math.max(220, Math.round(innerHeight * 0.6)), 540);
     this.box.style.height = `${height + 2}px`;
-    this.element.querySelector(".spacer").style.height = `${Math.max(0, y + TOP - height)}px`;
+    this.element.querySelector(".spacer").style.height = `${Math.max(0, y + this.top - height)}px`;
     this.canvasHeight = height;
     this.draw();
   }
@@ -124,7 +157,7 @@ class Timeline {
     this.rows.forEach((row, i) => { row.chosen = i === this.row && document.activeElement === this.canvas; });
     const lit = this.element.querySelector(".lit");
     return {
-      from, to, width: this.width(), height: this.canvasHeight, top: TOP, scroll: this.box.scrollTop, rows: this.rows, rowOf: this.rowOf,
+      from, to, width: this.width(), height: this.canvasHeight, top: this.top, scroll: this.box.scrollTop, rows: this.rows, rowOf: this.rowOf,
       span: this.span, segment: this.segment, line: this.line, lit: lit !== null && lit.checked, arrows: this.element.querySelector(".arrows").checked,
     };
   }
@@ -187,8 +220,9 @@ class Timeline {
   }
   // What is under the mouse: a row, and on it a span or a segment of the critical path.
   hit(event) {
-    const y = event.offsetY - TOP + this.box.scrollTop;
-    const index = this.rows.findIndex((row) => y >= row.y && y < row.y + row.height);
+    const onPath = event.offsetY < this.top;
+    const y = onPath ? event.offsetY - TOP : event.offsetY - this.top + this.box.scrollTop;
+    const index = this.rows.findIndex((row) => onPath === Boolean(row.path) && y >= row.y && y < row.y + row.height);
     const row = this.rows[index];
     const time = this.time(event.offsetX);
     if (row === undefined || event.offsetY < TOP || event.offsetX < this.left()) return { index, row, span: -1, segment: -1 };
@@ -252,10 +286,14 @@ class Timeline {
   go(by) {
     this.row = Math.min(this.rows.length - 1, Math.max(0, this.row + by));
     const row = this.rows[this.row];
-    if (row.y < this.box.scrollTop) this.box.scrollTop = row.y;
-    if (row.y + row.height + TOP > this.box.scrollTop + this.canvasHeight) this.box.scrollTop = row.y + row.height + TOP - this.canvasHeight;
+    this.scrollTo(row);
     this.canvas.setAttribute("aria-label", `Timeline, track ${row.name}${row.opens ? (this.closed.has(row.track) ? ", closed" : ", open") : ""}`);
     this.draw();
+  }
+  scrollTo(row) {
+    if (row.path) return;
+    if (row.y < this.box.scrollTop) this.box.scrollTop = row.y;
+    if (row.y + row.height + this.top > this.box.scrollTop + this.canvasHeight) this.box.scrollTop = row.y + row.height + this.top - this.canvasHeight;
   }
   // Choose the next span of the track, or segment of the path, and keep it in sight.
   next(by) {
@@ -303,6 +341,7 @@ class Timeline {
     const segment = this.data.path[index];
     if (follow) this.keepInSight(segment.from_ns, segment.to_ns);
     this.detail.replaceChildren(...this.segmentTold(segment));
+    if (segment.line) this.source.mark(this.source.at(segment.line));
     this.draw();
   }
   // Open what a span's track is in, and show it.
@@ -375,12 +414,24 @@ class Timeline {
   list(facts) {
     return make("dl", { class: "facts" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
   }
+  // Say whose colours are there: of the critical path, and of the lines that took longest in the window.
+  legend(time) {
+    const key = (colour) => make("svg", { class: "key", viewBox: "0 0 10 10", "aria-hidden": "true" }, make("rect", { width: 10, height: 10, fill: colour }));
+    const most = [...time.keys()].filter((line) => time[line] > 0).sort((a, b) => time[b] - time[a]).slice(0, 5);
+    const lines = most.map((index) => {
+      const { file, number, text } = this.data.lines[index];
+      return make("li", {}, key(kernbench.lineColour(this.data, index).ground), `${file.split("/").pop()}:${number} `, make("code", {}, text));
+    });
+    const path = this.data.path.length ? [make("li", {}, key("var(--kb-crit)"), "critical path")] : [];
+    this.element.querySelector(".legend.lines").replaceChildren(...path, ...lines);
+  }
   // Sum up the lines a moment after the window has come to rest.
   tellLines() {
     clearTimeout(this.later);
     this.later = setTimeout(() => {
       const window = this.run.window || [0, this.total];
-      this.source.show(...window);
+      const { time } = this.source.show(...window);
+      this.legend(time);
       if (this.flame !== null) this.flame.show(...window);
     }, 80);
   }

@@ -1,0 +1,132 @@
+"""What a page opens on: the longest launch, the PE of its critical path, a colour for each line; nothing jumps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_builtin.pages.report.saved_runs import read_run
+from kernbench_builtin.pages.run_report import write_report
+from kernbench_core.plugins import Plugins
+
+pytestmark = pytest.mark.browser
+TIMELINE = "article[data-section=timeline]"
+
+
+def short(x_ptr: Any, n: int, tl: Any) -> None:
+    """Load and store a little."""
+    tl.store(x_ptr, tl.load(x_ptr, shape=(n,)))
+
+
+def long(x_ptr: Any, n: int, tl: Any) -> None:
+    """Compute for longer, on one of the PEs for longest."""
+    row = tl.load(x_ptr, shape=(n,))
+    for _ in range(2 + 4 * (tl.program_id(0) == 2)):
+        row = tl.exp(row)
+    tl.store(x_ptr + tl.program_id(0) * n, row)
+
+
+def bench(rt: Any) -> None:
+    """Launch the short one, the long one, and the short one again."""
+    x = rt.zeros((4, 256), "f32")
+    for kernel in (short, long, short):
+        rt.launch(kernel, x, 256, grid=(4,))
+
+
+@pytest.fixture(scope="module")
+def run(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, kb.RunResult]:
+    """Return the folder of a run of three launches, with a page, and its result."""
+    folder = tmp_path_factory.mktemp("opening") / "run"
+    result = kb.run(bench, "tiny", plugins=plugins, explain=True, out=folder, report=folder.parent / "one.html")
+    return folder, result
+
+
+def slowest_pe(result: Any, launch: int) -> str:
+    """Return the PE where the critical path of a launch was longest, by the explanation itself."""
+    time: dict[str, float] = defaultdict(float)
+    for segment in result.explain.to_json()["launches"][launch]["path"]:
+        words = segment["place"].split("->")[0].split("#")[0].split(".")
+        if len(words) > 2 and words[2].startswith("pe"):
+            time[".".join(words[:3])] += segment["to_ns"] - segment["from_ns"]
+    return max(time, key=lambda pe: time[pe])
+
+
+def test_a_page_opens_on_the_longest_launch(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
+    """Its window is the launch's, the machine is drawn around the PE, and that PE alone is open."""
+    folder, result = run
+    page = opened(folder.parent / "one.html", whole=False)
+    number, launch = max(enumerate(result.launches), key=lambda each: each[1].time_ns)
+    assert number == 1
+    assert page.evaluate("kernbench.run(0).window.slice(0, 2)") == [launch.started_ns, launch.ended_ns]
+    assert page.locator(f"{TIMELINE} .told").inner_text().startswith("Launch 2: long, ")
+    pe = slowest_pe(result, number)
+    assert page.evaluate("kernbench.run(0).machine.part") == pe.rpartition(".")[0]
+    opens = page.evaluate("""() => { const { rows, data } = kernbench.run(0).timeline;
+        return rows.filter((row) => row.opens && !row.shut).map((row) => row.node); }""")
+    assert opens == [pe.split(".")[0], pe.rpartition(".")[0], pe]
+    page.locator(f"{TIMELINE} .fit").click()
+    assert page.evaluate("kernbench.run(0).window") is None
+
+
+def test_a_click_moves_nothing(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
+    """Spans, segments and boxes tell at the side; all stays where it was, and the source follows."""
+    page = opened(run[0].parent / "one.html", whole=False)
+    where = """() => [...document.querySelectorAll("h2, canvas, .ground, .source")].map(
+        (each) => Math.round(each.getBoundingClientRect().top + scrollY))"""
+    before = page.evaluate(where)
+    timeline = "const it = kernbench.run(0).timeline;"
+    page.evaluate(f"() => {{ {timeline} it.chooseSegment(it.data.path.findIndex((each) => each.line)); }}")
+    assert page.locator(f"{TIMELINE} .source tr.chosen").count() == 1
+    page.evaluate(f"() => {{ {timeline} it.choose(it.spans.line.findIndex((line) => line >= 0)); }}")
+    assert "for" in page.locator(f"{TIMELINE} .span-detail dt").all_inner_texts()
+    page.locator("article[data-section=machine] [data-box]").first.click()
+    assert page.evaluate(where) == before
+
+
+def test_a_line_has_one_colour(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
+    """In the timeline, the source, the flame and the legend; that of the critical path is no line's."""
+    page = opened(run[0].parent / "one.html", whole=False)
+    page.wait_for_timeout(200)
+    painted, source, flame, legend, critical = page.evaluate("""() => {
+        const { data, painter, spans, element } = kernbench.run(0).timeline;
+        const line = data.lines.findIndex(({ text }) => text.includes("tl.exp"));
+        const named = `${data.lines[line].number}`;
+        const shown = (colour) => { const it = document.createElement("p"); it.style.color = colour;
+            document.body.append(it); const found = getComputedStyle(it).color; it.remove(); return found; };
+        const all = (selector) => [...element.querySelectorAll(selector)];
+        const row = all(".source tr.hot").find((each) => each.querySelector(".no").textContent === named);
+        const bar = all(".icicle .line").find((each) => each.textContent.includes("tl.exp"));
+        const key = all(".legend.lines li").find((each) => each.textContent.includes("tl.exp"));
+        const one = spans.line.findIndex((each) => each === line);
+        return [painter.colour(one) === data.colourOf[line] && shown(kernbench.lineColour(data, line).ground),
+            getComputedStyle(row.querySelector(".flame rect")).fill, getComputedStyle(bar).backgroundColor,
+            getComputedStyle(key.querySelector("rect")).fill, kernbench.css("--kb-crit")];
+    }""")
+    assert painted and {source, flame, legend} == {painted}
+    assert critical and critical not in page.evaluate("""() => { const { data } = kernbench.run(0).timeline;
+        return data.lines.map((_, line) => kernbench.lineColour(data, line).ground); }""")
+
+
+def test_runs_side_by_side_open_on_windows_of_one_length(
+    opened: Callable[..., Any], run: tuple[Path, Any], plugins: Plugins, tmp_path: Path
+) -> None:
+    """That of the longest launch of any, from where each one's own begins."""
+    folder, result = run
+    other = kb.run(short_bench, "tiny", plugins=plugins, explain=True, out=tmp_path / "other")
+    write_report(tmp_path / "both.html", [read_run(folder), read_run(tmp_path / "other")], plugins)
+    page = opened(tmp_path / "both.html", whole=False)
+    longest = max(launch.time_ns for launch in result.launches)
+    for number, launch in enumerate((result.launches[1], other.launches[0])):
+        begin, end = page.evaluate(f"kernbench.run({number}).window")
+        assert begin == launch.started_ns
+        assert end - begin == pytest.approx(min(longest, (result, other)[number].total_ns - begin))
+
+
+def short_bench(rt: Any) -> None:
+    """Launch the short one alone."""
+    rt.launch(short, rt.zeros((256,), "f32"), 256, grid=(1,))
