@@ -10,12 +10,10 @@ const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#b3a500
 const INKS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
 const OTHERS = COLOURS.length - 1;
 
-// Give each kernel line a colour, by its time in the whole run: here and wherever else it stands.
+// Give each kernel line a colour, by its weight in the whole run: here and wherever else it stands.
 kernbench.colourLines = (data, spans) => {
-  const { time } = spans.lines(0, data.total);
-  const order = [...time.keys()].sort((a, b) => time[b] - time[a]);
-  data.colourOf = new Uint8Array(time.length).fill(OTHERS);
-  order.slice(0, OTHERS).forEach((line, rank) => { data.colourOf[line] = rank; });
+  data.colourOf = new Uint8Array(data.lines.length).fill(OTHERS);
+  spans.weights(0, data.total).slice(0, OTHERS).forEach((line, rank) => { data.colourOf[line] = rank; });
 };
 kernbench.lineColour = (data, line) => ({ ground: COLOURS[data.colourOf[line]], ink: INKS[data.colourOf[line]] });
 

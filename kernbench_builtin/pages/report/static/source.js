@@ -32,18 +32,6 @@ function amount(ns, whole, name, kind) {
 
 // Show the files with their lines; choose(line) is called with the number of a line that ran.
 kernbench.source = (element, data, spans, choose) => {
-  // How long each line was on the critical path in a window of ns, and all of that path.
-  function onPathIn(from, to) {
-    const found = new Map();
-    let whole = 0;
-    for (const segment of data.path) {
-      const inside = Math.min(segment.to_ns, to) - Math.max(segment.from_ns, from);
-      if (inside <= 0) continue;
-      whole += inside;
-      if (segment.line) found.set(segment.line, (found.get(segment.line) || 0) + inside);
-    }
-    return { onPath: found, whole };
-  }
   const files = new Map();
   data.lines.forEach((line, index) => {
     if (!files.has(line.file)) files.set(line.file, new Map());
@@ -96,7 +84,7 @@ kernbench.source = (element, data, spans, choose) => {
   return {
     show(from, to) {
       const { time, called, ops, ended, left, all } = spans.lines(from, to);
-      const { onPath, whole } = onPathIn(from, to);
+      const { onPath, whole } = spans.onPath(from, to);
       const end = `${kernbench.time(ended)} over all PEs`;
       atTheEnd.hidden = !(ended > 0);
       atTheEnd.children[0].replaceChildren(amount(ended, all, end, { class: "kb-c7" }));
@@ -116,7 +104,6 @@ kernbench.source = (element, data, spans, choose) => {
       }
       if (!begun) begin(onPath, time);
       begun = true;
-      return { time };
     },
     mark(index) {
       for (const [each, row] of rows) row.classList.toggle("chosen", each === index);

@@ -146,6 +146,25 @@ kernbench.Spans = class {
     }
     return this.outward.get(i) || [];
   }
+  // The kernel lines of a window of ns that took time, those first that had most of it or most of the critical path.
+  weights(from, to) {
+    const { time, all } = this.lines(from, to);
+    const { onPath, whole } = this.onPath(from, to);
+    const weight = this.data.lines.map(({ file, number }, i) => Math.max(time[i] / (all || 1), (onPath.get(`${file}:${number}`) || 0) / (whole || 1)));
+    return [...weight.keys()].filter((i) => weight[i] > 0).sort((a, b) => weight[b] - weight[a]);
+  }
+  // How long each line, as FILE:LINE, was on the critical path in a window of ns, and all of that path.
+  onPath(from, to) {
+    const onPath = new Map();
+    let whole = 0;
+    for (const segment of this.data.path) {
+      const inside = Math.min(segment.to_ns, to) - Math.max(segment.from_ns, from);
+      if (inside <= 0) continue;
+      whole += inside;
+      if (segment.line) onPath.set(segment.line, (onPath.get(segment.line) || 0) + inside);
+    }
+    return { onPath, whole };
+  }
   // Whether a span is what a program waited after its last line, for what it had left in flight.
   atTheEnd(i) { return this.name(i) === "end of the program"; }
   // Time of each kernel line in a window of ns, that in lines that it called, and how many ops it made: what else it

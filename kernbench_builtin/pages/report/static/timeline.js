@@ -414,10 +414,9 @@ class Timeline {
   list(facts) {
     return make("dl", { class: "facts" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
   }
-  // Say whose colours are there: of the critical path, and of the lines that took longest in the window.
-  legend(time) {
+  // Say whose colours are there: of the critical path, and of the first lines of the window.
+  legend(most) {
     const key = (colour) => make("svg", { class: "key", viewBox: "0 0 10 10", "aria-hidden": "true" }, make("rect", { width: 10, height: 10, fill: colour }));
-    const most = [...time.keys()].filter((line) => time[line] > 0).sort((a, b) => time[b] - time[a]).slice(0, 5);
     const lines = most.map((index) => {
       const { file, number, text } = this.data.lines[index];
       return make("li", {}, key(kernbench.lineColour(this.data, index).ground), `${file.split("/").pop()}:${number} `, make("code", {}, text));
@@ -430,8 +429,8 @@ class Timeline {
     clearTimeout(this.later);
     this.later = setTimeout(() => {
       const window = this.run.window || [0, this.total];
-      const { time } = this.source.show(...window);
-      this.legend(time);
+      this.source.show(...window);
+      this.legend(this.spans.weights(...window).slice(0, 5));
       if (this.flame !== null) this.flame.show(...window);
     }, 80);
   }
