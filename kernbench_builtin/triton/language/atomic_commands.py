@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from attrs import frozen
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute import functions
@@ -32,6 +31,8 @@ ORDERS: Final = ("acq_rel", "acquire", "release", "relaxed")
 
 def addresses_of(regions: Sequence[Region], item: int) -> Int64s:
     """Return the address of each element of `item` bytes of some regions, in order."""
+    if len(regions) == 1 and regions[0].nbytes == item:
+        return np.array((regions[0].base,))
     each = [
         (region.base + region.pitch * np.arange(region.rows)[:, None] + np.arange(0, region.row_bytes, item)).ravel()
         for region in regions
@@ -39,23 +40,20 @@ def addresses_of(regions: Sequence[Region], item: int) -> Int64s:
     return np.concatenate(each)
 
 
-@frozen(eq=False)
 class Lanes:
-    """Lanes of a tile of `shape` that change elements: their `positions` in it, and the `places` that they meet."""
+    """Lanes of a tile of `shape` that change elements: their `positions` in it, and the `places` that they meet.
 
-    shape: tuple[int, ...]
-    positions: Int64s
-    places: Int64s
+    `whole` says that no lane of the tile is left out. `operand` are the places, as they come with the command; `turns`
+    is how many lanes meet in each.
+    """
 
-    @property
-    def whole(self) -> bool:
-        """Whether no lane of the tile is left out."""
-        return bool(self.positions.size == prod(self.shape))
+    __slots__ = ("operand", "positions", "turns", "whole")
 
-    @property
-    def operand(self) -> Access:
-        """The places, as an operand that comes with the command."""
-        return Operand(ArrayValue(self.places.reshape(self.shape if self.whole else (-1,))), None).access
+    def __init__(self, shape: tuple[int, ...], positions: Int64s, places: Int64s) -> None:
+        self.positions = positions
+        self.whole = bool(positions.size == prod(shape))
+        self.operand = Operand(ArrayValue(places.reshape(shape if self.whole else (-1,))), None).access
+        self.turns = np.bincount(places)
 
     def inside(self, item: int) -> tuple[Region, ...]:
         """Return where the lanes lie in the row-major tile, of elements of `item` bytes."""
@@ -75,6 +73,10 @@ class Lanes:
         return Access(whole.space, where, value)
 
 
+#: That of a lock, a flag or a counter.
+ONE_LANE: Final = Lanes((), np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
 class AtomicCmd(ReadModifyWriteCmd):
     """Change elements of one memory by the operands of lanes, when that memory serves the command.
 
@@ -83,7 +85,7 @@ class AtomicCmd(ReadModifyWriteCmd):
     `answer` what the lanes found is brought back. `order` is one of `ORDERS`.
     """
 
-    __slots__ = ("_order", "_place", "_turn_ns", "answer", "lanes")
+    __slots__ = ("_order", "_place", "_turn_ns", "answer", "lanes", "sent")
 
     dma_op: ClassVar[str] = "atomic"
     publishes: ClassVar[bool] = True
@@ -98,14 +100,11 @@ class AtomicCmd(ReadModifyWriteCmd):
         super().__init__(op_id, op, f"tl.{op}", site, transfer, tensor, memory, blocks, operands[0].value, reads)
         self.lanes = lanes
         self._order = order
+        #: Bytes of the operands, which travel to the memory.
+        self.sent = sum([access.value.nbytes for access in (new, *compared) if access.value is not None])
         self.answer: AtomicAnswer | None = None
         #: Its place among all atomic ops of the run, and when it had its turn.
         self._place, self._turn_ns = -1, 0.0
-
-    @property
-    def sent(self) -> int:
-        """Bytes of the operands, which travel to the memory."""
-        return sum(access.value.nbytes for access in (self.reads[0], *self.reads[2:]) if access.value is not None)
 
     def transaction(self, path: tuple[str, ...], on_done: Callable[[Any], None]) -> AtomicTransaction:
         """Make what is sent to the memory that owns the elements, by the path to it."""
@@ -113,7 +112,7 @@ class AtomicCmd(ReadModifyWriteCmd):
         returned = 0 if self.answer is None else self.lanes.positions.size * item
         return AtomicTransaction(
             self.regions, path, on_done,
-            addresses=addresses_of(self.regions, item), turns=np.bincount(self.lanes.places), sent=self.sent,
+            addresses=addresses_of(self.regions, item), turns=self.lanes.turns, sent=self.sent,
             returned=returned, turn=self._turn, answer=self.answer,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernbench_builtin.triton.language.atomic_commands import (
+    ONE_LANE,
     ORDERS,
     AtomicAnswer,
     AtomicCmd,
@@ -30,7 +31,6 @@ from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import Transfer, noted_mask, pointer_transfer
-from kernbench_core.memory.atomic_access import Int64s
 from kernbench_core.values.dtypes import is_float, itemsize
 from kernbench_core.values.element_types import ElementType, as_dtype
 from kernbench_core.wording import brief
@@ -127,24 +127,27 @@ class AtomicLanguage(NumberLanguage):
         known, noted = self._known_mask(mask, f"tl.{op}"), self._state.kernels.outside
         if noted is not None:
             known, _ = noted_mask(pointer, known, f"tl.{op}", self._state, noted)
-        offsets = np.asarray(pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy(), np.int64)
-        offsets, kept = np.broadcast_to(offsets, shape), np.broadcast_to(True if known is None else known, shape)
-        if not kept.any():
+        parts = self._parts(op, pointer, known)
+        if not parts:
             return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
-        parts = self._parts(op, pointer, offsets, np.flatnonzero(kept))
         return self._changed(op, pointer, tiles, parts, shape, order, used=polls or not _unused(call_site()))
 
-    def _parts(self, op: str, pointer: Pointer, offsets: Int64s, positions: Int64s) -> list[_Moved]:
-        """Give what is moved for the lanes at some positions, each a chunk of one memory, and the lanes of it."""
-        item, state = itemsize(pointer.element), self._state
-        if offsets.size == 1:  # a lock, a flag or a counter
-            return [(self._moved(op, pointer, offsets.reshape(1)), Lanes(offsets.shape, positions, positions))]
-        places, met = np.unique(offsets.reshape(-1)[positions], return_inverse=True)
-        whole = self._moved(op, pointer, places)
+    def _parts(self, op: str, pointer: Pointer, mask: Any) -> list[_Moved]:
+        """Give what is moved for the lanes that a mask leaves, each a chunk of one memory, and the lanes of it."""
+        if mask is None and isinstance(pointer.offset, int):  # a lock, a flag or a counter
+            return [(self._moved(op, pointer, IndexTensor((1,), pointer.offset, (0,))), ONE_LANE)]
+        item, state, shape = itemsize(pointer.element), self._state, pointer.shape
+        offsets = np.asarray(pointer.offset if isinstance(pointer.offset, int) else pointer.offset.numpy(), np.int64)
+        offsets = np.broadcast_to(offsets, shape).reshape(-1)
+        positions = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
+        if not positions.size:
+            return []
+        places, met = np.unique(offsets[positions], return_inverse=True)
+        whole = self._moved(op, pointer, IndexTensor.of(places))
         physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", call_site())
         chunks = state.kernels.cut(physical)
         if len(chunks) == 1:
-            return [(whole, Lanes(offsets.shape, positions, met))]
+            return [(whole, Lanes(shape, positions, met))]
         addresses = addresses_of(physical, item)
         order = np.argsort(addresses)
         parts = []
@@ -153,12 +156,12 @@ class AtomicLanguage(NumberLanguage):
             number = np.full(places.size, -1, np.int64)
             number[of_chunk] = np.arange(of_chunk.size)
             own = np.flatnonzero(number[met] >= 0)
-            lanes = Lanes(offsets.shape, positions[own], number[met[own]])
-            parts.append((self._moved(op, pointer, places[of_chunk]), lanes))
+            lanes = Lanes(shape, positions[own], number[met[own]])
+            parts.append((self._moved(op, pointer, IndexTensor.of(places[of_chunk])), lanes))
         return parts
 
-    def _moved(self, op: str, pointer: Pointer, places: Int64s) -> Transfer:
-        return pointer_transfer(Pointer(pointer.tensor, IndexTensor.of(places), pointer.element), None, f"tl.{op}")
+    def _moved(self, op: str, pointer: Pointer, places: IndexTensor) -> Transfer:
+        return pointer_transfer(Pointer(pointer.tensor, places, pointer.element), None, f"tl.{op}")
 
     def _changed(
         self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str,

@@ -46,7 +46,8 @@ def _axes(params: Params, rank: int) -> tuple[int, ...]:
 
 def _full(params: Params, *operands: Array) -> Array:
     fill = operands[0] if operands else np.asarray(params.get("value", 0))
-    return np.broadcast_to(fill, _target(params))
+    shape = _target(params)
+    return fill if fill.shape == shape else np.broadcast_to(fill, shape)
 
 
 def _masked_store(params: Params, old: Array, new: Array, mask: Array) -> Array:
