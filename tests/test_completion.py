@@ -70,6 +70,15 @@ def ask(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plug
         ("kernbench ccl list reduce_", ["reduce_scatter"]),
         ("kernbench ccl check dou", ["double_binary_tree"]),
         ("kernbench ccl check --topology r", ["ring"]),
+        ("kernbench run gemm --topology tiny --set sy", ["system."]),
+        ("kernbench run gemm --topology tiny --set cube.p", ["cube.pes="]),
+        ("kernbench topology show mesh --set si", []),
+        ("kernbench topology show tiny --set si", ["sip."]),
+        ("kernbench diff gemm --b-topology mesh --b-set si", []),
+        ("kernbench sweep gemm --topology tiny,default --set cube.mesh.h", ["cube.mesh.hbm_zone."]),
+        ("kernbench ccl all_reduce --set=system.network.to", ["system.network.topology="]),
+        ("kernbench run gemm --topology nowhere --set sy", []),
+        ("kernbench run gemm --set nothing.", []),
         ("kernbench nothing ", []),
         ("kernbench 'run' gemm-sw", ["gemm-sweep"]),
     ],
@@ -102,13 +111,16 @@ def test_every_parameter_is_told_of(plugins: Plugins) -> None:
             assert param.sentence.endswith("."), (name, param.name)
 
 
-def test_nothing_heavy_is_imported_for_a_key() -> None:
+@pytest.mark.parametrize(
+    ("line", "found", "heavy"), [("run softm", "softmax", []), ("run gemm --set cube.p", "cube.pes=", ["yaml"])]
+)
+def test_nothing_heavy_is_imported_for_a_key(line: str, found: str, heavy: list[str]) -> None:
     """In a process of its own: a shell asks each time that somebody presses it."""
     asked = subprocess.run(
         [sys.executable, "-c", COMMAND], capture_output=True, text=True, check=False, timeout=120,
         env={
             **os.environ, "PYTHONPATH": str(REPO), "_KERNBENCH_COMPLETE": "bash_complete",
-            "COMP_WORDS": "kernbench run softm", "COMP_CWORD": "2",
+            "COMP_WORDS": f"kernbench {line}", "COMP_CWORD": str(len(line.split())),
         },
     )  # fmt: skip
-    assert (asked.stdout, asked.stderr, asked.returncode) == ("plain,softmax\n", "[]\n", 0)
+    assert (asked.stdout, asked.stderr, asked.returncode) == (f"plain,{found}\n", f"{heavy}\n", 0)

@@ -1,4 +1,4 @@
-"""What the shell completes, by click's own scripts: names of benches, presets and models, and files.
+"""What the shell completes: names of benches, presets and models, keys of `--set`, files.
 
 Asked each time that somebody presses the key: nothing heavy is imported, and what goes wrong is no completion and not
 a word.
@@ -7,10 +7,10 @@ a word.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
@@ -23,23 +23,21 @@ if TYPE_CHECKING:
 
 VARIABLE = "_KERNBENCH_COMPLETE"
 """The environment variable by which a shell asks, as click's protocol has it."""
-_SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish")
 Items = list[CompletionItem[str]]
 
 
 def answer(cli: click.Command, shell: Shell, instruction: str) -> int:
-    """Answer a shell that asks by `VARIABLE`, with a script or with completions; return the exit code.
+    """Answer a shell that asks by `VARIABLE` for completions; return the exit code.
 
     Raises:
         UsageError: the instruction is none.
     """
-    if instruction not in {f"{name}_{what}" for name in _SHELLS for what in ("source", "complete")}:
+    if instruction not in {f"{name}_complete" for name in SHELLS}:
         raise UsageError(
-            f"{VARIABLE} must be {', '.join(f'{name}_source' for name in _SHELLS)}, or what the script of one of these "
-            f"sets, not {brief(instruction)}; unset it."
+            f"{VARIABLE} must be what the script of a shell sets, not {brief(instruction)}; unset it, and see "
+            "'kernbench completion --help'."
         )
-    if instruction.endswith("_source"):
-        return shell_complete(cli, {"obj": shell}, "kernbench", VARIABLE, instruction)
     with Path(os.devnull).open("w") as nothing, redirect_stderr(nothing):  # what is wrong is told by the command itself
         try:
             return shell_complete(cli, {"obj": shell}, "kernbench", VARIABLE, instruction)
@@ -54,6 +52,11 @@ def _plain(names: Iterable[str], incomplete: str) -> Items:
 def _or_path(found: Items, incomplete: str, kind: str = "file") -> Items:
     """Let the shell complete the path of a file where no name matches."""
     return found or [CompletionItem(incomplete, type=kind)]
+
+
+def shells(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete the name of a shell."""
+    return _plain(SHELLS, incomplete)
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -82,6 +85,28 @@ def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     """Complete the name of a preset, with what it is."""
     entries = ctx.obj.plugins.topologies
     return [CompletionItem(name, help=entry.sentence) for name, entry in entries.items() if name.startswith(incomplete)]
+
+
+def keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete a key of the configuration that the line names, one section after the other, with its value now."""
+    from kernbench_core.runs.preset_files import PresetFiles
+    from kernbench_core.topology.configuration import load_config
+
+    given = ctx.params
+    named = given.get("topology") if "topology" in given else next(iter(ctx.args), None)  # `topology show PRESET`
+    named = given.get("b_topology") or named if param.name == "b_set" else named
+    overlays = [each for each in (given.get("components"),) if each]
+    presets = PresetFiles(ctx.obj.plugins.topologies)
+    config = load_config(str(named or "default").partition(",")[0], presets=presets, overlays=overlays, defer=True)
+    above, dot, begun = incomplete.rpartition(".")
+    section: Any = config.data
+    for name in filter(None, above.split(".")):
+        section = section[name]
+    return [
+        CompletionItem(f"{above}{dot}{name}.") if isinstance(value, Mapping)
+        else CompletionItem(f"{above}{dot}{name}=", help=str(value))
+        for name, value in section.items() if name.startswith(begun)
+    ]  # fmt: skip
 
 
 def networks(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:

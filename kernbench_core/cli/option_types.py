@@ -91,7 +91,10 @@ def _name(param: click.Parameter | None) -> str:
     return param.opts[0] if param is not None else "the option"
 
 
-_BY_METAVAR = {"PRESET|FILE": "presets", "FILE": "files", "DIR": "folders", "all|sip:N": "devices"}
+_BY_METAVAR = {
+    "PRESET|FILE": "presets", "FILE": "files", "DIR": "folders", "all|sip:N": "devices", "KEY=VALUE": "keys",
+    "KEY=VALUES": "keys",
+}  # fmt: skip
 
 
 def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:

@@ -44,7 +44,7 @@ def bench(rt, n: int = 8, order: Order = "up", stable: bool = False, keys: np.nd
 """
 COMMAND = (
     "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    f"code = main([], load_plugins(['names = names_plugin', '{MACHINES}'], installed=False)); "
+    f"code = main(sys.argv[1:], load_plugins(['names = names_plugin', '{MACHINES}'], installed=False)); "
     f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
 )
 Ask = Callable[[str], list[str]]
@@ -101,6 +101,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name
         ("components fas", ["pe_fast"]),  # a word of it, as no name begins so
         ("components _", []),
         ("nothing ", []),
+        ("completion ", ["bash", "zsh", "fish"]),
     ],
 )
 def test_a_line_is_completed(ask: Ask, line: str, values: list[str]) -> None:
@@ -140,25 +141,30 @@ def test_other_shells_are_answered(
     assert told == ["plain", "one", "One.", "plain", "other", "More."]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(("shell", "goes_on"), [("bash", 1), ("zsh", 2), ("fish", 0)])
 def test_a_shell_gets_its_script(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins
+    shell: str, goes_on: int, capfd: pytest.CaptureFixture[str], named: Plugins
 ) -> None:
-    monkeypatch.setenv("_KERNBENCH_COMPLETE", f"{shell}_source")
-    assert main((), named) == 0
+    """With every change that it needs to write no blank behind a key whose value follows."""
+    assert main(("completion", shell), named) == 0
     out = capfd.readouterr().out
-    assert f"_KERNBENCH_COMPLETE={shell}_complete" in out
-    assert "kernbench" in out.splitlines()[-1] + out.splitlines()[-2]
+    assert f"_KERNBENCH_COMPLETE={shell}_complete" in out and out.count("\n\n\n") == 0
+    assert out.count("compopt -o nospace") + out.count('"${goes_on[@]}"') == goes_on
+    assert out.count('goes_on=(-S "")') == (shell == "zsh")
 
 
 def test_another_word_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins
 ) -> None:
+    for given in ((), ("tcsh",)):
+        assert main(("completion", *given), named) == 2
+        sentence = f"kernbench completion must be followed by bash, zsh or fish, not {given[0] if given else ''!r}."
+        assert capfd.readouterr() == ("", f"error: {sentence}\n")
     monkeypatch.setenv("_KERNBENCH_COMPLETE", "tcsh_source")
     assert main((), named) == 2
     assert capfd.readouterr() == ("", (
-        "error: _KERNBENCH_COMPLETE must be bash_source, zsh_source, fish_source, or what the script of one of these "
-        "sets, not 'tcsh_source'; unset it.\n"
+        "error: _KERNBENCH_COMPLETE must be what the script of a shell sets, not 'tcsh_source'; unset it, and see "
+        "'kernbench completion --help'.\n"
     ))  # fmt: skip
 
 
@@ -177,7 +183,8 @@ def test_what_goes_wrong_is_no_completion_and_not_a_word(
 
 BASH = """
 kernbench() { :; }
-eval "$(_KERNBENCH_COMPLETE=bash_source "$HERE" 2>/dev/null)"
+eval "$("$HERE" completion bash 2>/dev/null)"
+export _KERNBENCH_COMPLETE=bash_complete
 complete -p kernbench
 compopt() { echo "option $1 $2"; }
 for word in "sort-s" "../x"
