@@ -183,6 +183,9 @@ class Machine {
     }
     line.textContent = [line.dataset.plain, told].filter(Boolean).join(" · ");
     line.style.fill = told ? kernbench.ink(share) : "";
+    line.style.fontSize = "";
+    const [long, room] = [line.getComputedTextLength(), Number(rect.getAttribute("width")) - 10];
+    if (long > room) line.style.fontSize = `${(parseFloat(getComputedStyle(line).fontSize) * room) / long}px`;
     const middle = Number(rect.getAttribute("y")) + Number(rect.getAttribute("height")) / 2;
     const apart = Number(rect.getAttribute("height")) < 30 ? 6 : 7;
     label.setAttribute("y", String(line.textContent ? middle - apart : middle));
@@ -204,7 +207,7 @@ class Machine {
     }
     this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
       ? `messages that waited, on average over ${over}; of a part, at the worst place in it.`
-      : `of the time of ${over} busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are.`,
+      : `of the time of ${over} busy, by its square root; of a part, the busiest place in it. Lines are thicker, too, the busier they are.`,
     step ? ` What is busy when is known in steps of ${kernbench.time(step)}.` : "",
     known === null ? "" : ` It is known from ${kernbench.time(known[0])} to ${kernbench.time(known[1])} only.`));
   }

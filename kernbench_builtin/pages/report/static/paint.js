@@ -235,13 +235,15 @@ kernbench.Painter = class {
       context.fillRect(left, y, Math.max(1, this.x(view, to) - left), 2);
     }
   }
-  // Arrows of the chosen span; of sends, all that touch the window while they are few.
+  // Arrows of the chosen span; of sends, those in the window of which an end stands on a row of its own, while they are few.
   arrows(view) {
     const { flows } = this.data;
     const shown = new Set(view.span === null ? [] : this.spans.flows(view.span));
     for (const f of shown) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
     const [begin, end] = [view.from / this.spans.tick, view.to / this.spans.tick];
-    const sends = this.sends().filter((f) => flows.came[f] >= begin && flows.left[f] <= end && !shown.has(f));
+    const open = (i) => view.rowOf.has(this.spans.track[i]);
+    const sends = this.sends().filter((f) => flows.came[f] >= begin && flows.left[f] <= end && !shown.has(f)
+      && (open(flows.from[f]) || open(flows.to[f])));
     if (sends.length <= 400) for (const f of sends) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
   }
   sends() {
