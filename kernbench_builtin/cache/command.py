@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import rich_click as click
 
+from kernbench_core.cache.store import Cache, CacheEntry
+from kernbench_core.cli.columns import table
 from kernbench_core.cli.options import JSON
 from kernbench_core.errors import UsageError
-from kernbench_core.wording import brief
-
-if TYPE_CHECKING:
-    from kernbench_core.cache.store import Cache, CacheEntry
-
-_DAY_S: Final = 86400
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.result import json_text
+from kernbench_core.units import format_bytes, parse_quantity
+from kernbench_core.wording import brief, in_a_line
 
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,11 +26,7 @@ def cache_group() -> None:
 @JSON
 def list_entries(as_json: bool) -> None:
     """List the stored results, last used first."""
-    from kernbench_core.cli.columns import table
-    from kernbench_core.process.terminal import shown
-    from kernbench_core.units import format_bytes
-
-    cache = _cache()
+    cache = Cache.of_user()
     entries = list(cache.entries())
     held = sum(entry.nbytes for entry in entries)
     if as_json:
@@ -38,7 +34,10 @@ def list_entries(as_json: bool) -> None:
         _echo("kernbench.cache-entries/2", {**told, "entries": [_entry_json(entry) for entry in entries]})
         return
     if entries:
-        rows = [(each.key[:12], *_what(each), format_bytes(each.nbytes), _date(each.used_ns)) for each in entries]
+        rows = []
+        for each in entries:
+            what = str(each.about.get("kind")), in_a_line(str(each.about.get("name")), 80)
+            rows.append((each.key[:12], *what, format_bytes(each.nbytes), _date(each.used_ns)))
         table(("key", "kind", "what", "size", "last used"), rows)
         click.echo()
     of = format_bytes(cache.most_bytes)
@@ -49,7 +48,7 @@ def list_entries(as_json: bool) -> None:
 @click.argument("key")
 def show(key: str) -> None:
     """Print the result whose key begins with KEY, and all that it depends on, as JSON."""
-    found = [entry for entry in _cache().entries() if entry.key.startswith(key.lower())]
+    found = [entry for entry in Cache.of_user().entries() if entry.key.startswith(key.lower())]
     if len(found) != 1:
         raise UsageError(
             f"the key must begin one key, not {len(found)}, as {brief(key)}; 'kernbench cache list' has them."
@@ -65,41 +64,23 @@ def show(key: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 def prune(keep: str | None, days: float | None, everything: bool) -> None:
     """Remove the least recently used results, by default down to the cache's size limit."""
-    from kernbench_core.units import format_bytes, parse_quantity
-
     if everything and (keep is not None or days is not None):
         raise UsageError("--all removes everything; leave out --keep and --older, or --all.")
     try:
         keep_bytes = None if keep is None else int(parse_quantity(keep, "size"))
     except ValueError as error:
         raise UsageError(f"option --keep {error}") from None
-    removed, kept = _cache().prune(0 if everything else keep_bytes, None if days is None else days * _DAY_S)
+    removed, kept = Cache.of_user().prune(0 if everything else keep_bytes, None if days is None else days * 86400)
     sizes = [f"{len(each):,} of {format_bytes(sum(each))}" for each in (removed, kept)]
     click.echo(f"entries removed: {sizes[0]}; left: {sizes[1]}")
 
 
-def _cache() -> Cache:
-    from kernbench_core.cache.store import Cache
-
-    return Cache.of_user()
-
-
 def _echo(schema: str, told: dict[str, Any]) -> None:
-    from kernbench_core.runs.result import json_text
-
     click.echo(json_text({"schema": schema, **told}))
 
 
 def _entry_json(entry: CacheEntry) -> dict[str, Any]:
     return {"key": entry.key, "bytes": entry.nbytes, "used": _date(entry.used_ns), "about": entry.about}
-
-
-def _what(entry: CacheEntry) -> tuple[str, str]:
-    if entry.about is None:
-        return "-", "damaged"
-    params = entry.about.get("params")
-    given = "".join(f" {k}={v}" for k, v in params.items() if v is not None) if isinstance(params, dict) else ""
-    return str(entry.about.get("kind", "-")), brief(f"{entry.about.get('name', '')}{given}", 80).strip("'")
 
 
 def _date(ns: int) -> str:

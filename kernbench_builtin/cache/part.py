@@ -1,13 +1,10 @@
 """`--cached`: a result that is kept for the next time, and the output of commands that are no run."""
 
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
-from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.options import CACHE, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
@@ -35,12 +32,12 @@ class CachePart(RunPart):
     NAME, OPTIONS, ORDER = "cached", CacheOptions, 100
 
     def around(self, make: "Callable[[], RunResult]") -> "RunResult":
-        """Return what is kept, else make the run and keep it."""
+        """Return what is kept, else make the run and keep it; a run that writes files, or is watched, is only made."""
+        if self.request.files or not all(part.REPEATABLE for part in self.request.parts):
+            return make()
         from kernbench_builtin.cache.lookup import cached_run
-        from kernbench_core.runs.bench_run import manifest_of
 
-        plain = attrs.evolve(self.request, out=None)
-        return cached_run(self.request, Path.cwd(), manifest_of(plain, None), make)
+        return cached_run(self.request, make)
 
     @classmethod
     def around_command(
@@ -49,10 +46,4 @@ class CachePart(RunPart):
         """Print what a command printed for the same machine, else have it print, and keep that."""
         from kernbench_builtin.cache.lookup import replayed
 
-        before = len(shell.heard)
-        with same_folder():
-            exit_code, told = replayed(command, options, config, shell.plugins, make, lambda: shell.heard[before:])
-        if told:
-            sys.stdout.flush()
-            shell.note(told)
-        return exit_code
+        return replayed(shell, command, options, config, make)

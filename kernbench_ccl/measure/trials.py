@@ -30,7 +30,8 @@ from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_ccl.plan.machine_key import machine_digest
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_ccl.plan.trial_choice import TrialTime, steady_bytes
-from kernbench_core.cache import Cache, NotCacheable, code_digests, digest_of
+from kernbench_core.cache.dependencies import NotCacheable, code_digests, digest_of
+from kernbench_core.cache.store import Cache
 from kernbench_core.engine import Limits
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host import GraphEngine, resource_uses
@@ -55,7 +56,6 @@ MOST_EVENTS: Final = 4_000_000
 """The events after which a trial is stopped: half a minute on a slow processor."""
 
 SCHEMA: Final = "kernbench.trial/1"
-_FILE: Final = "time.json"
 _OF_SETTINGS: Final = ("algorithm", "slots", "slot_bytes", "tier", "chunk", "pipeline", "pes", "topology")
 
 
@@ -151,8 +151,7 @@ class TrialStore:
         if entry is None:
             return None
         try:
-            found = json.loads(entry[1][_FILE])
-            time = TrialTime(float(found["ns"]), float(found["busy_ns"]))
+            time = TrialTime(float(entry[0]["ns"]), float(entry[0]["busy_ns"]))
         except (KeyError, TypeError, ValueError):
             return None
         return time if 0 < time.ns < math.inf and 0 <= time.busy_ns <= time.ns else None
@@ -161,9 +160,8 @@ class TrialStore:
         """Keep the time of a trial."""
         key = self._key(trial)
         if key is not None:
-            call = trial.call
-            about = {"what": "trial", "algorithm": trial.algorithm.name, "count": trial.count, "dtype": call.dtype}
-            self.cache.put(key, {_FILE: json.dumps({"ns": time.ns, "busy_ns": time.busy_ns}).encode()}, about)
+            about = {"kind": "trial", "name": f"{trial.algorithm.name} of {trial.count} {trial.call.dtype}"}
+            self.cache.put(key, {**about, "ns": time.ns, "busy_ns": time.busy_ns})
 
     def _key(self, trial: AlgorithmTrial) -> str | None:
         if self._same is None:

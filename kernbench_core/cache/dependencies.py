@@ -9,14 +9,12 @@ import os
 import platform
 import re
 import sys
-import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchError
-from kernbench_core.package import IMPORTED_NS
+from kernbench_core.package import IMPORTED_NS, is_ours
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 _CORE: Final = __name__.partition(".")[0]
 #: What modules are called that the files of benches were executed as; their text is in the key.
 _OF_BENCH: Final = "kernbench_bench_"
+#: The files of Python, and of what is installed beside it.
+_INSTALLED: Final = re.compile(rf"{re.escape(os.path.dirname(os.__file__))}/|.*/(site|dist)-packages/")  # noqa: PTH120
 #: The packages of the plug-ins that were asked for last, with their digests.
 _LAST: list[tuple[Plugins, dict[str, str]]] = []
 
@@ -40,15 +40,10 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
     if not (_LAST and _LAST[0][0] is plugins):
         entries = sorted(repr(entry) for found in plugins.registries.values() for entry in found.values())
         digests = {"what is registered": text_digest("\n".join(entries))}
-        places = {source.file: [source.file] for source in plugins.sources if source.file}
-        for name in _packages_of(plugins):
-            spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
-            places[name] = [] if spec is None else list(map(str, spec.submodule_search_locations or [spec.origin]))
-        _LAST[:] = [(plugins, digests | {name: _digest_of_code(name, found) for name, found in places.items()})]
+        _LAST[:] = [(plugins, digests | {name: _digest_of_code(name) for name in _packages_of(plugins)})]
     return _LAST[0][1]
 
 
-@cache
 def environment_digest() -> str:
     """Return the SHA-256 of what is installed beside: Python, where it looks, and the libraries with their versions."""
     found = {Path(path).name for folder in sys.path for path in glob.glob(f"{folder}/*.dist-info")}  # noqa: PTH207
@@ -67,12 +62,13 @@ def loaded_files(plugins: Plugins) -> dict[str, str | None]:
     found, executed = set(), dict[str, str]()
     for name, module in list(sys.modules.items()):
         file, spec = (getattr(module, "__dict__", {}).get(each) for each in ("__file__", "__spec__"))
-        if name.partition(".")[0] in others or name.startswith(_OF_BENCH) or not isinstance(file, str):
+        top = name.partition(".")[0]
+        if top in others or is_ours(top) or name.startswith(_OF_BENCH) or not isinstance(file, str):
             continue
         sources: Any = getattr(spec, "loader_state", None)
         if hasattr(sources, "hashes"):
             executed |= {str(sources.folder / each): digest for each, digest in sources.hashes.items()}
-        elif not file.startswith(_installed()):
+        elif not _INSTALLED.match(file):
             path = Path(file).absolute()
             found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
     loaded = {path: None if _is_new(path) else digest_of(path) for path in sorted(found)}
@@ -89,7 +85,7 @@ def digest_of(place: str) -> str:
         return "" if value is None else text_digest(value)
     if os.path.isfile(place):  # noqa: PTH113 - which takes any text
         return hashlib.sha256(Path(place).read_bytes()).hexdigest()
-    pattern = f"{place}/**" if os.path.isdir(place) else place  # noqa: PTH112
+    pattern = f"{glob.escape(place)}/**" if os.path.isdir(place) else place  # noqa: PTH112
     files = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True, include_hidden=True)))  # noqa: PTH207
     return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files)) if files else ""
 
@@ -105,34 +101,29 @@ def text_digest(text: str) -> str:
 
 
 def _packages_of(plugins: Plugins) -> list[str]:
-    """Return the packages that kernbench and plug-ins are in, by their first names; not what is a lone file."""
+    """Return the packages, or lone modules, that kernbench and plug-ins are in, by their first names."""
     targets = [entry.target for found in plugins.registries.values() for entry in found.values()]
     tops = {re.split("[:.]", name)[0] for name in (*targets, *(source.module for source in plugins.sources))}
-    return sorted({_CORE, *tops} - {Path(source.file).stem for source in plugins.sources if source.file})
+    return sorted({_CORE, *tops})
 
 
-def _files_of(place: str) -> list[str]:
-    """Return a file, or those below a folder."""
-    if not Path(place).is_dir():
-        return [place]
+def _digest_of_code(name: str) -> str:
+    """Digest the files of a package, or the one of a module; NotCacheable where one was written meanwhile.
+
+    Bytecode, copies of editors and what is hidden is no code.
+    """
+    spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
+    places = [] if spec is None else map(str, spec.submodule_search_locations or [spec.origin])
     found = []
-    for above, folders, files in os.walk(place):
-        folders[:] = [name for name in folders if name != "__pycache__" and name[0] != "."]
-        found += [f"{above}/{name}" for name in files if not name.endswith((".pyc", "~")) and name[0] != "."]
-    return sorted(found)
-
-
-def _digest_of_code(name: str, places: Sequence[str]) -> str:
-    """Digest a package, or a file as what it holds; NotCacheable where it was written meanwhile."""
-    files = [path for place in places for path in _files_of(place)]
-    for path in filter(_is_new, files):
+    for place in places:
+        below = [f"{above}/{each}" for above, _, names in os.walk(place) for each in names] or [place]
+        found += [path for path in below if not path.endswith((".pyc", "~")) and "/." not in path[len(place) :]]
+    for path in filter(_is_new, found):
         raise NotCacheable(
             f"the code of {name!r} must be what its files say, and {path!r} was written after this process had begun; "
             "start a new one."
         )
-    if files == [name]:
-        return digest_of(name)
-    return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files))
+    return text_digest("\n".join(f"{path} {digest_of(path)}" for path in sorted(found)))
 
 
 def _is_new(path: str) -> bool:
@@ -141,12 +132,3 @@ def _is_new(path: str) -> bool:
         return os.stat(path).st_ctime_ns > IMPORTED_NS  # noqa: PTH116 - a Path costs more than the rest
     except OSError:
         return False
-
-
-@cache
-def _installed() -> tuple[str, ...]:
-    """Return the folders of Python and of what is installed beside it, with a slash behind."""
-    paths = sysconfig.get_paths()
-    found = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths]
-    found += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    return tuple(f"{each}{os.sep}" for folder in found for each in (folder, os.path.realpath(folder)))

@@ -1,16 +1,14 @@
-"""Entries in a folder, each a zip file that is whole or absent; those that were used least recently go first."""
+"""Entries in a folder, each a file that is whole or absent; those that were used least recently go first."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
 import os
 import re
 import time
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +25,7 @@ FOLDER: Final = "KERNBENCH_CACHE"
 MOST: Final = "KERNBENCH_CACHE_BYTES"
 DEFAULT_BYTES: Final = 2 << 30
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
-_ENTRY, _TEMPORARY = ".zip", ".tmp"
-_ABOUT: Final = "about.json"
+_ENTRY, _TEMPORARY = ".entry", ".tmp"
 _DIGEST: Final = hashlib.sha256().digest_size
 #: After how many s a temporary file is what is left of a process that was killed.
 _ABANDONED_S: Final = 3600.0
@@ -37,17 +34,17 @@ _UNSEEN: Final = 1 / 16
 
 
 class CacheEntry(NamedTuple):
-    """One entry: when it was last used is in ns since 1970; `about` says what it is, None where it is damaged."""
+    """One entry: when it was last used is in ns since 1970; `about` says what it is, its kind and name first."""
 
     key: str
     nbytes: int
     used_ns: int
-    about: Mapping[str, Any] | None
+    about: Mapping[str, Any]
 
 
 @attrs.define(eq=False)
 class Cache:
-    """Keep files by key, 64 hexadecimal digits, in a folder of at most `most_bytes`; processes may share it.
+    """Keep bytes by key, 64 hexadecimal digits, in a folder of at most `most_bytes`; processes may share it.
 
     What cannot be written is a warning, once, and no error: a cache is never in the way of an answer.
     """
@@ -72,22 +69,25 @@ class Cache:
             raise UsageError(f"variable {MOST} must be a number of bytes, as {DEFAULT_BYTES}, not {text!r}.")
         return _opened(Path(given).absolute(), int(text))
 
-    def get(self, key: str) -> tuple[Mapping[str, Any], dict[str, bytes]] | None:
-        """Return what an entry is and its files; None where there is none, and where it is damaged: that one goes."""
+    def get(self, key: str) -> tuple[Mapping[str, Any], bytes] | None:
+        """Return what an entry is and its bytes; None where there is none, and where it is damaged: that one goes."""
         path = self._path(key)
         try:
-            found = _unpack(path.read_bytes())
+            found = path.read_bytes()
             os.utime(path)
         except OSError:
             return None
-        except Exception:  # whatever bytes that are no zip file make of `zipfile`
+        content = found[_DIGEST:]
+        if hashlib.sha256(content).digest() != found[:_DIGEST]:
             self.remove(key)
             return None
-        return found
+        about, _, data = content.partition(b"\n")
+        return json.loads(about), data
 
-    def put(self, key: str, files: Mapping[str, bytes], about: Mapping[str, Any]) -> bool:
-        """Keep files under a key, with what they are as JSON, in place of what is there; return whether they are."""
-        data = _pack(files, about)
+    def put(self, key: str, about: Mapping[str, Any], data: bytes = b"") -> bool:
+        """Keep bytes under a key, with what they are as JSON, in place of what is there; return whether they are."""
+        content = json.dumps(about).encode() + b"\n" + data
+        data = hashlib.sha256(content).digest() + content
         try:
             if len(data) > self.most_bytes:
                 raise OSError(None, f"{format_bytes(len(data))} is more than {format_bytes(self.most_bytes)}, all")
@@ -108,10 +108,11 @@ class Cache:
     def entries(self) -> Iterator[CacheEntry]:
         """Yield the entries, those that were used last first."""
         for path, stat in self._files():
-            about = None
-            with suppress(Exception), zipfile.ZipFile(path) as packed:
-                about = json.loads(packed.read(_ABOUT))
-            yield CacheEntry(path.stem, stat.st_size, stat.st_mtime_ns, about if isinstance(about, dict) else None)
+            about = {"kind": "-", "name": "damaged"}
+            with suppress(OSError, ValueError, TypeError), path.open("rb") as file:
+                file.seek(_DIGEST)
+                about = dict(json.loads(file.readline()))
+            yield CacheEntry(path.stem, stat.st_size, stat.st_mtime_ns, about)
 
     def remove(self, key: str) -> None:
         """Remove what is under a key, if anything is."""
@@ -137,20 +138,16 @@ class Cache:
         return removed, kept
 
     def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise ValueError(f"a key must be 64 hexadecimal digits, not {key!r}")
         return self.folder / f"{key}{_ENTRY}"
 
     def _fit(self) -> None:
-        """Make room where the folder holds more than it may, and remove what processes left that were killed."""
+        """Make room for what is written until the next time, and remove what processes left that were killed."""
         for path in self.folder.glob(f"*{_TEMPORARY}"):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED_S:
                     path.unlink()
-        held = sum(stat.st_size for _, stat in self._files())
-        if held > self.most_bytes:
-            held = sum(self.prune(round(self.most_bytes * (1 - _UNSEEN)))[1])
-        self._unseen = min(self.most_bytes * _UNSEEN, self.most_bytes - held)
+        self._unseen = self.most_bytes * _UNSEEN
+        self.prune(round(self.most_bytes - self._unseen))
 
     def _files(self) -> list[tuple[Path, os.stat_result]]:
         """Return what is in the folder, what was used last first."""
@@ -166,21 +163,3 @@ class Cache:
 def _opened(folder: Path, most_bytes: int) -> Cache:
     """Return one and the same cache for one folder, so that what is wrong with it is said once."""
     return Cache(folder, most_bytes)
-
-
-def _pack(files: Mapping[str, bytes], about: Mapping[str, Any]) -> bytes:
-    """Return a zip file, whose content is not compressed, behind its digest."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as out:
-        for name, data in {_ABOUT: json.dumps(about).encode(), **files}.items():
-            out.writestr(zipfile.ZipInfo(name), data)
-    return hashlib.sha256(packed.getvalue()).digest() + packed.getvalue()
-
-
-def _unpack(data: bytes) -> tuple[Mapping[str, Any], dict[str, bytes]]:
-    """Return what was packed; raise whatever bytes that are no such file lead to."""
-    if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-        raise ValueError("an entry must have the content of its digest")
-    with zipfile.ZipFile(io.BytesIO(data)) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
-    return json.loads(files.pop(_ABOUT)), files

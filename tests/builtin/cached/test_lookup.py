@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -20,7 +21,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import kernbench
 import kernbench_core as kb
 from kernbench_core.cache import dependencies
 from kernbench_core.cache.store import Cache
@@ -218,9 +218,9 @@ def test_each_option_that_changes_the_result_makes_another_run(
         for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz)
     }
     assert len(made) == 2  # of the same .npy file: numpy spells both V1
-    before = dependencies.environment_digest.__wrapped__()
+    before = dependencies.environment_digest()
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    assert dependencies.environment_digest.__wrapped__() != before
+    assert dependencies.environment_digest() != before
 
 
 def test_a_bench_that_is_no_files_is_run_each_time(plugins: Plugins) -> None:
@@ -237,6 +237,9 @@ def test_a_bench_that_is_no_files_is_run_each_time(plugins: Plugins) -> None:
         )
         assert [str(each.message) for each in warned] == [sentence]
         assert (result.from_cache, result.cache_key, result.cache_note) == (False, None, sentence)
+    with pytest.raises(UsageError, match="must submit something to the device") as caught:
+        kb.run(lambda rt: None, "tiny", cached=True, plugins=plugins)
+    assert caught.value.__context__ is None  # it is no cause of it that nothing is kept
 
 
 @pytest.mark.parametrize("of_core", [False, True])
@@ -261,6 +264,16 @@ def test_what_was_written_after_the_process_began_is_not_kept(
     ]
 
 
+def test_a_folder_is_what_its_files_hold_whatever_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "of [all]"
+    folder.mkdir()
+    digests = [dependencies.digest_of(str(folder))]
+    for name, text in (("a", "1"), ("a", "2"), (".b", "")):
+        (folder / name).write_text(text)
+        digests.append(dependencies.digest_of(str(folder)))
+    assert len(set(digests)) == 4 and digests[0] == ""
+
+
 def test_new_is_what_was_written_or_put_in_place_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though it looks old, as what `cp -p` writes; what is gone is not."""
     file = tmp_path / "file"
@@ -283,7 +296,8 @@ def test_a_hit_says_when_it_was_made_and_of_what_it_depends(
     )
     found = [kb.run("b.py", "tiny", cached=True, plugins=plugins, depends=["more.txt"]) for _ in range(2)][1]
     about, _ = Cache.of_user().get(found.cache_key or "") or ({}, None)
-    names = [place for place in about["depends"] if str(tmp_path) in place or place[0] == "$"]
+    importlib.import_module("kernbench")  # which is ours, and no module of the bench
+    names = [place for place in about["depends"] if "/tests/" not in place]
     assert names == [str(tmp_path / "t.csv"), "$SCALE", str(tmp_path / "more.txt")]
     assert found.cache_note.startswith(f"from the cache ({(found.cache_key or '')[:12]}), made 20")
     assert found.cache_note.endswith("; what the program reads besides is not covered.")
@@ -353,48 +367,26 @@ def test_threads_are_recorded_apart(plugins: Plugins, capsys: pytest.CaptureFixt
             assert call().from_cache and capsys.readouterr().out == f"n is {n}\n"
 
 
-def test_files_to_be_written_are_written_and_the_result_is_kept(plugins: Plugins) -> None:
-    """As the run without them would give it; a timeline is no part of it."""
-    options: dict[str, Any] = {"params": SIZE, "cached": True, "plugins": plugins, "verify_data": True}
-    kb.run("gemm", "tiny", out="saved", **options)
-    again = kb.run("gemm", "tiny", **options)
-    assert again.from_cache and again.timeline is None and again.explain is None
-    fresh = kb.run("gemm", "tiny", SIZE, verify_data=True, plugins=plugins)
-    assert again == fresh and told(again) == told(fresh)
-    for more in (
-        {"out": "saved"},
-        {"report": "page.html"},
-        {"trace": "t.json"},
-        {"timeline": True},
-    ):
-        result = kb.run("gemm", "tiny", **more, **options)
-        assert not result.from_cache and result.cache_key == again.cache_key
-    assert Path("page.html").exists() and Path("t.json").exists()
-    assert kb.run("gemm", "tiny", **options) == again
+def test_a_run_that_writes_files_or_is_watched_is_made(plugins: Plugins) -> None:
+    """Whatever is kept, and nothing is kept of it."""
+    options: dict[str, Any] = {"params": SIZE, "cached": True, "plugins": plugins}
+    writes = ({"out": "saved"}, {"report": "page.html"}, {"trace": "t.json"}, {"timeline": True})
+    assert [kb.run("gemm", "tiny", **more, **options).cache_key for more in writes] == [None] * 4
+    assert [kb.run("gemm", "tiny", **options).from_cache for _ in range(2)] == [False, True]
+    assert kb.run("gemm", "tiny", report="again.html", **options).from_cache is False
+    assert all(Path(name).exists() for name in ("saved", "page.html", "t.json", "again.html"))
 
 
 def test_an_entry_that_is_no_result_is_a_miss(plugins: Plugins, folder: Path) -> None:
     """Also one that names a class of others."""
     first = kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins)
     assert first.cache_key is not None
-    about, files = Cache(folder).get(first.cache_key) or ({}, {})
-    said, timing = files["said.json"], b"kernbench_core.host.timing:TimingResult"
+    about, said = Cache(folder).get(first.cache_key) or ({}, b"")
+    timing = b"kernbench_core.host.timing:TimingResult"
     assert timing in said
-    for other in (
-        {}, {"said.json": b"{}"}, {**files, "said.json": b"no JSON"}, {**files, "arrays": b""},
-        {**files, "said.json": said.replace(timing, b"subprocess:Popen")},
-        {**files, "said.json": said.replace(timing, b"kernbench_core.package:time")},
-    ):  # fmt: skip
-        Cache(folder).put(first.cache_key, other, about)
+    others = (said.replace(timing, name) for name in (b"subprocess:Popen", b"kernbench_core.package:time"))
+    for other in (b"", b"{}", b"[1]", b"no JSON", *others):
+        Cache(folder).put(first.cache_key, about, other)
         again = kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins)
         assert not again.from_cache and again == first
         assert kb.run("vector-add", "tiny", {"n": 64}, cached=True, plugins=plugins).from_cache
-
-
-def test_a_machine_that_is_held_open_takes_nothing_from_the_cache() -> None:
-    with pytest.raises(UsageError) as caught:
-        kernbench.triton("tiny", cached=True)
-    assert str(caught.value) == (
-        "kb.triton runs its caller's own code between launches, of which no answer can be kept; leave out cached=True, "
-        "or put it into a file for 'kernbench triton --cached'."
-    )

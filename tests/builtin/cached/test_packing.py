@@ -44,17 +44,16 @@ def test_arrays_come_back_as_they_were(dtype: Any, shape: tuple[int, ...]) -> No
 
 
 def test_tables_come_back_as_they_were() -> None:
-    objects = np.array(["a", None], object)
-    table = ColumnTable(2, {"n": lambda: np.arange(2), "text": TextColumn.of(["x", "y"]), "more": objects})
+    table = ColumnTable(2, {"n": lambda: np.arange(2), "text": TextColumn.of(["x", "y"])})
     back = unpack(pack({"table": table}))["table"]
-    assert type(back) is ColumnTable and back == table and back[1] == {"n": 1, "text": "y", "more": None}
+    assert type(back) is ColumnTable and back == table and back[1] == {"n": 1, "text": "y"}
 
 
 def test_numbers_of_numpy_become_pythons() -> None:
     assert repr(unpack(pack([np.float32(0.5), np.int64(3), np.bool_(True)]))) == "[0.5, 3, True]"
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.int4, [("a", "O")]])
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, object, [("a", "O")]])
 def test_arrays_that_numpy_cannot_spell_are_refused(dtype: Any) -> None:
     with pytest.raises(NotCacheable, match=r"^the result has an array of .*, which the cache cannot keep\.$"):
         pack(np.zeros(2, dtype))
@@ -76,7 +75,6 @@ def test_what_has_no_form_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["subprocess:Popen", "kernbench_core.package:time", "kernbench_core.oplog:nothing"])
 def test_no_other_class_is_ever_made(name: str) -> None:
-    files = pack(ColumnTable(0, {}))
-    files["said.json"] = files["said.json"].replace(b"kernbench_core.host.figures.columns:ColumnTable", name.encode())
+    packed = pack(ColumnTable(0, {})).replace(b"kernbench_core.host.figures.columns:ColumnTable", name.encode())
     with pytest.raises((ValueError, AttributeError)):
-        unpack(files)
+        unpack(packed)

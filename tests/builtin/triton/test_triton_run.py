@@ -275,3 +275,12 @@ def test_hints_are_told_of_once() -> None:
         (f"num_stages of tl.range {ends}", 6),
         (f"num_warps of a launch {ends}", 2),
     ]
+
+
+def test_nothing_is_taken_from_the_cache() -> None:
+    with pytest.raises(kb.UsageError) as caught:
+        kb.triton("tiny", cached=True)
+    assert str(caught.value) == (
+        "kb.triton runs its caller's own code between launches, of which no answer can be kept; leave out cached=True, "
+        "or put it into a file for 'kernbench triton --cached'."
+    )

@@ -68,7 +68,7 @@ Meddle = Callable[[Path, pytest.MonkeyPatch], object]
 
 def damage(folder: Path, _: object) -> None:
     """Change a byte in the middle of every entry."""
-    for path in folder.rglob("*.zip"):
+    for path in folder.rglob("*.entry"):
         data = bytearray(path.read_bytes())
         data[-20] ^= 1
         path.write_bytes(data)
