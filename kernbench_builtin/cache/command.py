@@ -58,9 +58,7 @@ def show(key: str) -> None:
 
 @cache_group.command()
 @click.option("--keep", metavar="SIZE", help="Keep this much ('500 MB') of what was used last.")
-@click.option(
-    "--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for this many days."
-)
+@click.option("--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for DAYS.")
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 def prune(keep: str | None, days: float | None, everything: bool) -> None:
     """Remove the least recently used results, by default down to the cache's size limit."""

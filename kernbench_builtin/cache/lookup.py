@@ -127,8 +127,8 @@ def _answer(
         shown["warnings"] = [*dict.fromkeys((*shown["warnings"], *heard()))]
         depends = depends_of(made)
         if depends is not None:
-            date = time.strftime("%Y-%m-%d %H:%M")
-            told = {**about, "made": date, "depends": _settled(plugins, depends), "parts": parts}
+            settled = _settled(plugins, depends)
+            told = {**about, "made": time.strftime("%Y-%m-%d %H:%M"), "depends": settled, "parts": parts}
             note = f"kept in the cache as {key[:_LETTERS]}." if cache.put(key, told, pack((made, shown))) else ""
     except NotCacheable as error:
         key, note = None, str(error)

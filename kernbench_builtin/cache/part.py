@@ -19,10 +19,7 @@ class CacheOptions(OptionRecord):
     """The option of the cache; what a run depends on besides stands in `depends`, which benches have, too."""
 
     cached: Annotated[
-        bool,
-        Option(
-            "Return the result in the user's cache if nothing that it depends on changed; else store it.", group=CACHE
-        ),
+        bool, Option("Return the cached result if nothing that it depends on changed; else store it.", group=CACHE)
     ] = False
 
 

@@ -95,10 +95,10 @@ class Cache:
             with whole_file(self._path(key)) as file:  # one that a crash of the machine cuts is damaged
                 file.write(data)
         except (OSError, UsageError) as error:
+            why = f"{getattr(error, 'strerror', None) or error} in {str(self.folder)!r}"
             if not self._warned:
-                self._warned = True
-                why = f"{getattr(error, 'strerror', None) or error} in {str(self.folder)!r}"
                 warnings.warn(f"nothing is kept in the cache: {why}.", KernbenchWarning, stacklevel=3)
+            self._warned = True
             return False
         self._unseen -= len(data)
         if self._unseen < 0:
