@@ -185,7 +185,7 @@ kernbench.Painter = class {
     context.globalAlpha = 1;
     if (view.lit && spans.lit && spans.lit[i] && width > 2) {
       context.fillStyle = this.accent;
-      context.fillRect(left, top + LANE - 5, width, 3.5);
+      context.fillRect(left, top + LANE - 3, width, 3);
     }
     if (i === view.span) {
       context.strokeStyle = this.ink;
