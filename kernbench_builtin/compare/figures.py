@@ -28,7 +28,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "place": ("ns",),
 }
 #: What was run, in the order in which it is told: values by name.
-CAUSES: Final = ("bench", "params", "options", "configuration", "sources", "models", "plugins", "versions")
+CAUSES: Final = ("bench", "params", "launches", "options", "configuration", "sources", "models", "plugins", "versions")
 _FORM: Final = {
     "name": str, "topology": str, "device": str, "totals": {str: NUMBER},
     "tables": {str: {"columns": [str], "rows": {str: [NUMBER]}, "about": {str: str}}}, "causes": {str: dict},

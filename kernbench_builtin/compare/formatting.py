@@ -19,8 +19,8 @@ HEADS: Final = {
     "link kind": "kinds of links", "link": "links", "op": "ops", "line": "kernel lines", "path": "critical path",
     "place": "places on the critical paths of launches",
 }  # fmt: skip
-_CAUSES: Final = {"params": "parameter", "options": "option", "sources": "source", "models": "model",
-                  "plugins": "plug-in", "versions": "version"}  # fmt: skip
+_CAUSES: Final = {"params": "parameter", "launches": "kernel", "options": "option", "sources": "source",
+                  "models": "model", "plugins": "plug-in", "versions": "version"}  # fmt: skip
 _FIGURES: Final = {"ns": "time", "gb_per_s": "bandwidth", "time_ns": "total time",
                    "kernel_time_ns": "time in kernels", "flop": "FLOP", "hbm_bytes": "HBM bytes"}  # fmt: skip
 _DIGESTS: Final = ("sources", "models")

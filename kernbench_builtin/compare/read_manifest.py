@@ -30,8 +30,9 @@ def read_manifest(path: Path) -> Manifest:
         raise UsageError(f"manifest {str(path)!r} must be a readable file: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise UsageError(f"manifest {str(path)!r} must be JSON; give the manifest.json of a run's --out.") from None
-    if isinstance(found, dict) and isinstance(found.get("manifest"), dict):
-        found = found["manifest"]
+    for inside in ("result", "manifest"):
+        if isinstance(found, dict) and isinstance(found.get(inside), dict):
+            found = found[inside]
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
         hint = schema_hint(schema, SCHEMA, "give the manifest.json of a run's --out")
@@ -106,7 +107,8 @@ def _all_texts(values: Iterable[object]) -> bool:
 
 
 def _one_name(bench: Mapping[str, Any]) -> bool:
-    return _texts(bench, "name") or (_texts(bench, "function") and ":" in bench["function"])
+    known = _texts(bench, "name") or (_texts(bench, "kind") and "file" not in bench)
+    return known or (_texts(bench, "function") and ":" in bench["function"])
 
 
 def _items(mapping: object) -> Iterable[tuple[str, object]]:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("manifest", metavar="MANIFEST", shell_complete=completed_by("files"))
+@click.argument("manifest", metavar="MANIFEST|RUN", shell_complete=completed_by("files"))
 @click.option("--trust", is_flag=True, help="Allow a bench outside the manifest's folder, or a function.")
 @with_parameters(TIMEOUT.but(help="Stop after this wall time ('60 s'), not the manifest's."), JSON, QUIET)
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: Any) -> int:
-    """Run a saved manifest again, and compare the op logs."""
+    """Run a saved run again, and compare the op logs."""
     with doing("loading kernbench"):
         from kernbench_builtin.compare.reruns import rerun as rerun_manifest
         from kernbench_core.runs.bench_run import RunInterrupted

@@ -20,14 +20,14 @@ from kernbench_builtin.compare.read_manifest import (
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
-from kernbench_core.host.programs import open_program
+from kernbench_core.host.programs import RecordedProgram, open_kind, open_program
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
-from kernbench_core.runs.manifest import INPUTS, Manifest, current_plugins
+from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plugins
 from kernbench_core.runs.options import RunOptions, require_path
 from kernbench_core.runs.parts import Request, parts_of
 from kernbench_core.runs.result import RunResult
@@ -55,7 +55,7 @@ def rerun(
     on_progress: Callable[[Progress], None] | None = None,
     plugins: Plugins | None = None,
 ) -> Rerun:
-    """Run again what `manifest` describes and compare the op logs; write nothing.
+    """Run again what `manifest`, or the one in that folder of a run, describes and compare the op logs; write nothing.
 
     It runs registered benches, and files in the folder of the manifest; others, and functions, with `trust` only.
     `timeout_s` is the limit on wall time, as of `kb.run`; by default that of the run.
@@ -71,13 +71,25 @@ def rerun(
     require_path("manifest", manifest, "the path of a file, as text or a Path")
     plugins = plugins or load_plugins()
     path = Path(manifest)
+    path = path / MANIFEST if path.is_dir() else path
     with same_folder() as here:
         old = read_manifest(path)
         try:
             wall = WallTime(old.options["timeout_s"] if timeout_s is None else timeout_s)
-            with wall.spent_on("opening the bench"):
-                request = _request(path, old, trust, plugins, here)
-            result = carry_out(request, on_progress, wall)
+            made: list[tuple[Request, RunResult]] = []
+
+            def make(bench: Bench) -> RunResult:
+                with wall.spent_on("opening the bench"):
+                    request = _request(path, old, bench, trust, plugins, here)
+                made.append((request, carry_out(request, on_progress, wall)))
+                return made[-1][1]
+
+            if "kind" in old.bench:
+                _run_by_kind(path, old, trust, plugins, make)
+            else:
+                with wall.spent_on("opening the bench"):
+                    bench = open_program(_recorded_bench(path, old, trust, plugins), plugins)
+                make(bench)
         except KernbenchError as error:
             missing = [f"  since then, {told}" for told in plugin_differences(old, current_plugins(plugins))]
             if isinstance(error, ConfigError):
@@ -85,6 +97,7 @@ def rerun(
             for told in missing:
                 error.add_note(told)
             raise
+        request, result = made[-1]
         new = manifest_of(request, result.op_log_sha256)
         same = new.op_log_sha256 == old.op_log_sha256
         saved = here / path.parent / OP_LOG
@@ -92,7 +105,20 @@ def rerun(
         return Rerun(result, same, tuple(found))
 
 
-def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Path) -> Request:
+def _run_by_kind(
+    path: Path, old: Manifest, trust: bool, plugins: Plugins, make: Callable[[Bench], RunResult]
+) -> None:
+    """Have a kind of program run again what it kept of a run."""
+    kind = open_kind(plugins.programs, old.bench["kind"])
+
+    def read() -> Sources:
+        return _recorded_file(path, old.bench, trust)
+
+    recorded = RecordedProgram(old.bench, old.params, old.options, old.configuration, read, trust)
+    kind.run_again(recorded, make, plugins)
+
+
+def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plugins, here: Path) -> Request:
     """Check what a manifest describes, and return what is to be run."""
     from kernbench_core.topology.configuration import Config
 
@@ -100,7 +126,6 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
-    bench = open_program(_recorded_bench(path, old, trust, plugins), plugins)
     return Request(
         options=RunOptions(**old.options),
         bench=bench,
@@ -180,7 +205,7 @@ def _recorded_bench(
 
 def _recorded_file(manifest: Path, recorded: Mapping[str, Any], trust: bool) -> Sources:
     """Read a bench's file and own modules; UsageError where one is not in place or not what it was."""
-    what = "the bench file"
+    what = "the script" if "kind" in recorded else "the bench file"
     path = input_path(manifest, recorded["file"], what, trust)
     sources = read_sources(path, recorded.get("function", BENCH_FUNCTION))
     (_, found), *modules = sources.hashes.items()

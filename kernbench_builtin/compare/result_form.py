@@ -51,7 +51,9 @@ _EXPLAIN: Final = {
 }  # fmt: skip
 _MANIFEST: Final = {
     "bench": Maybe({"file": Maybe(str), "sha256": Maybe(str), "modules": Maybe({str: str}),
-                    "inputs": Maybe({str: {"sha256": str}})}),
+                    "inputs": Maybe({str: {"sha256": str}}), "kind": Maybe(str), "command": Maybe([str]),
+                    "launches": Maybe([{"kernel": str, "grid": [int], "constexprs": dict, "arguments": dict,
+                                        "hints": dict, "count": int}])}),
     "configuration": Maybe(dict), "plugins": Maybe([{"plugin": str, "distribution": str, "version": str}]),
     "versions": Maybe({str: str}),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -18,6 +18,8 @@ _NO_OPTIONS: Final = {
     "verify_ops", "backend", "changes", "configuration_sha256", "op_log_sha256", "files",
 }  # fmt: skip
 _EARLIER: Final = "an earlier kernbench wrote it; run it again"
+#: Values of an argument that are told of launches that differ in it.
+_VALUES: Final = 4
 _NO_LINKS: Final = "run it with --out, or with --links all"
 _NO_PATH: Final = "run it with --explain"
 
@@ -192,6 +194,7 @@ def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         "bench": {"bench": result["bench"]},
         "params": {name: _plain(value) for name, value in result["params"].items()},
+        "launches": dict(_asked((manifest.get("bench") or {}).get("launches") or ())),
         "options": dict(_flat(options)),
         "configuration": dict(_flat(manifest.get("configuration") or {})),
         "sources": dict(_sources(result, manifest.get("bench") or {})),
@@ -199,6 +202,30 @@ def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "plugins": {each["plugin"]: f"{each['distribution']} {each['version']}" for each in plugins},
         "versions": dict(manifest.get("versions") or {}),
     }
+
+
+def _asked(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield how often a script launched each kernel, and with what; several values are put together."""
+    kernels: dict[str, dict[str, list[Any]]] = {}
+    for each in launches:
+        found = kernels.setdefault(each["kernel"], {"launches": []})
+        found["launches"].append(each["count"])
+        given = {"grid": "x".join(map(str, each["grid"])), **each["constexprs"], **each["arguments"], **each["hints"]}
+        for name, value in given.items():
+            values = found.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    for kernel, found in kernels.items():
+        found["launches"] = [sum(found["launches"])]
+        yield from ((f"{kernel} {name}", _together(values)) for name, values in found.items())
+
+
+def _together(values: Sequence[Any]) -> Any:
+    """Return one value, or a text of several."""
+    if len(values) == 1:
+        return values[0]
+    told = ", ".join(map(str, values[:_VALUES]))
+    return told if len(values) <= _VALUES else f"{told}, … ({len(values)} values, {_sha256(repr(values))[:6]})"
 
 
 def _plain(value: Any) -> Any:

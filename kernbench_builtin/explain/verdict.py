@@ -159,7 +159,9 @@ def _data(found: Correctness, interrupted: bool) -> str:
         return "interrupted: only what ran until then counts"
     told = {True: "data verified", False: "DATA IS WRONG", None: "data not verified"}[found.verified]
     host = found.host_reads
-    if found.verified is None and host.read:
+    if found.verified is None and found.uncompared:
+        told = found.uncompared
+    elif found.verified is None and host.read:
         told = f"data compared with nothing, {host.confirmed} of {host.read} values that the host read confirmed"
     races = [count_hazards(found.hazards)] if found.hazards else []
     beyond = ["accesses outside of tensors"] if found.outside else []

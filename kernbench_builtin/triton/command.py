@@ -85,13 +85,12 @@ def triton(
         raise UsageError("options -q and -v exclude each other; give one of them.")
     with doing("loading kernbench"):
         from kernbench_builtin.triton.script import Script
-        from kernbench_builtin.triton.session import TritonRun
         from kernbench_core.runs.bench_run import RunInterrupted
 
     topology = asked.pop("topology")
     cached, depends = asked.pop("cached", False), asked.pop("depends")
-    session = TritonRun(topology, {**asked, "plugins": shell.plugins}, name=given[0], points=points)
     program = Script(given[0], given[1:], is_module=module is not None)
+    session = program.session(topology, {**asked, "plugins": shell.plugins}, points)
 
     def run_script() -> int:
         try:

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+import ast
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.errors import UsageError
 from kernbench_core.host.programs import ProgramKind, check_names, program_bench
+from kernbench_core.host.sources import BENCH_FUNCTION
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.kernel_program import RunTrial
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.parameters.grid import KernelGrid
+    from kernbench_core.host.programs import RecordedProgram
     from kernbench_core.host.sources import Sources
+    from kernbench_core.plugins import Plugins
 
 #: Options of a run of such a kernel: as those of files that are written in Triton.
 DEFAULTS = {"race_by": "program", "materialize": "on_demand"}
+#: Kernels that a message names.
+_KERNELS = 6
+
+
+def _check_bench(sources: Sources) -> None:
+    """Raise UsageError for a file without a bench, before anything of it runs: a script launches its kernels itself."""
+    try:
+        nodes = [*ast.walk(ast.parse(sources.files[sources.given.name]))]
+    except (SyntaxError, ValueError):
+        return  # told when it is executed
+    functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
+    named = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    named |= {each.name for each in functions}
+    named |= {one.asname or one.name for each in nodes if isinstance(each, ast.ImportFrom) for one in each.names}
+    if not named & {BENCH_FUNCTION, "*"}:
+        file = shlex.quote(str(sources.given))
+        kernels = ", ".join([each.name for each in functions if _is_kernel(each)][:_KERNELS])
+        alone = f", or a kernel of it alone by 'kernbench run {file}:NAME' ({kernels})" if kernels else ""
+        raise UsageError(
+            f"{str(sources.given)!r} is a script written in Triton, which has no bench(rt, …); run it by 'kernbench "
+            f"triton {file}'{alone}."
+        )
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    """Tell a kernel from its helpers, which return something."""
+    is_jit = any("jit" in ast.unparse(each) for each in function.decorator_list)
+    return is_jit and not any(isinstance(each, ast.Return) and each.value for each in ast.walk(function))
 
 
 class JitKind(ProgramKind):
     """Kernels of Triton, and wrappers of these; the front end is imported where a file needs it."""
 
     def loading(self, sources: Sources) -> AbstractContextManager[object]:
-        """Have a file that imports triton find kernbench's, wherever that is called."""
+        """Have a file that imports triton find kernbench's, wherever that is called; UsageError for a whole script."""
         if "triton" not in sources.imported:
             return nullcontext()
+        if sources.function == BENCH_FUNCTION:
+            _check_bench(sources)
         from kernbench_builtin.triton.modules import imports
 
         return imports.replaced()
@@ -46,6 +82,12 @@ class JitKind(ProgramKind):
             name, function, sources, program, signature=function.signature, constants=function.constexprs,
             defaults=DEFAULTS, needs_grid=True,
         )  # fmt: skip
+
+    def run_again(self, recorded: RecordedProgram, make: Callable[[Bench], Any], plugins: Plugins) -> None:
+        """Run a script again, or a module, as its manifest says."""
+        from kernbench_builtin.triton.script import run_recorded
+
+        run_recorded(recorded, make, plugins)
 
 
 JIT = JitKind()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import runpy
+import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_core.callsite import machinery
 from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.host.sources import Sources, read_sources
 from kernbench_core.process.interrupt import INTERRUPTS
 
 if TYPE_CHECKING:
-    from kernbench_builtin.triton.session import TritonRun
+    from kernbench_builtin.triton.session import MakeRun, TritonRun
+    from kernbench_core.host.programs import RecordedProgram
+    from kernbench_core.plugins import Plugins
 
 
 @frozen
@@ -39,6 +43,40 @@ class Script:
         found = [path for place in places for path in (place.with_name(f"{place.name}.py"), place / "__main__.py")]
         return [str(path) for path in found if path.is_file()]
 
+    @property
+    def words(self) -> list[str]:
+        """What names it, with its arguments, on a command line; of an absolute path only the file."""
+        if self.is_module:
+            return ["-m", self.name, *self.arguments]
+        file = self.title if Path(self.name).is_absolute() else self.name
+        return [file, *(["--", *self.arguments] if self.arguments else [])]
+
+    @property
+    def title(self) -> str:
+        """What its run is called."""
+        return self.name if self.is_module else Path(self.name).name
+
+    def session(
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], points: int | None,
+        sources: Sources | None = None, make: MakeRun | None = None,
+    ) -> TritonRun:  # fmt: skip
+        """Return a run of it, which `make` makes, by default `kb.run`; `sources` are its files, read where not given.
+
+        Raise UsageError where there is no such file or module.
+        """
+        from kernbench_builtin.triton.recipe import ScriptRecipe
+        from kernbench_builtin.triton.session import TritonRun
+
+        with self._as_main():
+            self.check()
+        if sources is None and not self.is_module:
+            sources = read_sources(Path(self.name))
+        kept = None if sources is None else evolve(sources, modules={})  # Python imports them
+        first = [] if points is None else ["--points", str(points)]
+        module = self.name if self.is_module else ""
+        recipe = ScriptRecipe(["triton", *first, *self.words], module, self.arguments, points, kept)
+        return TritonRun(topology, options, name=self.title, points=points, recipe=recipe, make=make)
+
     def check(self) -> None:
         """Raise UsageError where there is no such file or module."""
         if self.is_module and not _is_importable(self.name):
@@ -56,7 +94,6 @@ class Script:
         raised on.
         """
         with self._as_main(), session:
-            self.check()
             try:
                 if self.is_module:
                     runpy.run_module(self.name, run_name="__main__", alter_sys=True)
@@ -82,6 +119,40 @@ class Script:
         finally:
             sys.argv, sys.path[:] = argv, path
             sys.modules["__main__"] = main
+
+
+def run_recorded(recorded: RecordedProgram, make: MakeRun, plugins: Plugins) -> None:
+    """Run again the script, or the module, of a manifest; UsageError where that cannot be, or launches nothing."""
+    from kernbench_builtin.triton.recipe import POINTS, arguments_of
+
+    module, arguments = recorded.bench.get("module"), arguments_of(recorded.params)
+    if module is None and "file" not in recorded.bench:
+        raise UsageError(
+            "a run of kb.triton cannot be run again from its manifest, as its caller's own code launched the kernels; "
+            "put that into a file, and run it by kernbench triton FILE.py --out DIR."
+        )
+    if module is not None and not recorded.trust:
+        raise UsageError(
+            f"the manifest names the module {module!r}, which may do anything; look at it, and give --trust to run it."
+        )
+    if module is None:
+        try:
+            sources = recorded.read()
+        except UsageError as error:
+            words = recorded.bench.get("command") or ("triton", recorded.bench["file"])
+            error.add_note(f"To run the script as it is now: {shlex.join(['kernbench', *words])}")
+            raise
+        script = Script(str(sources.given), arguments)
+    else:
+        script, sources = Script(module, arguments, is_module=True), None
+    options = {**recorded.options, "plugins": plugins}
+    session = script.session(recorded.configuration, options, recorded.params.get(POINTS), sources, make)
+    script.run(session)
+    if session.result is None:
+        raise UsageError(
+            f"{script.title} must launch kernels, as it did, and launched none; give it the files and variables that "
+            "it read then."
+        )
 
 
 def _is_importable(module: str) -> bool:

@@ -15,6 +15,7 @@ from kernbench_builtin.triton import simulation
 from kernbench_builtin.triton.host_arrays import DeviceCopies, HeldArgument
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
 from kernbench_builtin.triton.modules import imports, torch_cuda
+from kernbench_builtin.triton.recipe import ScriptRecipe
 from kernbench_builtin.triton.scalars import mapped
 from kernbench_builtin.triton.simulation import facts_of
 from kernbench_builtin.triton.storage import AskedAddresses, StorageView, addresses_of, reached, restored, view_of
@@ -26,26 +27,35 @@ from kernbench_core.runs.bench_run import run
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
+    from kernbench_core.host.bench import Bench
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
 
+    MakeRun = Callable[[Bench], RunResult]
+
 
 class HeldMachine:
-    """A run of `kb.run` with these options, between `begin` and `end`; `name` is what its result calls it."""
+    """A run of `kb.run` with these options, between `begin` and `end`; `name` is what its result calls it.
+
+    The manifest has what `recipe` says. `make` runs its bench, where that is not `kb.run`.
+    """
 
     def __init__(
-        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton"
-    ) -> None:
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton",
+        recipe: ScriptRecipe | None = None, make: MakeRun | None = None,
+    ) -> None:  # fmt: skip
         self.launched = 0
         self._name = name
+        self._recipe = ScriptRecipe() if recipe is None else recipe.again()
         if options.get("shake"):
             raise UsageError(
                 "--shake must be asked of a bench or a kernel, not of code that goes on between its launches, as a "
                 "script runs once; shake `kernbench run FILE.py:KERNEL`."
             )
         usual = {"race_by": "program", "materialize": "on_demand", "verify_data": options.get("data", True)}
-        self._call = {"topology": topology, **usual, **options}
+        params = {"params": self._recipe.params}
+        self._make = make or (lambda bench: run(bench, **params, **{"topology": topology, **usual, **options}))
         self._guest: Guest | None = None
 
     @property
@@ -67,6 +77,7 @@ class HeldMachine:
         """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
         figures: LaunchFigures = self._ask(lambda copies: _launched(copies, asked, kept))
         self.launched += 1
+        self._recipe.note(asked)
         return figures
 
     def end(self) -> RunResult | None:
@@ -96,7 +107,7 @@ class HeldMachine:
         return answer
 
     def _run(self) -> RunResult:
-        def program(rt: Runtime) -> None:
+        def program(rt: Runtime, **_: object) -> None:
             assert self._guest is not None
             copies, answer = DeviceCopies(rt), None
             while (request := self._guest.ask(answer)) is not None:
@@ -105,8 +116,7 @@ class HeldMachine:
                 except UsageError as error:  # of the arguments: the run goes on
                     answer = error
 
-        program.__name__ = self._name
-        return run(program, **self._call)
+        return self._make(self._recipe.bench(program, self._name))
 
 
 class Trials:
@@ -195,7 +205,7 @@ class TritonRun:
 
     def __init__(
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], *, name: str = "triton",
-        points: int | None = None,
+        points: int | None = None, recipe: ScriptRecipe | None = None, make: MakeRun | None = None,
     ) -> None:  # fmt: skip
         if options.get("cached"):
             raise UsageError(
@@ -209,7 +219,7 @@ class TritonRun:
         self.tunings: list[JitTuning] = []
         self.notes: list[str] = []
         self.result: RunResult | None = None
-        self._new = partial(HeldMachine, topology, options, name)
+        self._new = partial(HeldMachine, topology, options, name, recipe, make)
         self._stack = ExitStack()
         self._machine = self._new()
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})

@@ -31,6 +31,7 @@ from kernbench_core.host.sources import Sources, file_and_function, read_sources
 from kernbench_core.wording import PLAIN, brief, never_runs
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.on_demand import HostReads
     from kernbench_core.plugins import BenchEntry, Registry
 
 _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
@@ -48,7 +49,9 @@ class Bench:
 
     `sizes` say which of its parameters its arrays tell. A kernel that is run alone is one, too: then `program` makes
     the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs;
-    `needs_grid` says that it has no programs by itself.
+    `needs_grid` says that it has no programs by itself. `recipe` gives at the end of a run what a manifest keeps of it
+    besides: the `kind` of program that runs it again, and its `launches`. `data_words` say of what was read before the
+    end whether that is right, where nothing is compared with a reference.
     """
 
     name: str
@@ -61,6 +64,8 @@ class Bench:
     program: Callable[[KernelGrid | None, Any], Callable[..., Any]] | None = None
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     needs_grid: bool = False
+    recipe: Callable[[], Mapping[str, Any]] | None = None
+    data_words: Callable[[HostReads], str] | None = None
 
     @property
     def noun(self) -> str:

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
+
 from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import CORE
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -31,6 +33,22 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 
+@attrs.frozen
+class RecordedProgram:
+    """A program as a manifest has it: its entry, parameters, the options and the configuration of its run.
+
+    `read` reads the file and the modules that the entry names; UsageError where they are gone, or not what they were.
+    `trust` says whether what lies elsewhere than beside the manifest may be run.
+    """
+
+    bench: Mapping[str, Any]
+    params: Mapping[str, Any]
+    options: Mapping[str, Any]
+    configuration: Mapping[str, Any]
+    read: Callable[[], Sources]
+    trust: bool
+
+
 class ProgramKind(ABC):
     """A kind of program. It is asked of every file that is run: import what is heavy in `open`."""
 
@@ -45,6 +63,14 @@ class ProgramKind(ABC):
     @abstractmethod
     def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
         """Return it as a bench with a `program`; `sources` are None where Python gives it, to `kb.launch`."""
+
+    def run_again(self, recorded: RecordedProgram, make: Callable[[Bench], Any], plugins: Plugins) -> None:
+        """Run again a program whose `recipe` names this kind; `make` runs its bench as the manifest says.
+
+        Raise UsageError where that cannot be done.
+        """
+        kind = recorded.bench["kind"]
+        raise UsageError(f"a program of kind {kind!r} cannot be run again from its manifest; run it as it was run.")
 
 
 class KernelKind(ProgramKind):
@@ -134,10 +160,12 @@ class ProgramKinds:
             raise self._registry.raised(name, error) from error
 
 
-def open_program(bench: str | Path | Sources | Callable[..., object], plugins: Plugins) -> Bench:
+def open_program(bench: str | Path | Sources | Callable[..., object] | Bench, plugins: Plugins) -> Bench:
     """Find a bench as `open_bench` does; of a file also a program of a kind that core or a plug-in knows."""
-    from kernbench_core.host.bench import describe_bench, open_bench, sources_of
+    from kernbench_core.host.bench import Bench, describe_bench, open_bench, sources_of
 
+    if isinstance(bench, Bench):
+        return bench
     sources = None if callable(bench) else sources_of(bench)
     if sources is None:
         return open_bench(bench, plugins.benches)

@@ -41,7 +41,8 @@ class Correctness:
     where these are no errors. `branch_values` says how many values kernels branched on that only phase 2 knows, and
     how many it confirmed, `host_reads` the same of what the host read before the end. `python_reads` says what of
     loaded data kernels read into Python, whose arithmetic is not timed; None where they read nothing. `computed_by`
-    says what computed data, None where nothing did.
+    says what computed data, None where nothing did. `uncompared` are the words of a kind of program for data that is
+    compared with nothing.
     """
 
     verification: Verification | None = None
@@ -52,6 +53,7 @@ class Correctness:
     host_reads: HostReads = attrs.field(factory=HostReads)
     python_reads: PythonReads | None = None
     computed_by: ComputedBy | None = None
+    uncompared: str = ""
 
     @property
     def verified(self) -> bool | None:
@@ -180,7 +182,9 @@ def words_of(correctness: Correctness, interrupted: bool = False, unwritten: Seq
 
 def _of_data(correctness: Correctness) -> Iterator[Styled]:
     found, host = correctness.verification, correctness.host_reads
-    if found is None:
+    if correctness.uncompared and not (found is not None and found.checked):
+        yield correctness.uncompared, _GOOD if host.read and host.confirmed == host.read else _OPEN
+    elif found is None:
         yield "data not verified (--verify-data does)", _OPEN
     elif found.checked:
         tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"

@@ -346,13 +346,14 @@ def _result(
     for part in request.parts:
         with part_blamed(part, request.plugins.run_parts):
             answers[part.NAME] = part.answer(engine)
-    kernels, on_demand = engine.device.kernels, engine.device.on_demand
+    kernels, on_demand, words = engine.device.kernels, engine.device.on_demand, request.bench.data_words
     correctness = Correctness(
         **verified,
         hazards=engine.device.hazards.found(),
         outside=() if kernels.outside is None else kernels.outside.found(),
         branch_values=on_demand.branch_values,
         host_reads=on_demand.host_reads,
+        uncompared="" if words is None else words(on_demand.host_reads),
         python_reads=python_reads(kernels),
     )
     tables = Tables(

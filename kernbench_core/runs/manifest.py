@@ -68,12 +68,12 @@ class Manifest:
     """One run's recipe, and the SHA-256 of the op log that it gave.
 
     `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
-    out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. Each may
-    have `inputs`: files that the bench read, by name, as `{"file": …, "sha256": …}`, which is also what a parameter is
-    that is an array. Where a `file` is a copy beside the manifest, `given` is the path that the run was given, if it
-    was. `options` are those of `RunOptions` that a manifest keeps, by name. `changes` says what was laid
-    over the topology: the name of the `components` file or None, and each `set` as `key=value`; None where that is not
-    known.
+    out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. One with a
+    `kind` is what a kind of program keeps, and runs again. Each may have `inputs`: files that the bench read, by name,
+    as `{"file": …, "sha256": …}`, which is also what a parameter is that is an array. Where a `file` is a copy beside
+    the manifest, `given` is the path that the run was given, if it was. `options` are those of `RunOptions` that a
+    manifest keeps, by name. `changes` says what was laid over the topology: the name of the `components` file or None,
+    and each `set` as `key=value`; None where that is not known.
     """
 
     bench: Mapping[str, Any]
@@ -160,12 +160,15 @@ def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | 
 
 
 def _named_bench(bench: Bench, copied: bool) -> dict[str, object]:
+    own = {} if bench.recipe is None else bench.recipe()
     if bench.sources is not None:
         given = bench.sources.given
         (_, sha256), *modules = bench.sources.hashes.items()
         file = {"file": f"{BENCH}/{given.name}", "given": _portable(given)} if copied else {"file": _portable(given)}
         function = {} if bench.sources.function == BENCH_FUNCTION else {"function": bench.sources.function}
-        return {**file, "sha256": sha256, **function, **({"modules": dict(modules)} if modules else {})}
+        return {**file, "sha256": sha256, **function, **({"modules": dict(modules)} if modules else {}), **own}
+    if own:
+        return dict(own)
     if bench.registered:
         return {"name": bench.name}
     return {"function": f"{bench.function.__module__}:{bench.function.__qualname__}"}

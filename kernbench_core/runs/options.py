@@ -262,7 +262,7 @@ class RunCall(RunOptions):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        if not callable(self.bench):
+        if not (callable(self.bench) or hasattr(self.bench, "host_program")):
             require_path("bench", self.bench, "a registered name, the path of a .py file, or a function")
         if not isinstance(self.topology, Mapping):
             require_path("topology", self.topology, "a preset, the path of a file, or a mapping as YAML would give it")

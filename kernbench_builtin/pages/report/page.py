@@ -75,7 +75,7 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
         "page.html",
         texts,
         "\n".join([SHAPES, *(part.section.style for part in parts)]),
-        title=", ".join(dict.fromkeys(page.name for page in pages)),
+        title=", ".join(dict.fromkeys(page.title for page in pages)),
         pages=list(enumerate(pages)),
         parts=parts,
         scale=scale,

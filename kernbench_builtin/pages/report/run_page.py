@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kernbench_builtin.compare import RunFigures
     from kernbench_builtin.pages.timeline import Timeline
     from kernbench_core.host.figures.columns import ColumnTable
+
+#: Kernels of a script that are named.
+_KERNELS: Final = 4
 
 
 @attrs.define(slots=False, repr=False)
@@ -38,6 +41,19 @@ class RunPage:
     launch_scale_ns: float | None = None
     links: ColumnTable | None = None
     bench_files: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def kernels(self) -> str:
+        """The kernels that a script launched, in words; "" for a bench, whose name says what runs."""
+        return script_kernels(self.result)
+
+    @property
+    def title(self) -> str:
+        """Its name; of a script also which that is, and its kernels."""
+        if not self.kernels:
+            return self.name
+        script = str(self.result["bench"])
+        return f"{self.name if script in self.name else f'{self.name}: {script}'} ({self.kernels})"
 
     @property
     def explain(self) -> Mapping[str, Any] | None:
@@ -67,3 +83,11 @@ class RunPage:
 
     def __repr__(self) -> str:
         return f"<RunPage {self.name}>"
+
+
+def script_kernels(result: Mapping[str, Any]) -> str:
+    """Name the kernels that a script launched, the first of many; "" for the result of a bench."""
+    launches = ((result.get("manifest") or {}).get("bench") or {}).get("launches") or ()
+    names = [*dict.fromkeys(each["kernel"] for each in launches)]
+    more = [f"{len(names) - _KERNELS} more"] if len(names) > _KERNELS else []
+    return ", ".join([*names[:_KERNELS], *more])

@@ -33,35 +33,41 @@ def _html(page: RunPage) -> str:
 
 
 def command(result: Mapping[str, Any]) -> str:
-    """Return the command line that runs a bench so again, as far as a command line can say it."""
+    """Return the command line that runs a bench so again, as far as a command line can say it; "" where none can."""
     manifest: Mapping[str, Any] = result.get("manifest") or {}
     bench = manifest.get("bench") or {}
+    if "kind" in bench and not bench.get("command"):
+        return ""
     name = bench.get("name") or bench.get("given") or bench.get("file") or bench.get("function") or result["bench"]
     if "file" in bench and bench.get("function"):
         name = f"{name}:{bench['function']}"
-    words = ["kernbench", "run", str(name), "--topology", str(result["topology"])]
+    own, *program = bench.get("command") or ("run", str(name))
+    is_run = "kind" not in bench
+    words = ["kernbench", own, *(program if is_run else ()), "--topology", str(result["topology"])]
     changes = manifest.get("changes") or {}
     if changes.get("components"):
         words += ["--components", changes["components"]]
     words += [word for setting in changes.get("set", ()) for word in ("--set", setting)]
-    words += [word for pair in _params(result["params"]) for word in ("-p", pair)]
+    if is_run:
+        words += [word for pair in _params(result["params"]) for word in ("-p", pair)]
     if result.get("device", "all") != "all":
         words += ["--device", str(result["device"])]
     if manifest.get("seed"):
         words += ["--seed", str(manifest["seed"])]
     if manifest.get("data") is False:
         words.append("--no-data")
-    if manifest.get("race_by", "pe") != "pe":
+    if is_run and manifest.get("race_by", "pe") != "pe":
         words += ["--race-by", str(manifest["race_by"])]
-    if manifest.get("materialize", "determined") != "determined":
+    if is_run and manifest.get("materialize", "determined") != "determined":
         words += ["--materialize", str(manifest["materialize"])]
     if manifest.get("oob", "error") != "error":
         words += ["--oob", str(manifest["oob"])]
     if manifest.get("grid") is not None:
         words += ["--grid", str(manifest["grid"])]
     words += [word for limit in _limits(manifest.get("limits") or {}) for word in limit]
-    words += [f"--{flag.replace('_', '-')}" for flag in _FLAGS if manifest.get(flag)]
-    return shlex.join(words)
+    flags = _FLAGS if is_run else _FLAGS[1:]  # a kind of program verifies what it can by itself
+    words += [f"--{flag.replace('_', '-')}" for flag in flags if manifest.get(flag)]
+    return shlex.join([*words, *(() if is_run else program)])
 
 
 def _names_files(manifest: Mapping[str, Any]) -> bool:

@@ -16,8 +16,8 @@ def _html(page: RunPage) -> str:
     result = page.result
     phases = [(name.replace("_", " "), float(ns)) for name, ns in result["phases"].items()]
     return environment().get_template("summary.html").render(
-        result=result, phases=phases, bar=stacked(phases, whole=page.scale_ns), total=page.total_ns,
-        figures=list(_figures(page)), goes_on=page.goes_on,
+        result=result, kernels=page.kernels, phases=phases, bar=stacked(phases, whole=page.scale_ns),
+        total=page.total_ns, figures=list(_figures(page)), goes_on=page.goes_on,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from zipfile import is_zipfile
 import attrs
 
 from kernbench_builtin.compare.saved_result import RESULT, read_result
+from kernbench_builtin.pages.report.run_page import script_kernels
 from kernbench_builtin.pages.report.saved_runs import MACHINE, read_machine
 from kernbench_builtin.pages.timeline import TIMELINE
 from kernbench_builtin.pages.web.saved_sweeps import POINTS, SWEEP
@@ -35,6 +36,11 @@ class IndexedRun:
     written: datetime
     result: Mapping[str, Any] | None
     fault: str = ""
+
+    @property
+    def kernels(self) -> str:
+        """The kernels of a script, in words."""
+        return "" if self.result is None else script_kernels(self.result)
 
 
 def saved_runs(top: Path) -> list[IndexedRun]:

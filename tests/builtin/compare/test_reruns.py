@@ -194,7 +194,7 @@ def test_what_cannot_be_run_again_says_which_plugins_are_missing(
     manifest = strange(toy, tmp_path)
     if error is ConfigError:
         monkeypatch.setattr(
-            "kernbench_builtin.compare.reruns._request", lambda *_: (_ for _ in ()).throw(ConfigError("wrong."))
+            "kernbench_builtin.compare.reruns._recorded_bench", lambda *_: (_ for _ in ()).throw(ConfigError("wrong."))
         )
     with pytest.raises(error) as caught:
         rerun(manifest, plugins=load_plugins([], installed=False))

@@ -80,7 +80,7 @@ def test_the_page_has_a_line_for_each_launch(call: Call) -> None:
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == "found 8.0 ['None']"
-    assert lines[1] == "scale.py on tiny"
+    assert lines[1] == "scale.py on tiny   arguments=None"
     launches = [line.split() for line in lines if line.startswith("scale_kernel ")]
     assert len(launches) == 3
     assert all(line[-1] == "GB/s" for line in launches)
