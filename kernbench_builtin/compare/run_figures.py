@@ -190,11 +190,12 @@ def _functions(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     manifest = result["manifest"]
     plugins = manifest.get("plugins") or ()
+    launches = (manifest.get("bench") or {}).get("launches")
     options = {name: value for name, value in manifest.items() if name not in _NO_OPTIONS}
     return {
         "bench": {"bench": result["bench"]},
         "params": {name: _plain(value) for name, value in result["params"].items()},
-        "launches": dict(_asked((manifest.get("bench") or {}).get("launches") or ())),
+        **({"launches": dict(_asked(launches))} if launches else {}),
         "options": dict(_flat(options)),
         "configuration": dict(_flat(manifest.get("configuration") or {})),
         "sources": dict(_sources(result, manifest.get("bench") or {})),

@@ -55,8 +55,8 @@ SORTS = ", ".join(COLUMNS)
         (changed("tables", "wire", to={"columns": [], "rows": {}, "about": {}}),
          f"g.json must hold tables of {SORTS} with their own columns, not 'wire' with []; make it again."),
         (changed("causes", "weather", to={}),
-         "g.json must hold causes of the sorts bench, params, options, configuration, sources, models, plugins, "
-         "versions, not 'weather'; make it again."),
+         "g.json must hold causes of the sorts bench, params, launches, options, configuration, sources, models, "
+         "plugins, versions, not 'weather'; make it again."),
         (changed("interrupted", to=0), "g.json must hold interrupted as true or false, not 0; make it again."),
     ],
 )  # fmt: skip
