@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import linecache
+import os
 import re
 import sys
 import time
@@ -54,6 +55,11 @@ OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for f
 def is_ours(module: str) -> bool:
     """Whether a module is one of those that `OURS` tells of, so that none of its lines is a user's."""
     return f"{module}.".startswith(OURS)
+
+
+def is_pythons(file: str) -> bool:
+    """Whether a source file is of Python's own library, and not of what is installed beside it."""
+    return file.startswith(("<frozen ", f"{os.path.dirname(os.__file__)}/")) and "-packages/" not in file  # noqa: PTH120
 
 
 def door(room: str) -> Callable[[str], Any]:

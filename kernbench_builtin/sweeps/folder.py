@@ -244,7 +244,7 @@ def _check_same(path: Path, head: Mapping[str, Any]) -> None:
     differs = [name for name in new if new[name] != old.get(name)]
     if differs:
         raise UsageError(
-            f"{str(path)!r} must hold points of the same sweep, and its plan has another {', '.join(differs)}; give "
+            f"{str(path)!r} must hold points of the same sweep, and its plan differs in {', '.join(differs)}; give "
             "another folder."
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.errors import KernbenchError
-from kernbench_core.package import IMPORTED_NS, is_ours
+from kernbench_core.package import IMPORTED_NS, is_ours, is_pythons
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _CORE: Final = __name__.partition(".")[0]
 #: What modules are called that the files of benches were executed as; their text is in the key.
 _OF_BENCH: Final = "kernbench_bench_"
-#: The files of Python, and of what is installed beside it.
-_INSTALLED: Final = re.compile(rf"{re.escape(os.path.dirname(os.__file__))}/|.*/(site|dist)-packages/")  # noqa: PTH120
 #: The packages of the plug-ins that were asked for last, with their digests.
 _LAST: list[tuple[Plugins, dict[str, str]]] = []
 
@@ -68,7 +66,7 @@ def loaded_files(plugins: Plugins) -> dict[str, str | None]:
         sources: Any = getattr(spec, "loader_state", None)
         if hasattr(sources, "hashes"):
             executed |= {str(sources.folder / each): digest for each, digest in sources.hashes.items()}
-        elif not _INSTALLED.match(file):
+        elif not (is_pythons(file) or "/site-packages/" in file or "/dist-packages/" in file):
             path = Path(file).absolute()
             found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
     loaded = {path: None if _is_new(path) else digest_of(path) for path in sorted(found)}

@@ -13,13 +13,11 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from kernbench_core.errors import LimitError
-from kernbench_core.package import is_ours
+from kernbench_core.package import is_ours, is_pythons
 from kernbench_core.process import supervision
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
-#: Packages besides ours that stand between the line that never ended and whoever wants to know it.
-_BETWEEN = ("simpy", "threading", "contextlib")
 #: How much longer than its limit a run may take between its parts, as for loading the next one, in s.
 _BETWEEN_S = 5.0
 
@@ -265,5 +263,4 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _is_users(frame: FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    between = is_ours(module) or module.partition(".")[0] in _BETWEEN
-    return not between and not frame.f_code.co_filename.startswith("<frozen ")
+    return not (is_ours(module) or module.partition(".")[0] == "simpy" or is_pythons(frame.f_code.co_filename))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from kernbench_core.errors import KernelError, LimitError
-from kernbench_core.package import OURS
+from kernbench_core.package import OURS, is_pythons
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
 GRACE_S = 2.0
@@ -29,8 +29,8 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 #: Exit codes of a command that a limit, Ctrl-C or SIGTERM ended.
 _CUT_SHORT: Final = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ROOT = Path(__file__).parents[2]
-#: How the files begin whose lines are nobody else's: our own, and Python's.
-_OURS = (*(f"{_ROOT / begin.replace('.', os.sep)}{os.sep}" for begin in OURS), f"{Path(os.__file__).parent}{os.sep}")
+#: How our own files begin.
+_OURS = tuple(f"{_ROOT / begin.replace('.', os.sep)}{os.sep}" for begin in OURS)
 _PR_SET_PDEATHSIG: Final = 1
 
 # Of the process, as the watch of faulthandler is: where it writes, and when this process is ended.
@@ -200,4 +200,5 @@ def limit_error(limit_s: float, line: str) -> LimitError:
 def _line_in(report: str) -> str | None:
     """Return the innermost line of somebody else's code that the main thread was in."""
     frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
-    return next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
+    users = (f"{file}:{line}" for file, line in frames if not (file.startswith(_OURS) or is_pythons(file)))
+    return next(users, None)

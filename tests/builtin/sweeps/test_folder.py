@@ -79,7 +79,7 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", other):
         pass
     assert str(caught.value) == (
-        f"{place} must hold points of the same sweep, and its plan has another objectives, sample; give another folder."
+        f"{place} must hold points of the same sweep, and its plan differs in objectives, sample; give another folder."
     )
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}):
         pass

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 
 import pytest
 
-from kernbench_core.process.interrupt import Alarm, Terminated, Termination
+from kernbench_core.process.interrupt import Alarm, Terminated, Termination, innermost_user_line
 
 
 def test_sigterm_twice_at_a_time_is_one() -> None:
@@ -49,3 +50,9 @@ def test_what_a_finalizer_swallows_is_raised_in_silence(
     finally:
         signal.signal(signal.SIGINT, usual)
     assert (sys.excepthook, sys.unraisablehook) == hooks
+
+
+def test_the_line_is_where_the_program_calls_what_pythons_library_does() -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - of json/decoder.py
+        json.loads("no JSON")
+    assert innermost_user_line(caught.tb) == f"{__file__}:{caught.tb.tb_lineno}"
