@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
+
+from markupsafe import Markup
 
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
@@ -36,8 +39,14 @@ def figure(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
+def breakable(name: str) -> Markup:
+    """Let a long name break behind its dots and underscores, and nowhere else."""
+    return Markup("<wbr>").join(re.split(r"(?<=[._])", name))
+
+
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "bandwidth": format_bandwidth,
+    "breakable": breakable,
     "bytes": format_bytes,
     "count": format_count,
     "figure": figure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -68,11 +68,51 @@ def render_sweep(page: SweepPage) -> str:
         asset("sweep.css", __package__),
         title=page.name,
         page=page,
+        verdict=list(verdict_of(page)),
         ends=list(_ends(page)),
         best=[found for each in page.objectives if (found := _best(page, each)) is not None],
         moved=_moved(page) if page.moved_by else [],
         data=Markup(script_text(columns(page))),
     )
+
+
+def verdict_of(page: SweepPage) -> Iterator[str]:
+    """Yield what the sweep says in sentences: the best point, or the front, and what moves the first objective most."""
+    if not page.objectives or not (ranked := [point for point in page.points if is_ranked(point)]):
+        return
+    first = page.objectives[0]
+    if (best := _best(page, first)) is None:
+        return
+    (index, _), many = best.points[0], len(best.points)
+    point = next(each for each in ranked if each["index"] == index)
+    values = ", ".join(f"{_short(page, name)}={value}" for name, value in point["values"].items())
+    others = f" and {many - 1} more" if many > 1 else ""
+    yield f"{best.word} {first.name}: {best.value}, point {index}{others}: {values}."
+    if len(page.objectives) > 1:
+        front = sum(map(bool, page.front))
+        yield f"{front} of {len(page.points):,} points are such that none is better in all of {_names(page)}."
+    yield from _compared(first, best, ranked)
+    moved = [each for each in page.moved_by if each.objective == first.name and (each.share or 0) > each.chance]
+    if moved := sorted(moved, key=lambda each: -(each.share or 0))[:2]:
+        told = " and ".join(f"{_short(page, each.parameter)} ({each.share:.0%})" for each in moved)
+        yield f"What moves {first.name} most: {told}."
+
+
+def _compared(first: SweptObjective, best: _Best, ranked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    values = sorted(float(value) for each in ranked if _is_number(value := each["objectives"].get(first.name)))
+    middle, end = values[len(values) // 2], values[0 if first.greatest else -1]
+    if values[0] < values[-1]:
+        yield f"The median is {_said(first, middle)}, the worst {_said(first, end)}."
+
+
+def _names(page: SweepPage) -> str:
+    return " and ".join(each.name for each in page.objectives)
+
+
+def _short(page: SweepPage, name: str) -> str:
+    """Leave out what parameters need not be told apart."""
+    last = name.rpartition(".")[2]
+    return last if sum(each.name.rpartition(".")[2] == last for each in page.parameters) == 1 else name
 
 
 def _ends(page: SweepPage) -> Iterator[tuple[str, int, str]]:

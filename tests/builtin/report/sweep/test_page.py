@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernbench_builtin.pages.report import MovedBy, SweptObjective, render_sweep
+from kernbench_builtin.pages.report.sweep.page import verdict_of
 from tests.builtin.report.pages import HOSTILE, Elements
 from tests.builtin.report.sweep.made_sweep import KIND, OBJECTIVES, ROWS, drawn_points, point, sweep_page
 
@@ -67,7 +68,7 @@ def test_each_parameter_tells_what_it_moves() -> None:
 def test_a_page_of_few_points_is_whole(points: list[dict[str, Any]]) -> None:
     """None at all, one, none that ran: the parts that have nothing to show are not there."""
     text = render_sweep(sweep_page(points, moved_by=()))
-    titles = ["Summary", *(["Parallel coordinates", "Scatter", "Points"] if points else [])]
+    titles = ["Verdict", *(["Parallel coordinates", "Scatter", "Points"] if points else [])]
     assert told(text, "h2") == titles
     assert ("No point is recorded yet" in text) == (not points)
     assert figures(text)["ran"] == f"{sum(each['status'] == 'ok' for each in points)} point" + "s" * (len(points) != 1)
@@ -111,3 +112,19 @@ def test_parameters_keep_their_order() -> None:
     """In columns they stand as the plan has them."""
     text = render_sweep(sweep_page(drawn_points(3), moved_by=[MovedBy(KIND, "area", 0.5), MovedBy(ROWS, "area", 0.5)]))
     assert 'data-over="0"' in text and 'data-over="2"' in text and 'data-over="1"' not in text
+
+
+def test_the_verdict_names_the_best_and_what_moves_it() -> None:
+    """The first objective's best with its values, the size of the front, the median, the worst, the main parameters."""
+    times = ((0, 300.0), (1, 200.0), (2, 100.0))
+    points = [point(i, {"a.x": i, "b.x": "k", "c.y": 2}, {"time_ns": ns, "area": float(i)}) for i, ns in times]
+    moved = [MovedBy("a.x", "time_ns", 0.9), MovedBy("c.y", "time_ns", 0.02, chance=0.1), MovedBy("b.x", "area", 0.99)]
+    assert list(verdict_of(sweep_page(points, moved_by=moved))) == [
+        "least time_ns: 100 ns, point 2: a.x=2, b.x=k, y=2.",
+        "3 of 3 points are such that none is better in all of time_ns and area.",
+        "The median is 200 ns, the worst 300 ns.",
+        "What moves time_ns most: a.x (90%).",
+    ]
+    greatest = [SweptObjective("time_ns", greatest=True)]
+    assert next(verdict_of(sweep_page(points, greatest))).startswith("greatest time_ns: 300 ns, point 0: ")
+    assert list(verdict_of(sweep_page([point(0, {"x": 1})]))) == list(verdict_of(sweep_page([]))) == []

@@ -133,11 +133,14 @@ kernbench.parallel = (element, points, run) => {
     if (kept < points.count) context.drawImage(all, 0, 0, place.width, place.height);
     context.lineJoin = "round";
     const each = moving ? Math.ceil(kept / 1000) : 1;
-    context.globalAlpha = kept / each > 3000 ? 0.25 : kept / each > 300 ? 0.5 : 0.85;
+    const strong = kept / each > 3000 ? 0.25 : kept / each > 300 ? 0.5 : 0.85;
     context.lineWidth = kept > 300 ? 1 : 1.6;
     for (const [colour, some] of kernbench.shades(points, run.colour.scale)) {
       context.strokeStyle = colour;
-      for (let n = 0; n < some.length; n += each) stroke(context, some[n]);
+      for (let n = 0; n < some.length; n += each) {
+        context.globalAlpha = points.front[some[n]] ? Math.min(1, 2 * strong) : 0.4 * strong; // dominated ones stand back
+        stroke(context, some[n]);
+      }
     }
   }
   function stroke(context, i) {

@@ -33,6 +33,16 @@ function facts(rows) {
   return make("dl", { class: "facts" }, ...rows.map(([name, value]) => make("div", {}, make("dt", {}, ...breaking(name)), make("dd", {}, value))));
 }
 
+// A value and, where that of the best point is another, that one, and by how much it differs.
+function beside(column, i, best) {
+  const text = column.text(i);
+  if (best === null || best === i || column.text(best) === text) return text;
+  const [own, other] = [column.value(i), column.value(best)];
+  const share = column.role !== "parameter" && column.numbers && other ? own / other - 1 : NaN;
+  const more = Number.isFinite(share) ? `, ${share > 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)} %` : "";
+  return make("span", {}, text, make("span", { class: "small" }, ` (best: ${column.text(best)}${more})`));
+}
+
 kernbench.pointPanel = (element, points, run) => {
   let from = null; // what the keyboard came from
 
@@ -49,7 +59,10 @@ kernbench.pointPanel = (element, points, run) => {
     if (marks.length) inside.push(make("p", { class: "note" }, marks.join("; ")));
     if (points.status(i) !== "ok") inside.push(make("p", { class: "warn" }, make("strong", {}, points.status(i))), make("pre", { class: "warn" }, points.error(i) || "Nothing more is known."));
     if (points.warning(i)) inside.push(make("pre", { class: "warn" }, points.warning(i)));
-    const rows = (role) => points.columns.filter((each) => each.role === role).map((each) => [each.name, each.text(i)]);
+    const best = points.best();
+    if (best !== null && best !== i) inside.push(make("p", { class: "note" }, "Beside the ", make("button", { type: "button", onclick: () => run.set("point", best, null) }, `best, point ${points.index[best]}`), ":"));
+    if (best === i) inside.push(make("p", { class: "note" }, points.objectives().length > 1 ? `The best in ${points.objectives()[0].name}.` : "The best."));
+    const rows = (role) => points.columns.filter((each) => each.role === role).map((each) => [each.name, beside(each, i, best)]);
     inside.push(facts(rows("parameter")));
     if (rows("objective").length) inside.push(make("h4", {}, "Objectives"), facts(rows("objective")));
     if (rows("figure").length) inside.push(make("details", { open: rows("figure").length < 9 }, make("summary", {}, `${rows("figure").length} more figures`), facts(rows("figure"))));

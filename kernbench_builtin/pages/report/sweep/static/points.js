@@ -22,9 +22,11 @@ function texts({ texts: joined, codes }) {
 class Column {
   constructor(data) {
     Object.assign(this, data);
+    this.given = new Map();
     if (data.texts) {
       Object.assign(this, texts(data.texts));
-      if (!this.numbers) {
+      if (this.numbers) this.numbers.forEach((value, i) => this.given.set(value, this.known[this.codes[i]]));
+      else {
         const sorted = this.known.map((_, code) => code).sort((a, b) => natural.compare(this.known[a], this.known[b]));
         this.sorted = sorted.filter((code) => this.known[code] !== "");
         this.rank = new Float64Array(this.known.length).fill(NaN);
@@ -35,7 +37,9 @@ class Column {
   // What is drawn and sorted by: the number, or the rank of the text; NaN where there is none.
   value(i) { return this.numbers ? this.numbers[i] : this.rank[this.codes[i]]; }
   text(i) { return this.known ? this.known[this.codes[i]] || "–" : this.said(this.numbers[i]); }
+  // A value as it was given, where it was; else by its unit.
   said(value) {
+    if (this.given.has(value)) return this.given.get(value);
     if (Number.isNaN(value)) return "–";
     if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
     return (FORMS[this.form] || plain)(value);
@@ -150,6 +154,13 @@ kernbench.Points = class {
   drawn() {
     const asked = this.columns.filter((each) => each.role !== "figure");
     return asked.length ? asked : this.columns;
+  }
+  // The point that is best in the first objective, of those on the front; null where none is ranked.
+  best() {
+    const [first] = this.objectives();
+    const sign = first && first.best === "greatest" ? -1 : 1;
+    const found = [...this.ranked.keys()].filter((i) => this.front[i] && (!first || Number.isFinite(first.value(i))));
+    return found.reduce((best, i) => (best === null || (first && sign * first.value(i) < sign * first.value(best)) ? i : best), null);
   }
   // Whether a column has two values or more.
   varies(column) {

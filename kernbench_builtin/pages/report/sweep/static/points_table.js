@@ -16,7 +16,9 @@ kernbench.pointsTable = (element, points, run) => {
   const bar = make("div", { class: "bar", role: "toolbar", "aria-label": "Rows of the table" }, ...buttons, told);
   if (figures) bar.append(make("label", {}, all, " all figures"));
   element.append(bar, make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Points" }, table));
-  let sorted = { key: "index", up: true };
+  // By the first objective, the best first.
+  const objective = points.columns.findIndex((each) => each.role === "objective" && points.varies(each));
+  let sorted = objective < 0 ? { key: "index", up: true } : { key: objective, up: points.columns[objective].best !== "greatest" };
   let rows = [];
   let top = 0;
   let many = narrow.matches ? 10 : 50; // rows at a time

@@ -100,9 +100,14 @@ kernbench.scatter = (element, points, run) => {
     for (let i = 0; i < points.count; i++) if (!points.kept[i]) dot(context, i, wide);
     for (const [colour, some] of kernbench.shades(points, run.colour.scale)) {
       context.fillStyle = context.strokeStyle = colour;
-      for (const i of some) dot(context, i, wide);
+      for (const i of some) {
+        context.globalAlpha = front.length && !front.includes(i) ? 0.3 : 1; // what another point beats in both stands back
+        dot(context, i, wide);
+      }
     }
+    context.globalAlpha = 1;
     stairs(context);
+    labels(context);
     for (const [i, line] of [[run.point, 3], [near, 2]]) {
       if (i === null || i === undefined) continue;
       context.strokeStyle = kernbench.css("--kb-c5");
@@ -153,6 +158,22 @@ kernbench.scatter = (element, points, run) => {
       context.beginPath();
       context.arc(...xy(i), 2.2, 0, 7);
       context.fill();
+    }
+  }
+  // The numbers of the front's points, where there is room.
+  function labels(context) {
+    context.font = "11px system-ui, sans-serif";
+    context.fillStyle = kernbench.css("--kb-ink");
+    context.textAlign = "left";
+    context.textBaseline = "bottom";
+    const taken = [];
+    for (const i of front) {
+      const [x, y] = xy(i);
+      const text = `#${points.index[i]}`;
+      const left = Math.min(x + 6, place.width - context.measureText(text).width - 2);
+      if (taken.some(([a, b]) => Math.abs(a - left) < 34 && Math.abs(b - y) < 13)) continue;
+      taken.push([left, y]);
+      context.fillText(text, left, y - 4);
     }
   }
   function frame(context) {

@@ -2,6 +2,7 @@
 "use strict";
 
 const { make } = kernbench;
+const beside = matchMedia("(min-width: 70.01rem)");
 
 // What points are coloured by, and which of them are kept.
 function filterBar(element, points, run) {
@@ -81,9 +82,9 @@ kernbench.section("sweep", (element, data, run) => {
       part("scatter").querySelector("canvas").focus({ preventScroll: true });
     });
   }
-  run.on("point", (i) => history.replaceState(null, "", i === null ? location.pathname + location.search : `#point-${points.key(i).slice(0, 16)}`));
   window.addEventListener("hashchange", () => { const i = addressed(points); if (i !== null) run.set("point", i, null); });
   points.filter();
-  const asked = addressed(points);
+  const asked = addressed(points) ?? (beside.matches ? points.best() : null); // below a narrow page it would lie over it
   if (asked !== null) run.set("point", asked, null);
+  run.on("point", (i) => history.replaceState(null, "", i === null ? location.pathname + location.search : `#point-${points.key(i).slice(0, 16)}`));
 });
