@@ -77,7 +77,7 @@ kernbench.scatter = (element, points, run) => {
     return [Number.isNaN(a) ? LEFT - 5 : LEFT + ROOM + wide * a, Number.isNaN(b) ? place.height - BOTTOM + 2 : ROOM + high * (1 - b)];
   }
   function tell() {
-    const i = near ?? run.point ?? null;
+    const i = near; // of the chosen point its panel tells
     if (i === null) {
       let without = 0;
       for (let n = 0; n < points.count; n++) if (points.kept[n] && !drawn(n)) without++;
@@ -240,7 +240,7 @@ kernbench.scatter = (element, points, run) => {
     look(list[at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + step))]);
   });
   run.on("kept", () => { arrange(); tell(); paint(); });
-  run.on("point", () => { tell(); paint(); });
+  run.on("point", paint);
   run.on("colour", paint);
   window.addEventListener("kernbench-theme", paint);
   new ResizeObserver(paint).observe(element);
