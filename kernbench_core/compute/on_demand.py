@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from kernbench_core.callsite import CallSite, describe_site, site_of_frame
-from kernbench_core.errors import SanityError
+from kernbench_core.errors import PendingDataError, SanityError
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.value import AssemblyValue, OpId, Value
+from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Value
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
@@ -66,6 +66,8 @@ class OnDemand:
         self._store = store
         self._functions = functions
         self._executor: DataExecutor | None = None
+        #: Computes what is only shown, apart from what the run knows.
+        self._viewer: DataExecutor | None = None
         self._reads: dict[Value, Read] = {}
         self._room = _KEPT_BYTES
         self._branched: dict[Value, None] = {}
@@ -98,6 +100,21 @@ class OnDemand:
             self._room -= found.nbytes
             self._reads[content] = Read(found, why, site_of_frame(sys._getframe()))
         return found
+
+    def shown(self, value: Value) -> Array:
+        """Return the data of a value to whom only looks at it: the run stays as it is, and nothing is confirmed.
+
+        ExecutionError where an op has not ended yet, PendingDataError where a load has not.
+        """
+        if not value.pending:
+            return value.array()
+        if any(isinstance(part.source, LoadedValue) for part in value.parts()):
+            raise PendingDataError(f"A load of {value} must have completed to be shown; wait for it first.")
+        if self._viewer is None:
+            from kernbench_core.compute.executor import DataExecutor
+
+            self._viewer = DataExecutor(self._log, self._store, self._functions, inputs={})
+        return self._viewer.materialize(value)
 
     def makers(self, value: Value) -> tuple[OpId, ...]:
         """Return the ops that are to be computed for the data of a value."""

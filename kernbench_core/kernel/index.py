@@ -19,6 +19,7 @@ from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.placeholders import describe_given
+from kernbench_core.values.arrays import in_words
 from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
 
@@ -252,7 +253,7 @@ class IndexTensor:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"IndexTensor(shape={self.shape}, {self.numpy()!r})"
+        return f"IndexTensor({in_words(self.numpy(), 'IndexTensor(')}, {self.dtype}{list(self.shape)})"
 
     # Arithmetic -------------------------------------------------------------------------------------
 

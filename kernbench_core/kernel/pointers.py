@@ -18,6 +18,7 @@ from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, inserts_only
 from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.values.arrays import in_words
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.wording import brief
@@ -164,8 +165,10 @@ class Pointer:
         return Pointer(self.tensor, self.offset[key], self.element)
 
     def __repr__(self) -> str:
-        where = self.offset if isinstance(self.offset, int) else f"{self.offset.shape} offsets"
-        return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
+        before = f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + "
+        if isinstance(self.offset, int):
+            return f"{before}{self.offset}, at 0x{self.tensor.va + self.offset * itemsize(self.element):x})"
+        return f"{before}{in_words(self.offset.numpy(), before)})"
 
 
 def _as_offset(other: Any) -> int | IndexTensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
-from kernbench_core.errors import ExecutionError, KernelError
+from kernbench_core.errors import ExecutionError, KernelError, NoDataError, PendingDataError
 from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -182,6 +182,19 @@ class Issuer:
         except ExecutionError as error:
             here = f"{why} at {describe_site(call_site())}"
             raise KernelError(f"{here} must have data that can be computed: {error}") from error
+
+    def shown(self, value: Value) -> Array | str:
+        """Give the data of a value to a print or a debugger, which neither waits nor leaves a trace in the run.
+
+        Where there is none, say why.
+        """
+        on_demand = self._state.on_demand
+        try:
+            return value.array() if on_demand is None else on_demand.shown(value)
+        except NoDataError:
+            return "no data in this run"
+        except (ExecutionError, PendingDataError):
+            return "not known yet"
 
     def note_read(self, elements: int) -> None:
         """Take note that the kernel's Python read elements of a tile; what a debugger shows is free."""

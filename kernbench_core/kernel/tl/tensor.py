@@ -14,6 +14,7 @@ from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, extents, inserts_only
 from kernbench_core.kernel.placeholders import Placeholder
+from kernbench_core.values.arrays import in_words
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.element_types import TYPES, ElementType
 from kernbench_core.values.value import Value
@@ -68,6 +69,14 @@ class Handle:
                 f"{self.op} made at {describe_site(self.site)} is of another one; send it with tl.send, or store and "
                 "load it."
             )
+
+    def __repr__(self) -> str:
+        name, made = type(self).__name__, f"of {self.op} at {describe_site(self.site)}"
+        found = self._tl.shown(self.value)
+        if not isinstance(found, str):
+            return f"{name}({in_words(found, f'{name}(')}, {self.dtype}{list(self.shape)}, {made})"
+        state = "in flight, " if self.command is not None else ""
+        return f"{name}({self.dtype}{list(self.shape)}, {state}{found}, {made})"
 
     def _refuse_data(self, why: str) -> NoReturn:
         if self._tl.made_before(self.value):
@@ -129,9 +138,6 @@ class CompositeHandle(Placeholder, Handle):
         if use in _READINGS:
             self._refuse_data(use)
         super()._refuse(use)
-
-    def __repr__(self) -> str:
-        return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
 
 
 def _operator(op: str, swap: bool = False) -> Callable[[Tensor, Any], Any]:
@@ -350,12 +356,15 @@ class Tensor(Tile):
     def __abs__(self) -> Any:
         return self._tl.unary("abs", self)
 
+    def __format__(self, spec: str) -> str:
+        """Show the one element as `spec` says, free like a print; without a spec, or before it is known, as `repr`."""
+        found = self._tl.shown(self.value) if spec else ""
+        if isinstance(found, str):
+            return repr(self)
+        return format(found.item() if found.size == 1 else found, spec)
+
     def __invert__(self) -> Any:
         return self._tl.unary("invert", self)
-
-    def __repr__(self) -> str:
-        state = "in flight" if self.command is not None else "ready" if self.known else "pending"
-        return f"Tensor({self.dtype}{list(self.shape)}, {state}, of {self.op} at {describe_site(self.site)})"
 
 
 METHODS = (

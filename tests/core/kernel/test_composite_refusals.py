@@ -30,7 +30,8 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "a pointer": (
         ShapeError,
         lambda a, b, c, tl: tl.composite("gemm", a, tl.ref(b, (8, 5)), c),
-        ": operand a must be a matrix, given as tl.ref(ptr, shape=…) or a loaded tile, not Pointer(a f16[6, 8] + 0); "
+        ": operand a must be a matrix, given as tl.ref(ptr, shape=…) or a loaded tile, not "
+        "Pointer(a f16[6, 8] + 0, at 0x100001000); "
         "give it two dimensions.",
     ),
     "columns": (
