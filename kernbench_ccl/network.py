@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import accumulate, pairwise
 
 from attrs import field, frozen
 
@@ -58,6 +59,21 @@ class Network:
         ends = self._ends()
         return bool(ends) and len(ends) == self.world and all(other is None for _, other in ends)
 
+    def ring_order(self, world: int) -> tuple[int, ...]:
+        """Return `world` ranks in the order in which a ring visits them, from rank 0 on.
+
+        On a mesh or torus every step is a link, where there is such a way round. In order of their numbers go others:
+        ranks of a mesh of odd sides or one row, of other networks, and groups of some of the SIPs.
+        """
+        return self._round if world == self.world else tuple(range(world))
+
+    @cached_property
+    def _round(self) -> tuple[int, ...]:
+        by_number = tuple(range(self.world))
+        orders = [by_number, *(_rounds(self.width, self.height) if self.width * self.height == self.world else ())]
+        linked = self.linked
+        return next((order for order in orders if linked.issuperset(pairwise((*order, order[0])))), by_number)
+
     def _ends(self) -> list[tuple[int | None, int | None]]:
         """Return the ranks that each link joins, None for the switch."""
         if self.machine is not None:
@@ -74,3 +90,25 @@ class Network:
             return self.width, self.height
         height = next(rows for rows in range(int(world**0.5), 0, -1) if world % rows == 0)
         return world // height, height
+
+
+def _rounds(width: int, height: int) -> Iterator[tuple[int, ...]]:
+    """Yield ways round a grid of ranks, numbered row by row, from rank 0 on; with rows for columns, too.
+
+    Of an even number of rows: to and fro along them, and back up the first column. Of an odd one, on a torus: along
+    each row once around. A row ends one place before it began, or one after, and the next one begins below: as many of
+    both as bring the last row to column 0.
+    """
+    for wide, high, down, across in ((width, height, width, 1), (height, width, 1, width)):
+        if high % 2 == 0:
+            rows = (range(1, wide) if row % 2 == 0 else range(wide - 1, 0, -1) for row in range(high))
+            to_and_fro = [row * down + at * across for row, columns in enumerate(rows) for at in columns]
+            yield (0, *to_and_fro, *(row * down for row in range(high - 1, 0, -1)))
+        elif wide % 2 and high >= wide:
+            steps = [1 if row < (high + wide) // 2 else -1 for row in range(high)]
+            begins = accumulate((-step for step in steps[:-1]), initial=0)
+            yield tuple(
+                row * down + (begin + step * at) % wide * across
+                for row, (begin, step) in enumerate(zip(begins, steps, strict=True))
+                for at in range(wide)
+            )

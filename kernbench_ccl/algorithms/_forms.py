@@ -7,7 +7,8 @@ form here says how.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from kernbench_ccl.contract import Cost
@@ -21,9 +22,15 @@ def linked(cost: Cost, pairs: Iterable[tuple[int, int]]) -> bool:
     return cost.network.switched or all(pair in cost.network.linked for pair in pairs)
 
 
-def around(cost: Cost) -> bool:
-    """Whether each rank has a link to the next one, the last to the first: then whoever is the root sees the same."""
-    return linked(cost, ((rank, (rank + 1) % cost.world) for rank in range(cost.world)))
+def around(cost: Cost, order: Sequence[int] | None = None) -> bool:
+    """Whether each rank has a link to the next of an order (default: by number): then roots all see the same."""
+    order = range(cost.world) if order is None else order
+    return linked(cost, pairwise((*order, order[0])))
+
+
+def ringed(cost: Cost) -> bool:
+    """Whether each rank has a link to the next one of the ring that the network has."""
+    return around(cost, cost.network.ring_order(cost.world))
 
 
 def hop_of_turns(cost: Cost, nbytes: float) -> float:
@@ -54,7 +61,7 @@ def ring_time(cost: Cost, *, passes: int, both_ways: bool = False) -> float | st
     Both ways it is S/(2 N b): halves of each part go in opposite directions. Two ranks have one link and take one
     direction; on a switch both halves share a rank's link.
     """
-    if not around(cost):
+    if not ringed(cost):
         return SHARED
     halves = 2 if both_ways and cost.world > 2 else 1
     directions = 1 if cost.network.switched else halves
@@ -64,7 +71,7 @@ def ring_time(cost: Cost, *, passes: int, both_ways: bool = False) -> float | st
 
 def chain_time(cost: Cost) -> float | str:
     """Return (N - 1) a + (N - 2) t/b + S/b in ns, t bytes a message of each PE; step by step (N - 1)(a + S/b)."""
-    if not around(cost):
+    if not ringed(cost):
         return SHARED
     tile = min(cost.message * cost.pes, cost.nbytes) if cost.pipeline else cost.nbytes
     return (cost.world - 1) * cost.hop_of(cost.nbytes) + ((cost.world - 2) * tile + cost.nbytes) / cost.bandwidth

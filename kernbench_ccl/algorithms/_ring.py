@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_ccl.algorithms._tiles import (
     LOADS_AHEAD,
@@ -34,6 +34,7 @@ from kernbench_ccl.algorithms._tiles import (
     rounds,
     tiles,
 )
+from kernbench_ccl.contract import Collective
 
 Peer = int | tuple[int, int]
 
@@ -46,7 +47,7 @@ class Ring:
     size: int
     nxt: Peer
     prv: Peer
-    order: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = None  # who is at each place, where places are not numbered as ranks are
 
     @property
     def index(self) -> int:
@@ -64,13 +65,19 @@ def ring_of(order: Sequence[Peer], place: int) -> Ring:
     return Ring(place, size, order[(place + 1) % size], order[(place - 1) % size])
 
 
-def both_ways(world: int, rank: int) -> list[Ring]:
+def ring_of_ranks(call: Collective, rank: int) -> Ring:
+    """Make the ring of all ranks, along links of the network where such a way round exists."""
+    order = call.network.ring_order(call.world)
+    return evolve(ring_of(order, order.index(rank)), order=order)
+
+
+def both_ways(call: Collective, rank: int) -> list[Ring]:
     """Return the ring of all ranks in both directions; only one of them where there are no more than two ranks."""
-    up = Ring(rank, world, (rank + 1) % world, (rank - 1) % world)
-    if world <= 2:
+    up = ring_of_ranks(call, rank)
+    if up.size <= 2:
         return [up]
-    backwards = tuple((-place) % world for place in range(world))
-    return [up, Ring((-rank) % world, world, (rank - 1) % world, (rank + 1) % world, backwards)]
+    first, *others = up.order or ()
+    return [up, Ring(-up.place % up.size, up.size, up.prv, up.nxt, (first, *reversed(others)))]
 
 
 @frozen

@@ -31,16 +31,12 @@ class Tree:
     level: int = 0
 
 
-def chain(world: int, root: int, rank: int) -> Tree:
-    """Return the place in the chain root, root + 1, ..., which ends before the root again."""
-    place = (rank - root) % world
-    return Tree((rank - 1) % world if place else None, ((rank + 1) % world,) if place < world - 1 else ())
-
-
-def chain_to(world: int, root: int, rank: int) -> Tree:
-    """Return the place in the chain root, root - 1, ...: upwards it goes to r + 1, as a ring does."""
-    place = (root - rank) % world
-    return Tree((rank + 1) % world if place else None, ((rank - 1) % world,) if place < world - 1 else ())
+def chain(order: Sequence[int], root: int, rank: int) -> Tree:
+    """Return the place in the chain that follows `order` around from the root, and ends before the root again."""
+    first = order.index(root)
+    from_root = (*order[first:], *order[:first])
+    place = from_root.index(rank)
+    return Tree(from_root[place - 1] if place else None, from_root[place + 1 : place + 2])
 
 
 def binomial(world: int, root: int, rank: int) -> Tree:

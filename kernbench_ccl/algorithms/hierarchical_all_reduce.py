@@ -12,7 +12,7 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _forms, _grid, _ring
 from kernbench_ccl.algorithms._tiles import run
-from kernbench_ccl.contract import Cost
+from kernbench_ccl.contract import Collective, Cost
 
 COLLECTIVE = "all_reduce"
 CONTRIBUTORS = ("pe",)
@@ -23,7 +23,7 @@ def hierarchical_all_reduce(
     tl: Any,
 ) -> None:  # fmt: skip
     """Reduce `count` elements of every PE, which lie at row `pe` of the rank's, and give every PE the result."""
-    levels = rings_of(tl.collective.cubes, rank, world, pe, n_pe)
+    levels = rings_of(tl.collective, rank, pe, n_pe)
     own = pe * count
     run(tl, rank, pe, n_pe, [_grid.all_reduce(_ring.RingWork(tl), levels, in_ptr + own, out_ptr + own, 0, count)])
 
@@ -31,12 +31,12 @@ def hierarchical_all_reduce(
 kernel = hierarchical_all_reduce
 
 
-def rings_of(cubes: tuple[int, int], rank: int, world: int, pe: int, n_pe: int) -> list[_ring.Ring]:
+def rings_of(call: Collective, rank: int, pe: int, n_pe: int) -> list[_ring.Ring]:
     """Return the rings of a PE, from the innermost: its cube, its row and column of cubes, the SIPs.
 
     Where the PEs that take part are not the same number in every cube, all of them make one ring.
     """
-    columns, rows = cubes
+    columns, rows = call.cubes
     if n_pe % (columns * rows):
         columns = rows = 1
     each = n_pe // (columns * rows)
@@ -46,7 +46,7 @@ def rings_of(cubes: tuple[int, int], rank: int, world: int, pe: int, n_pe: int) 
         _ring.ring_of([(rank, cube * each + other) for other in range(each)], place),
         _ring.ring_of([(rank, (row * columns + other) * each + place) for other in range(columns)], column),
         _ring.ring_of([(rank, (other * columns + column) * each + place) for other in range(rows)], row),
-        _ring.ring_of(range(world), rank),
+        _ring.ring_of_ranks(call, rank),
     ]
 
 

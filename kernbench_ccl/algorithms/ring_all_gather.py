@@ -1,6 +1,7 @@
 """All-gather around a ring, in one direction: every rank passes on what it got last.
 
-Rank r sends to r + 1: first its own part, then, in each of N - 2 more steps, the part that came in the step before.
+Rank r sends to the next one, r + 1 on a ring: first its own part, then, in each of N - 2 more steps, the part that came
+in the step before.
 
 Closed form: in each of N - 1 steps every link carries one part of S/N bytes (S: all parts): (N - 1)(a + S/(N b)).
 """
@@ -21,9 +22,9 @@ def ring_all_gather(
     """Give every rank the `count` elements of each, in rank order."""
     start, end = share(count, n_pe, pe)
     segments = [Segment(start, other * count + start, end - start) for other in range(world)]
-    ring = _ring.ring_of(range(world), rank)
+    ring = _ring.ring_of_ranks(tl.collective, rank)
     work = _ring.RingWork(tl)
-    run(tl, rank, pe, n_pe, [_ring.all_gather(work, ring, in_ptr, out_ptr, segments)])
+    run(tl, rank, pe, n_pe, [_ring.all_gather(work, ring, in_ptr, out_ptr, ring.as_placed(segments))])
 
 
 kernel = ring_all_gather

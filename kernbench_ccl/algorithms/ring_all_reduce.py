@@ -1,7 +1,8 @@
 """All-reduce around a ring, in one direction: a reduce-scatter, then an all-gather.
 
-Rank r sends to r + 1. Each PE takes its share of the vector and cuts it into N segments. In N - 1 steps partial sums
-travel around until rank r has the whole sum of segment r; in N - 1 more every rank passes on what it got last.
+Rank r sends to the next one, r + 1 on a ring. Each PE takes its share of the vector and cuts it into N segments. In
+N - 1 steps partial sums travel around until each rank has the whole sum of a segment; in N - 1 more every rank passes
+on what it got last.
 
 Closed form: in each of 2(N - 1) steps every link carries one segment of S/N bytes, so that a step takes a + S/(N b)
 with the latency a and the bandwidth b of a link: 2(N - 1)(a + S/(N b)).
@@ -22,7 +23,7 @@ def ring_all_reduce(
 ) -> None:  # fmt: skip
     """Reduce `count` elements of every rank and give every rank the result."""
     start, end = share(count, n_pe, pe)
-    ring = _ring.ring_of(range(world), rank)
+    ring = _ring.ring_of_ranks(tl.collective, rank)
     work = _ring.RingWork(tl)
     run(tl, rank, pe, n_pe, [_ring.all_reduce(work, ring, in_ptr, out_ptr, cut(start, end, world))])
 

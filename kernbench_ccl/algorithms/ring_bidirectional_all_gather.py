@@ -20,7 +20,7 @@ def ring_bidirectional_all_gather(
 ) -> None:  # fmt: skip
     """Give every rank the `count` elements of each, in rank order."""
     start, end = share(count, n_pe, pe)
-    rings = _ring.both_ways(world, rank)
+    rings = _ring.both_ways(tl.collective, rank)
     work = _ring.RingWork(tl, len(rings))
     streams = []
     for half, ring in enumerate(rings):

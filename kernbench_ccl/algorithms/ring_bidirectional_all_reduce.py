@@ -1,6 +1,6 @@
 """All-reduce around a ring, in both directions: halves of the vector go opposite ways at the same time.
 
-Each half is a ring all-reduce (see ring_all_reduce), one to r + 1, one to r - 1. Two ranks have one link between them,
+Each half is a ring all-reduce (see ring_all_reduce), one each way. Two ranks have one link between them,
 and take one direction.
 
 Closed form: as one direction with S/2: 2(N - 1)(a + S/(2 N b)).
@@ -21,7 +21,7 @@ def ring_bidirectional_all_reduce(
 ) -> None:  # fmt: skip
     """Reduce `count` elements of every rank and give every rank the result."""
     start, end = share(count, n_pe, pe)
-    rings = _ring.both_ways(world, rank)
+    rings = _ring.both_ways(tl.collective, rank)
     work = _ring.RingWork(tl, len(rings))
     streams = []
     for half, ring in enumerate(rings):

@@ -21,7 +21,7 @@ def ring_bidirectional_reduce_scatter(
 ) -> None:  # fmt: skip
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
-    rings = _ring.both_ways(world, rank)
+    rings = _ring.both_ways(tl.collective, rank)
     work = _ring.RingWork(tl, len(rings))
     streams = []
     for half, ring in enumerate(rings):

@@ -1,6 +1,6 @@
 """Broadcast along a ring, in one direction: a chain that tiles stream through.
 
-The root sends to root + 1, which sends on to root + 2, and so on; the rank before the root is the last.
+The root sends to the next rank of the ring, which sends on, and so on; the rank before the root is the last.
 
 Closed form: the first tile of each PE, t bytes together, takes N - 1 links, on each of which it has to be there as a
 whole before it goes on; the others follow it: at most (N - 1) a + (N - 2) t/b + S/b.
@@ -21,7 +21,7 @@ def ring_broadcast(
 ) -> None:  # fmt: skip
     """Give every rank the `count` elements of the root."""
     start, end = share(count, n_pe, pe)
-    tree = _tree.chain(world, tl.collective.root, rank)
+    tree = _tree.chain(tl.collective.network.ring_order(world), tl.collective.root, rank)
     _tree.broadcast(tl, tree, in_ptr, out_ptr, start, end, lambda: meet(tl, rank, pe, n_pe))
 
 

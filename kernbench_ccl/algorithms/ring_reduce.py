@@ -1,6 +1,6 @@
 """Reduce along a ring, in one direction: a chain in which every rank adds its tiles.
 
-Rank root + 1 sends to root + 2, which adds its own and sends on, and so on; the root is the last.
+The rank after the root sends to the next one, which adds its own and sends on, and so on; the root is the last.
 
 Closed form: the first tile of each PE, t bytes together, takes N - 1 links, on each of which it has to be there as a
 whole before it goes on; the others follow it: at most (N - 1) a + (N - 2) t/b + S/b.
@@ -21,7 +21,7 @@ def ring_reduce(
 ) -> None:  # fmt: skip
     """Reduce `count` elements of every rank and give the root the result."""
     start, end = share(count, n_pe, pe)
-    tree = _tree.chain_to(world, tl.collective.root, rank)
+    tree = _tree.chain(tl.collective.network.ring_order(world)[::-1], tl.collective.root, rank)
     _tree.reduce(tl, tree, in_ptr, out_ptr, scratch_ptr, start, end, lambda: meet(tl, rank, pe, n_pe))
 
 

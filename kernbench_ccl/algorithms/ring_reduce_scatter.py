@@ -1,7 +1,7 @@
 """Reduce-scatter around a ring, in one direction: partial sums travel until they end at their rank.
 
-Rank r sends to r + 1: first its own data for rank r - 1, then, in each of N - 2 more steps, what came in the step
-before with its own data added. The sum for rank r is complete when it gets there.
+Rank r sends to the next one, r + 1 on a ring: first its own data for the one before it, then, in each of N - 2 more
+steps, what came in the step before with its own data added. The sum for rank r is complete when it gets there.
 
 Closed form: in each of N - 1 steps every link carries one part of S/N bytes (S: all parts): (N - 1)(a + S/(N b)).
 """
@@ -22,9 +22,9 @@ def ring_reduce_scatter(
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
     segments = [Segment(other * count + start, start, end - start) for other in range(world)]
-    ring = _ring.ring_of(range(world), rank)
+    ring = _ring.ring_of_ranks(tl.collective, rank)
     work = _ring.RingWork(tl)
-    run(tl, rank, pe, n_pe, [_ring.reduce_scatter(work, ring, in_ptr, out_ptr, scratch_ptr, segments)])
+    run(tl, rank, pe, n_pe, [_ring.reduce_scatter(work, ring, in_ptr, out_ptr, scratch_ptr, ring.as_placed(segments))])
 
 
 kernel = ring_reduce_scatter

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, product
+
 import networkx as nx
 import pytest
 
@@ -34,6 +36,27 @@ def test_the_links_of_the_networks_that_core_names(world: int) -> None:
     assert [name for name in NETWORKS if named(name, world).switched] == ["switch"]
 
 
+@pytest.mark.parametrize("name", ["mesh_2d", "torus_2d"])
+def test_a_ring_goes_round_a_grid_by_its_links(name: str) -> None:
+    """Each step is one hop of networkx's graph, wherever such a way round exists: not on odd meshes and on lines."""
+    for width, height in product(range(1, 8), repeat=2):
+        wraps = name == "torus_2d"
+        graph = nx.grid_2d_graph(height, width, periodic=(wraps and height > 2, wraps and width > 2))
+        order = Network(name, width * height, width, height).ring_order(width * height)
+        assert sorted(order) == list(range(width * height)), (width, height)
+        cells = [divmod(rank, width) for rank in order]
+        if wraps or width * height <= 2 or (min(width, height) > 1 and not width * height % 2):
+            assert len(cells) == 1 or all(graph.has_edge(*pair) for pair in pairwise([*cells, cells[0]])), cells
+        else:
+            assert order == tuple(range(width * height)), (width, height)
+
+
+def test_a_ring_goes_by_numbers_where_these_have_links_or_nobody_knows_better() -> None:
+    for name in ("ring", "fully_connected", "switch"):
+        assert Network(name, 6, 6).ring_order(6) == (0, 1, 2, 3, 4, 5)
+    assert Network("torus_2d", 9, 3, 3).ring_order(4) == (0, 1, 2, 3)  # a group of some of the SIPs
+
+
 def machine(links: list[ScaleUpLink], world: int) -> Network:
     """Return the network of a machine whose shape nobody has named; one step leads everywhere."""
     shape = NetworkShape(lambda _: links, lambda _, __, there: there)
@@ -49,6 +72,7 @@ def test_the_links_of_a_machine_are_those_that_it_was_built_with() -> None:
     mixed = machine([*up, ScaleUpLink(2, "a", 0, "b")], 3)
     assert not mixed.switched
     assert mixed.linked == {(2, 0), (0, 2)}
+    assert mixed.ring_order(3) == (0, 1, 2)
 
 
 def test_the_network_of_a_machine_has_the_grid_of_its_shape() -> None:

@@ -32,6 +32,19 @@ def network(name: str, world: int) -> nx.Graph:
     return nx.relabel_nodes(grid, {(row, column): row * width + column for row, column in grid})
 
 
+def links_of(algorithm: str, name: str, world: int) -> nx.Graph:
+    """Return ranks and links as an algorithm numbers the ranks: to one that goes round, a grid is a ring.
+
+    Every torus has a way round by its links, a mesh where it has rows, columns and an even number of ranks.
+    """
+    graph = network(name, world)
+    if algorithm.startswith("ring_") and name in ("mesh_2d", "torus_2d") and world > 2:
+        corners = min(dict(graph.degree).values()) > 1
+        if name == "torus_2d" or (corners and world % 2 == 0):
+            return nx.cycle_graph(world)
+    return graph
+
+
 def shared(graph: nx.Graph, steps: list[Step]) -> bool:
     """Whether a message has no link for itself, and no switch, to its target."""
     return HUB not in graph and any(not graph.has_edge(source, target) for step in steps for source, target, _ in step)

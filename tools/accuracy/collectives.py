@@ -81,7 +81,7 @@ def _row(method: str, collective: str, network: str, ranks: int, nbytes: int) ->
             set=[f"system.network.topology={network}", *whole], config=str(config),
         )  # fmt: skip
     steps = collective_steps.STEPS[f"{method}_{collective}"](ranks, float(found.size))
-    links = collective_steps.network(network, ranks)
+    links = collective_steps.links_of(f"{method}_{collective}", network, ranks)
     right = collective_steps.time_of(links, steps, BANDWIDTH, LATENCY, stores=stores) / 1000
     ours = found.out_of_place.time_ns / 1000
     case = f"{method} {collective}, {STORING if stores else network} of {ranks}, {nbytes >> 10} KiB"

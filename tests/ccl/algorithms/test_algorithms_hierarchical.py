@@ -36,7 +36,11 @@ def test_every_pe_gets_the_sum_of_all(world: int, cubes: tuple[int, int], n_pe: 
 
 def test_rings_go_from_the_cube_to_the_sips() -> None:
     """PE 13 of 16 on 2 x 2 cubes is the second PE of the last cube."""
-    inner, columns, rows, sips = rings_of((2, 2), 1, 3, 13, 16)
+    call = Collective(
+        COLLECTIVES["all_reduce"], "f32", Network("ring", 3, 3), (0, 1, 2), redop="sum", contributors="pe", vectors=16,
+        cubes=(2, 2),
+    )  # fmt: skip
+    inner, columns, rows, sips = rings_of(call, 1, 13, 16)
     assert (inner.nxt, inner.prv, inner.size) == ((1, 14), (1, 12), 4)
     assert (columns.nxt, columns.place) == ((1, 9), 1) and (rows.nxt, rows.place) == ((1, 5), 1)
     assert (sips.nxt, sips.prv, sips.size) == (2, 0, 3)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import networkx
 import pytest
 
-from kernbench_ccl.algorithms._tree import Tree, binomial, chain, chain_to, double_binary, double_binary_from
+from kernbench_ccl.algorithms._tree import Tree, binomial, chain, double_binary, double_binary_from
 from kernbench_ccl.measure import time_collective
 
 SHAPES: dict[str, Callable[[int, int, int], Tree]] = {
-    "chain": chain,
-    "chain_to": chain_to,
+    "chain": lambda world, root, rank: chain(range(world), root, rank),
+    "chain backwards": lambda world, root, rank: chain(range(world)[::-1], root, rank),
     "binomial": binomial,
     "first": lambda world, root, rank: double_binary_from(world, root, rank, 0),
     "second": lambda world, root, rank: double_binary_from(world, root, rank, 1),

@@ -292,6 +292,17 @@ def test_link_options_move_times_as_the_form_says():
     assert more["full"] == pytest.approx(0, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("what", "name"), [("all_reduce", "ring_bidirectional"), ("reduce_scatter", "ring"), ("reduce", "ring")]
+)
+def test_a_ring_round_a_grid_takes_what_a_ring_of_these_links_takes(what, name):
+    """To the bit: each of its steps is one link, which no other message has."""
+    for world, grid in ((4, "mesh_2d"), (9, "torus_2d")):
+        sets = [(f"system.network.topology={network}", "cube.pes=1") for network in ("ring", grid)]
+        on_ring, on_grid = (run(name, what, 1024, world, *each)[0] for each in sets)
+        assert on_ring.time_ns == on_grid.time_ns
+
+
 def test_a_torus_and_a_mesh_differ_by_the_way_back():
     """Three ranks in a row: two latencies more on a mesh, in an all-reduce of four steps, and half the links."""
     nbytes = 6144

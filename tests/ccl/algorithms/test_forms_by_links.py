@@ -29,7 +29,7 @@ def network_of(name: str, world: int) -> Network:
 def test_forms_are_the_steps_on_the_links(network: str, worlds: Sequence[int]) -> None:
     """There is a form just where each message has a link for itself, or a switch; and it is that of the steps."""
     for name, world in collective_steps.cases(worlds):
-        graph = collective_steps.network(network, world)
+        graph = collective_steps.links_of(name, network, world)
         steps = collective_steps.STEPS[name](world, S)
         found = algorithm_named(name).closed_form(Cost(world, S, B, L, network_of(network, world), pipeline=False))
         if isinstance(found, str):
