@@ -55,9 +55,14 @@ class VerdictPart(RunPart):
     @classmethod
     def show(cls, answer: "RunVerdict", console: "Console", *, verbose: bool = False) -> None:
         """Print its lines; all advice where everything is to be said."""
+        from rich.console import Group
+        from rich.text import Text
+
         from kernbench_core.runs.text_report import show
 
-        show("\n".join(("", *answer.told(100 if verbose else 2))), console)
+        told = answer.told(100 if verbose else 2)
+        lines = (Text(line, "bold red" if line in answer.wrong else "") for line in told)
+        show(Group(Text(""), *lines), console)
 
 
 @attrs.frozen(kw_only=True)

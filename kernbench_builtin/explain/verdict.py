@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kernbench_builtin.explain.advice import Advice, advise
 from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
-from kernbench_core.runs.answers import count_hazards
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class RunVerdict:
     """Say what limits a run, and what to try; times in ns.
 
     `data` says whether it is right, in words; `kernel_ns` is the phase `kernel`, `roof_ns` what no schedule goes below,
-    by `limit` ("hbm", "noc", or a kind of unit, as "pe_gemm"). All but `data` is None, or empty, where no kernel ran to
-    its end.
+    by `limit` ("hbm", "noc", or a kind of unit, as "pe_gemm"). `races` is the line of memory uses that nothing orders,
+    `data_right` whether all else is right. All but these is None, or empty, where no kernel ran to its end.
     """
 
     data: str
@@ -84,11 +84,19 @@ class RunVerdict:
     kernel: str = ""
     limiter: Limiter | None = None
     advice: tuple[Advice, ...] = ()
+    races: str = ""
+    data_right: bool = True
 
     @property
     def share(self) -> float | None:
         """The roof over the time of the kernel, from 0 to 1."""
         return self.roof_ns / self.kernel_ns if self.roof_ns and self.kernel_ns else None
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """The lines that say what is not right, before all others."""
+        data = "" if self.data_right else f"{self.data}: make it right first."
+        return tuple(filter(None, (self.races, data)))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -97,16 +105,16 @@ class RunVerdict:
 
     def told(self, most: int = _TRIED) -> Iterator[str]:
         """Yield its lines, with so many pieces of advice at most."""
-        if not self.right:
-            yield f"{self.data}: make it right first."
+        yield from self.wrong
+        data = f"; {self.data}" if self.data_right else ""
         if self.kernel_ns is None:
-            yield f"{format_time(self.total_ns)}; no kernel ran to its end{'; ' + self.data if self.right else ''}."
+            yield f"{format_time(self.total_ns)}; no kernel ran to its end{data}."
             return
         told = f"kernel {format_time(self.kernel_ns)}"
         if self.share is not None:
             limit = _LIMITS.get(self.limit, self.limit)
             told += f", {self.share:.0%} of what the machine's roof allows (by {limit})"
-        yield told + (f"; {self.data}." if self.right else ".")
+        yield f"{told}{data}."
         if self.limiter is not None:
             yield self.kernel + self.limiter.sentence
         yield from (f"try: {each.sentence}" for each in self.advice[:most])
@@ -147,11 +155,27 @@ def _times(facts: Facts) -> str:
 
 def with_data(verdict: RunVerdict, result: RunResult) -> RunVerdict:
     """Return a verdict that says whether the data is right."""
-    return attrs.evolve(verdict, data=_data(result.correctness, result.interrupted), right=_right(result.correctness))
+    found = result.correctness
+    data_right = found.right and not found.outside
+    return attrs.evolve(
+        verdict, data=_data(found, result.interrupted), right=data_right and not found.hazards, races=_races(found),
+        data_right=data_right,
+    )  # fmt: skip
 
 
-def _right(found: Correctness) -> bool:
-    return found.right and not found.hazards and not found.outside
+def _races(found: Correctness) -> str:
+    """Say which uses of memory nothing orders, the first of several, and what orders them; "" for none."""
+    if not found.hazards:
+        return ""
+    first, more = found.hazards[0], len(found.hazards) - 1
+    told = f"{'RACE' if not more else f'{more + 1} RACES, the first'}: "
+    if not first.has_order:
+        return f"{told}{first}: make it right first."
+    uses = first.first, first.second
+    calls = [*dict.fromkeys(use.call for use in uses)]
+    lines = _short(tuple(dict.fromkeys(PurePath(use.line).name for use in uses)))
+    both = _listed(calls) if len(calls) > 1 else f"two programs' {calls[0]}"
+    return f"{told}{both} of {first.place} ({_listed(lines)}) have no order: make it right first; {found.orders}."
 
 
 def _data(found: Correctness, interrupted: bool) -> str:
@@ -163,9 +187,7 @@ def _data(found: Correctness, interrupted: bool) -> str:
         told = found.uncompared
     elif found.verified is None and host.read:
         told = f"data compared with nothing, {host.confirmed} of {host.read} values that the host read confirmed"
-    races = [count_hazards(found.hazards)] if found.hazards else []
-    beyond = ["accesses outside of tensors"] if found.outside else []
-    return ", ".join([told, *races, *beyond])
+    return f"{told}, accesses outside of tensors" if found.outside else told
 
 
 def limiter_of(facts: Facts) -> Limiter | None:

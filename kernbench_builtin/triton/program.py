@@ -22,23 +22,22 @@ if TYPE_CHECKING:
 
 #: Options of a run of such a kernel: as those of files that are written in Triton.
 DEFAULTS = {"race_by": "program", "materialize": "on_demand"}
-#: Kernels that a message names.
-_KERNELS = 6
 
 
 def _check_bench(sources: Sources) -> None:
     """Raise UsageError for a file without a bench, before anything of it runs: a script launches its kernels itself."""
     try:
-        nodes = [*ast.walk(ast.parse(sources.files[sources.given.name]))]
+        tree = ast.parse(sources.files[sources.given.name])
     except (SyntaxError, ValueError):
         return  # told when it is executed
+    nodes = [*ast.walk(tree)]
     functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
     named = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     named |= {each.name for each in functions}
     named |= {one.asname or one.name for each in nodes if isinstance(each, ast.ImportFrom) for one in each.names}
     if not named & {BENCH_FUNCTION, "*"}:
         file = shlex.quote(str(sources.given))
-        kernels = ", ".join([each.name for each in functions if _is_kernel(each)][:_KERNELS])
+        kernels = "" if _runs_at_once(tree) else ", ".join(filter(None, map(_kernel, functions)))
         alone = f", or a kernel of it alone by 'kernbench run {file}:NAME' ({kernels})" if kernels else ""
         raise UsageError(
             f"{str(sources.given)!r} is a script written in Triton, which has no bench(rt, …); run it by 'kernbench "
@@ -46,10 +45,20 @@ def _check_bench(sources: Sources) -> None:
         )
 
 
-def _is_kernel(function: ast.FunctionDef) -> bool:
-    """Tell a kernel from its helpers, which return something."""
+def _runs_at_once(tree: ast.Module) -> bool:
+    """Whether a file calls something when it is imported, so that its kernels cannot be had without running it."""
+    return any(isinstance(each, ast.Expr | ast.For | ast.With | ast.While) and _calls(each) for each in tree.body)
+
+
+def _calls(statement: ast.stmt) -> bool:
+    return any(isinstance(each, ast.Call) for each in ast.walk(statement))
+
+
+def _kernel(function: ast.FunctionDef) -> str:
+    """Return the name of a kernel, "" of a helper, which returns something, and of any other function."""
     is_jit = any("jit" in ast.unparse(each) for each in function.decorator_list)
-    return is_jit and not any(isinstance(each, ast.Return) and each.value for each in ast.walk(function))
+    returns = any(isinstance(each, ast.Return) and each.value for each in ast.walk(function))
+    return function.name if is_jit and not returns else ""
 
 
 class JitKind(ProgramKind):
@@ -72,6 +81,7 @@ class JitKind(ProgramKind):
     def open(self, name: str, function: Any, sources: Sources | None) -> Bench:
         """Return the bench that launches it once."""
         from kernbench_builtin.triton.kernel_program import jit_program
+        from kernbench_builtin.triton.recipe import ORDERS
 
         def program(grid: KernelGrid | None, run_trial: RunTrial) -> Callable[..., None]:
             assert grid is not None
@@ -80,7 +90,7 @@ class JitKind(ProgramKind):
 
         return program_bench(
             name, function, sources, program, signature=function.signature, constants=function.constexprs,
-            defaults=DEFAULTS, needs_grid=True,
+            defaults=DEFAULTS, needs_grid=True, orders=ORDERS,
         )  # fmt: skip
 
     def run_again(self, recorded: RecordedProgram, make: Callable[[Bench], Any], plugins: Plugins) -> None:

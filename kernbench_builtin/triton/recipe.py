@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import HostReads
     from kernbench_core.host.sources import Sources
 
+ORDERS: Final = "tl.atomic_add where programs add to one place, or a launch in between, orders them"
+"""What orders uses of memory in kernels of Triton."""
+
 KIND: Final = "triton"
 """The kind of program that runs a script again."""
 
@@ -66,7 +69,9 @@ class ScriptRecipe:
     def bench(self, program: Callable[..., None], name: str) -> Bench:
         """Return the bench of a run that `program` is."""
         params = _PARAMS if self.command else ()
-        return Bench(name, program, "", params, self.sources, recipe=self.to_json, data_words=data_words)
+        return Bench(
+            name, program, "", params, self.sources, recipe=self.to_json, data_words=data_words, orders=ORDERS
+        )
 
 
 def described(asked: JitLaunch) -> dict[str, Any]:

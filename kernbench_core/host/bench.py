@@ -28,6 +28,7 @@ from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.parameters.grid import KernelGrid
 from kernbench_core.host.parameters.kernel_argument import argument
 from kernbench_core.host.sources import Sources, file_and_function, read_sources
+from kernbench_core.memory.hazard import ORDERS
 from kernbench_core.wording import PLAIN, brief, never_runs
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Bench:
     the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs;
     `needs_grid` says that it has no programs by itself. `recipe` gives at the end of a run what a manifest keeps of it
     besides: the `kind` of program that runs it again, and its `launches`. `data_words` say of what was read before the
-    end whether that is right, where nothing is compared with a reference.
+    end whether that is right, where nothing is compared with a reference; `orders` says what orders uses of memory.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Bench:
     needs_grid: bool = False
     recipe: Callable[[], Mapping[str, Any]] | None = None
     data_words: Callable[[HostReads], str] | None = None
+    orders: str = ORDERS
 
     @property
     def noun(self) -> str:

@@ -79,19 +79,24 @@ class Hazard(Pictured):
     def __repr__(self) -> str:
         return f"<Hazard {self}: {self.first}; {self.second}>"
 
-    def lines(self, *, folders: bool = True) -> tuple[str, ...]:
+    @property
+    def has_order(self) -> bool:
+        """Whether anything in a program can order the two uses."""
+        return self.kind in _ORDERED
+
+    def lines(self, *, folders: bool = True, orders: str = "") -> tuple[str, ...]:
         """Say what it is, then each side on a line of its own, and what would order them, where anything does.
 
-        Without `folders`, files are told by their names alone.
+        Without `folders`, files are told by their names alone; `orders` is that of another language than `ORDERS`.
         """
         first, second = (
             side if folders else evolve(side, line=PurePath(side.line).name) for side in (self.first, self.second)
         )
-        return str(self), f"  {first}", f"  {second}", *([f"  {ORDERS}"] if self.kind in _ORDERED else [])
+        return str(self), f"  {first}", f"  {second}", *([f"  {orders or ORDERS}"] if self.has_order else [])
 
 
 ORDERS: Final = "a message (tl.send, tl.recv) or a launch that the host waits for in between orders them"
-"""What to do about uses of a tensor that nothing orders."""
+"""What to do about uses of a tensor that nothing orders, in kernels of kernbench's own language."""
 
 _ORDERED: Final = (UNORDERED_READ, UNORDERED_WRITES)
 

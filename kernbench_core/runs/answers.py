@@ -11,6 +11,7 @@ from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.components import component_kinds
 from kernbench_core.host.figures.listing import Listing
+from kernbench_core.memory.hazard import ORDERS
 from kernbench_core.memory.outside import count_outside
 from kernbench_core.units import finite
 
@@ -42,7 +43,7 @@ class Correctness:
     how many it confirmed, `host_reads` the same of what the host read before the end. `python_reads` says what of
     loaded data kernels read into Python, whose arithmetic is not timed; None where they read nothing. `computed_by`
     says what computed data, None where nothing did. `uncompared` are the words of a kind of program for data that is
-    compared with nothing.
+    compared with nothing, `orders` what would order uses of memory that are hazards.
     """
 
     verification: Verification | None = None
@@ -54,6 +55,7 @@ class Correctness:
     python_reads: PythonReads | None = None
     computed_by: ComputedBy | None = None
     uncompared: str = ""
+    orders: str = ORDERS
 
     @property
     def verified(self) -> bool | None:

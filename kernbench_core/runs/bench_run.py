@@ -82,7 +82,7 @@ def _refuse(result: RunResult, options: RunOptions) -> None:
     reads = result.python_reads
     if options.strict_races and result.hazards:
         must = f"have no hazards with --strict-races, and has {count_hazards(result.hazards)}; the first is"
-        raise RaceError(result, must, result.hazards[0].lines())
+        raise RaceError(result, must, result.hazards[0].lines(orders=result.correctness.orders))
     if options.strict_python and reads is not None and reads.many:
         must = f"leave arithmetic to units with --strict-python, and has {reads.sentence}:"
         raise PythonReadsError(result, must, reads.list_lines())
@@ -353,6 +353,7 @@ def _result(
         outside=() if kernels.outside is None else kernels.outside.found(),
         branch_values=on_demand.branch_values,
         host_reads=on_demand.host_reads,
+        orders=request.bench.orders,
         uncompared="" if words is None else words(on_demand.host_reads),
         python_reads=python_reads(kernels),
     )

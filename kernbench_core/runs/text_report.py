@@ -245,7 +245,8 @@ def _facts(result: RunResult, verbose: bool) -> Group:
             for failure in (() if verification is None else verification.failures)
             for line in failure.splitlines()
         )
-    lines.extend(_listed(result.hazards, verbose, lambda hazard: hazard.lines(folders=verbose)))
+    orders = result.correctness.orders
+    lines.extend(_listed(result.hazards, verbose, lambda hazard: hazard.lines(folders=verbose, orders=orders)))
     lines.extend(_listed(result.outside, verbose, lambda access: [str(access)]))
     reads = result.python_reads
     if reads is not None:

@@ -221,7 +221,13 @@ def test_races_come_first() -> None:
     def races(a: Any, c: Any, tl: Any) -> None:
         tl.store(c, tl.full((16,), 1.0, "f16"))
 
-    assert verdict(races).lines[0].startswith("data not verified, ")
+    found = verdict(races)
+    assert found.lines[0].startswith("RACE: two programs' tl.store of c[0, 0] (test_verdict.py:")
+    assert found.lines[0].endswith(
+        ") have no order: make it right first; a message (tl.send, tl.recv) or a launch that the host waits for in "
+        "between orders them."
+    )
+    assert found.lines[1].endswith("; data not verified.") and not found.right and found.data_right
 
 
 def test_several_kernels_name_the_one_that_takes_most(capsys: pytest.CaptureFixture[str]) -> None:

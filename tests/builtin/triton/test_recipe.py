@@ -35,13 +35,15 @@ def scale_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def fill_kernel(x_ptr, value, BLOCK: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, BLOCK), value)
 
-n, block = int(sys.argv[1]), int(sys.argv[2])
-x = np.ones(n, np.float32)
-if n:
+def main(n, block):
+    x = np.ones(n, np.float32)
     for _ in range(TIMES):
         scale_kernel[(triton.cdiv(n, block),)](x, x, n, BLOCK=block, num_warps=4)
     fill_kernel[(1,)](x, 1.5, BLOCK=16)
     print("last", x[-1], sys.argv[1:])
+
+if __name__ == "__main__" and sys.argv[1] != "0":
+    main(int(sys.argv[1]), int(sys.argv[2]))
 """
 
 Call = Callable[..., tuple[int, str, str]]
@@ -197,6 +199,8 @@ def test_words_for_what_a_script_read(call: Call) -> None:
     assert out.count(told) == 2
     assert f"{told}\n" in out and f"; {told}.\n" in out
     assert "rt.check" not in out and "host reads" not in out
+    out = call("triton", "scale.py", "--topology", "tiny", "-q", "100", "64")[1]
+    assert out.endswith(f"{told}\n")
     for reads, rest in (
         (HostReads(1, 1), "1 value that the script read was confirmed"),
         (HostReads(3, 2), "2 of 3 values that the script read were confirmed"),
@@ -214,8 +218,24 @@ def test_files_that_are_scripts_say_how_to_run_them(call: Call) -> None:
     )
     for name in ("list", "run"):
         assert call(name, "scale.py") == (2, "", told)
-    Path("plain.py").write_text("import triton\n1 / 0\n")
+    Path("plain.py").write_text(f"{SCRIPT}\nmain(100, 64)\n")  # which its kernels cannot be had without
     told = "'plain.py' is a script written in Triton, which has no bench(rt, …); run it by 'kernbench triton plain.py'."
     assert call("list", "plain.py") == (2, "", f"error: {told}\n")
     Path("both.py").write_text("import triton\ndef bench(rt):\n    '''Do nothing.'''\n")
     assert call("list", "both.py") == (0, "both\n  Do nothing.\n  from both.py\n\nIt has no parameters.\n", "")
+
+
+def test_races_stand_in_a_line_of_their_own(call: Call) -> None:
+    """Before all else in the verdict, with what orders them in Triton; of a kernel alone, too, and no line of none."""
+    racing = SCRIPT.replace("tl.arange(0, BLOCK), value)", "0, tl.load(x_ptr) + value)")
+    Path("race.py").write_text(racing.replace("fill_kernel[(1,)]", "fill_kernel[(4,)]"))
+    verdict = call("triton", "race.py", "--topology", "tiny", "100", "64")[1].split("\n\n")[-1].splitlines()
+    assert verdict[0] == (
+        "2 RACES, the first: tl.load and tl.store of x_ptr[0] (race.py:15) have no order: make it right first; "
+        "tl.atomic_add where programs add to one place, or a launch in between, orders them."
+    )
+    assert verdict[1].startswith("kernel ") and verdict[1].endswith("values that the script read were confirmed.")
+    params = ("-p", "x_ptr=zeros:f32:4", "-p", "value=1", "-p", "BLOCK=4", "--grid", "4")
+    out = call("run", "race.py:fill_kernel", *params, "--topology", "tiny")[1]
+    assert "2 RACES, the first: " in out and "tl.send" not in out
+    assert "RACE" not in call("triton", "scale.py", "--topology", "tiny", "100", "64")[1]
