@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem, shell_complete
 
 from kernbench_core.errors import UsageError
@@ -88,12 +89,17 @@ def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete a key of the configuration that the line names, one section after the other, with its value now."""
+    """Complete a key of the configuration that the line or the project names, section by section, with its value."""
+    from kernbench_core.cli.project import MachineLayer, layers_below, machine_of
     from kernbench_core.runs.preset_files import PresetFiles
     from kernbench_core.topology.configuration import load_config
 
     given = ctx.params
     named = given.get("topology") if "topology" in given else next(iter(ctx.args), None)  # `topology show PRESET`
+    if "topology" in given:
+        typed = None if ctx.get_parameter_source("topology") is ParameterSource.DEFAULT else named
+        project = machine_of([*layers_below(ctx.obj), MachineLayer("", typed, given.get("components"))])
+        named, given = project.topology, {**given, "components": project.components}
     named = given.get("b_topology") or named if param.name == "b_set" else named
     overlays = [each for each in (given.get("components"),) if each]
     presets = PresetFiles(ctx.obj.plugins.topologies)

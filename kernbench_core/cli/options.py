@@ -9,6 +9,7 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as
+from kernbench_core.cli.project import ProjectOption
 from kernbench_core.runs.options import BENCH, MACHINE, Option, OptionRecord, command_options
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class Declared:
         """The option as click has it."""
         given = {"shell_complete": completed_as(self._given.get("metavar")), **self._given}
         given.setdefault("show_default", given.get("default") is not None and not given.get("is_flag"))
-        return click.RichOption(list(self._names), **given)
+        made: type[click.RichOption] = given.pop("cls", ProjectOption)
+        return made(list(self._names), **given)
 
     def __call__(self, command: Callable[..., Any]) -> Callable[..., Any]:
         """Give a command the option, before those that it has."""

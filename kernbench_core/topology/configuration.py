@@ -320,7 +320,7 @@ def _items(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, Located]]:
 
 
 def _read_setting(setting: str) -> Located:
-    place = f"--set {in_a_line(setting)}"
+    place = getattr(setting, "place", "") or f"--set {in_a_line(setting)}"
     key, equals, text = setting.partition("=")
     parts = key.split(".")
     if not equals or not all(part.strip() for part in parts):

@@ -25,11 +25,12 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @click.argument("arguments", metavar="[-- ARGS]", nargs=-1, type=click.UNPROCESSED)
 @with_parameters(*grouped(
     MACHINE,
-    Declared(
-        "--set", "sets", metavar="KEY=VALUES", multiple=True, help="Vary, or set, a configuration key; repeatable."
-    ),
-    Declared("--topology", metavar="NAMES", help="The machine, or several.", shell_complete=completed_by("presets")),
-    Declared("--components", metavar="FILE", help="A YAML file that replaces components, merged over every machine."),
+    Declared("--set", "sets", metavar="KEY=VALUES", multiple=True, cls=click.RichOption,
+             help="Vary, or set, a configuration key; repeatable."),
+    Declared("--topology", metavar="NAMES", cls=click.RichOption, help="The machine, or several.",
+             shell_complete=completed_by("presets")),
+    Declared("--components", metavar="FILE", cls=click.RichOption,
+             help="A YAML file merged over every machine, to replace components."),
 ))  # fmt: skip
 @with_parameters(*grouped(
     BENCH,

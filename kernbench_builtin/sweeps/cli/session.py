@@ -24,6 +24,7 @@ from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words
 from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.cli.columns import width
+from kernbench_core.cli.project import project_machine
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.errors import UsageError
@@ -69,7 +70,7 @@ class SweepSession:
                 "in place of BENCH; drop them to begin one."
             )
         with prints_to_stderr():  # what a bench prints when it is opened is no row
-            return cls(shell, folder, as_json, planned(_plan(bench, asked), shell.plugins))
+            return cls(shell, folder, as_json, planned(_plan(shell, bench, asked), shell.plugins))
 
     def run(self, **how: Any) -> int:
         """Carry the sweep out and print it; return the exit code. `how` is what `run_planned` takes."""
@@ -203,10 +204,17 @@ def _apart(sweep: SweepResult) -> str:
     return f"not told apart from it by their spread: {named or 'none'}{more}"
 
 
-def _plan(bench: str, asked: dict[str, Any]) -> SweepPlan:
+def _plan(shell: Shell, bench: str, asked: dict[str, Any]) -> SweepPlan:
+    """Return the plan of a file, or of the project's machine, with what the command line says laid over it."""
     options = {name: asked.pop(name) for name in OPTIONS if name in asked}
     is_file = Path(bench).suffix in (".yaml", ".yml")
-    plan = read_plan(bench) if is_file else SweepPlan(bench=bench)
+    if is_file:
+        plan = read_plan(bench)
+    else:
+        machine = project_machine(shell, asked["topology"])
+        plan = plan_of(
+            SweepPlan(bench=bench), sets=machine.set, topology=machine.topology, components=machine.components
+        )
     for name in ("arguments", "where"):
         asked[name] = asked[name] or None
     return plan_of(plan, options={**plan.options, **_changed(options)}, **asked)

@@ -64,7 +64,7 @@ def _texts(given: Iterable[str], target: str, problems: list[str]) -> list[tuple
     found = []
     for text in given:
         name, equals, values = text.partition("=")
-        place = f"{_FLAGS[target]} {in_a_line(text)}"
+        place = getattr(text, "place", "") or f"{_FLAGS[target]} {in_a_line(text)}"
         if not equals or not name.strip():
             problems.append(f"{place}: must be {_FORMS[target]}, not {brief(text)}.")
         else:
