@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import ExporterEntry as ExporterEntry
     from kernbench_core.plugins import FolderEntry as FolderEntry
     from kernbench_core.plugins import KitEntry as KitEntry
+    from kernbench_core.plugins import LanguageEntry as LanguageEntry
     from kernbench_core.plugins import MachineEntry as MachineEntry
     from kernbench_core.plugins import MemoryStandardEntry as MemoryStandardEntry
     from kernbench_core.plugins import NetworkEntry as NetworkEntry

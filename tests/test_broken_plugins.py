@@ -26,7 +26,8 @@ VERSION = "kernbench_api of module 'broken_plugin', the version of the hooks tha
 HOOKS = (
     "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, "
     "kernbench_memory_standards, kernbench_networks, kernbench_machines, kernbench_exporters, kernbench_ops, "
-    "kernbench_backends, kernbench_algorithms, kernbench_collectives, kernbench_commands, kernbench_calibrators, "
+    "kernbench_language, kernbench_backends, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
+    "kernbench_calibrators, "
     "kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, kernbench_kits, "
     "kernbench_points"
 )

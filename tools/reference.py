@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from kernbench_core.kernel import TLContext
 from kernbench_core.kernel.tl.language import DIFFERS, OURS, SAME
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
-from kernbench_core.plugins import Plugins, entries, load_plugins
+from kernbench_core.plugins import LANGUAGE, Plugins, entries, load_plugins
 
 PAGES = check_docs.REPO / "docs" / "reference"
 #: What a pattern of the schema names, by a unit that only it has.
@@ -211,13 +212,14 @@ def language(plugins: Plugins) -> Iterator[str]:
     yield "What differs from Triton, and what is refused: [the table](../language.md#tritons-names)."
     yield from ("What holds for all: [the kernel language](../language.md).", "")
     rows, constants = [], []
-    for name in sorted({*SAME, *DIFFERS, *OURS}):
-        found = getattr(TLContext, name)
+    calls = plugins.of(LANGUAGE)
+    for name in sorted({*SAME, *DIFFERS, *OURS, *calls}):
+        found = partial(calls.load(name), None) if name in calls else getattr(TLContext, name)
         if isinstance(found, str):
             constants.append(f"`tl.{name}`")
         else:
-            called = signature(found, f"tl.{name}") if inspect.isroutine(found) else f"tl.{name}"
-            rows.append((code(called), sentence(found, f"tl.{name}")))
+            called = signature(found, f"tl.{name}") if callable(found) and not inspect.isclass(found) else f"tl.{name}"
+            rows.append((code(called), sentence(getattr(found, "func", found), f"tl.{name}")))
     yield from table(("name", ""), rows)
     yield f"Dtypes: {', '.join(constants)}."
 

@@ -16,7 +16,7 @@ from kernbench_core.calibration import Calibrator
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
-from kernbench_core.plugins import PICTURES, Plugins
+from kernbench_core.plugins import LANGUAGE, PICTURES, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.runs.backends import backend_class
 from kernbench_core.runs.parts import open_part
@@ -85,6 +85,14 @@ def _picture(plugins: Plugins, name: str) -> object:
     return picture
 
 
+def _call(plugins: Plugins, name: str) -> object:
+    """Import a function that takes `tl` first."""
+    call: Any = plugins.of(LANGUAGE).load(name)
+    if not callable(call) or is_async(call) or not inspect.signature(call).parameters:
+        raise CheckFailed(f"its target must be a function of tl, without async, not {call!r}")
+    return call
+
+
 def _calibrator(plugins: Plugins, name: str) -> object:
     """Import a class with everything that a `Calibrator` has, each with as many arguments."""
     found = plugins.of(CALIBRATORS).load(name)
@@ -132,6 +140,7 @@ _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "run_parts": lambda plugins, name: open_part(name, plugins.run_parts),
     "folders": _folder,
     "pictures": _picture,
+    "language": _call,
     "kits": open_kit,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
@@ -21,6 +22,9 @@ from kernbench_core.topology.design import Design, Machine
 from kernbench_core.values.chunking import Chunk
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import LanguageEntry, Registry
 
 
 @frozen(kw_only=True)
@@ -73,14 +77,15 @@ class Device:
         ops: OpsOfPlugins | None = None,
         options: DeviceOptions | None = None,
         *,
+        calls: Callable[[], Registry[LanguageEntry]],
         launch_on: Callable[[int], str] = lambda pe: "",
         meter: MeasuresLaunches | None = None,
         cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
     ) -> Device:
         """Make an empty device of a machine. `now` tells the simulated time in ns.
 
-        `launch_on(pe)` says, for errors, which launch runs on a PE; `meter` measures launches, `cut` gives the chunks
-        of a transfer.
+        `calls` gives what plug-ins add to the language. `launch_on(pe)` says, for errors, which launch runs on a PE;
+        `meter` measures launches, `cut` gives the chunks of a transfer.
         """
         options = options or DeviceOptions()
         sites, nodes = machine.design.pes, machine.nodes
@@ -96,6 +101,7 @@ class Device:
             nearest=Neighbours(sites, nodes).nearest,
             recorder=recorder,
             ops=ops,
+            calls=calls,
             meter=meter,
             materializes=options.materialize == "on_demand",
             outside=OutsideAccesses() if options.oob == "poison" else None,

@@ -134,6 +134,14 @@ class Shared:
     #: Called with True when a program goes on, and with False when it waits again; not for polls. None: nobody.
     on_host: Callable[[bool], None] | None = None
 
+    def loaded_plugins(self) -> Plugins:
+        """Return the plug-ins of the run; the installed ones are loaded when they are first asked for."""
+        if self.plugins is None:
+            from kernbench_core.plugins import load_plugins
+
+            self.plugins = load_plugins()
+        return self.plugins
+
     def tell_host(self, runs: bool) -> None:
         """Tell who wants to know that a program goes on, or waits."""
         if self.on_host is not None and not self.polling:
@@ -234,11 +242,7 @@ class HostProgram:
     @property
     def plugins(self) -> Plugins:
         """The plug-ins of the run."""
-        if self.shared.plugins is None:
-            from kernbench_core.plugins import load_plugins
-
-            self.shared.plugins = load_plugins()
-        return self.shared.plugins
+        return self.shared.loaded_plugins()
 
     def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
         """Return the figures of a launch, None for one that is not over."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
     from kernbench_core.host.host_program import HostProgram, LaunchHandle
     from kernbench_core.host.inputs import Inputs
-    from kernbench_core.plugins import Plugins
+    from kernbench_core.plugins import LanguageEntry, Plugins, Registry
 
 
 @frozen(kw_only=True)
@@ -120,6 +120,7 @@ class GraphEngine:
             self.functions,
             OpsOfPlugins(self.functions, *(() if plugins is None else (plugins.ops.load, plugins.ops.fault))),
             options,
+            calls=partial(_calls_of, self.shared),
             launch_on=partial(running_in_words, self.shared),
             meter=self.meter,
             cut=lambda regions: self.hardware.cut(regions),
@@ -363,3 +364,10 @@ def _installed() -> ComponentClasses:
     from kernbench_core.plugins import load_plugins
 
     return load_plugins().components
+
+
+def _calls_of(shared: Shared) -> Registry[LanguageEntry]:
+    from kernbench_core.kernel.tl.language import added_calls
+    from kernbench_core.plugins import LANGUAGE
+
+    return added_calls(shared.loaded_plugins().of(LANGUAGE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from kernbench_core.callsite import CallSite
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.memory.outside import OutsideAccesses
     from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.messages import Command, Launch
+    from kernbench_core.plugins import LanguageEntry, Registry
     from kernbench_core.values.value import OpId
 
 
@@ -102,16 +103,22 @@ def _uncut(regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
     return (Chunk("", regions, total_bytes(regions)),)
 
 
+def _installed_calls() -> Registry[LanguageEntry]:
+    from kernbench_core.plugins import LANGUAGE, load_plugins
+
+    return load_plugins().of(LANGUAGE)
+
+
 class Kernels:
     """What the kernels of one run share: memory, what it holds, who watches its use, and by PE what it keeps.
 
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
-    hold, `ops` are what plug-ins add to the language, `meter` measures launches. Where it `materializes`, kernels may
-    read what only phase 2 knows: it is computed then, at no simulated time. With `outside`, accesses to elements that
-    are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence on each, what kernels
-    said that changes nothing, `read_at` the elements that they read into Python, by line, `loaded` those that they
-    loaded.
+    hold, `ops` and what `calls` gives are what plug-ins add to the language, `meter` measures launches. Where it
+    `materializes`, kernels may read what only phase 2 knows: it is computed then, at no simulated time. With `outside`,
+    accesses to elements that are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence
+    on each, what kernels said that changes nothing, `read_at` the elements that they read into Python, by line,
+    `loaded` those that they loaded.
     `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
     """
 
@@ -125,6 +132,7 @@ class Kernels:
         nearest: Callable[[int, str], int | None] | None = None,
         recorder: TcmRecorder | None = None,
         ops: OpsOfPlugins | None = None,
+        calls: Callable[[], Registry[LanguageEntry]] = _installed_calls,
         meter: MeasuresLaunches | None = None,
         materializes: bool = False,
         outside: OutsideAccesses | None = None,
@@ -138,6 +146,7 @@ class Kernels:
         self.nearest = nearest
         self.recorder = recorder
         self.ops = ops or OpsOfPlugins({})
+        self.calls = cache(calls)
         self.meter = meter
         self.materializes = materializes
         self.outside = outside

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.entries import ExporterEntry as ExporterEntry
     from kernbench_core.plugins.entries import FolderEntry as FolderEntry
     from kernbench_core.plugins.entries import KitEntry as KitEntry
+    from kernbench_core.plugins.entries import LanguageEntry as LanguageEntry
     from kernbench_core.plugins.entries import MachineEntry as MachineEntry
     from kernbench_core.plugins.entries import MemoryStandardEntry as MemoryStandardEntry
     from kernbench_core.plugins.entries import NetworkEntry as NetworkEntry
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.loading import Plugins as Plugins
     from kernbench_core.plugins.loading import PluginSource as PluginSource
     from kernbench_core.plugins.loading import load_plugins as load_plugins
+    from kernbench_core.plugins.points import LANGUAGE as LANGUAGE
     from kernbench_core.plugins.points import PICTURES as PICTURES
     from kernbench_core.plugins.points import RUN_PARTS as RUN_PARTS
     from kernbench_core.plugins.points import Point as Point

@@ -254,6 +254,16 @@ class OpEntry(Entry):
 
 
 @attrs.frozen
+class LanguageEntry(_Described):
+    """A call of the kernel language: `target` is `fn(tl, …)`, which kernels call as `tl.NAME(…)`.
+
+    >>> kernbench_language = lambda: [kb.LanguageEntry("outer", "acme_models.calls:outer", "Products of two tiles.")]
+    """
+
+    KIND, NOUN, NAMED = "language", "name of tl", _SECTION
+
+
+@attrs.frozen
 class BackendEntry(_Described):
     """What computes floats in phase 2: `target` is a `Backend` class of `kernbench_core.compute`.
 

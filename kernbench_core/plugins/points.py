@@ -79,6 +79,7 @@ MACHINES: Final = Point(
 OPS: Final = Point(
     entries.OpEntry, "Return the functions by which phase 2 computes the plug-in's own messages, by their op_name."
 )
+LANGUAGE: Final = Point(entries.LanguageEntry, "Return what kernels call as `tl.NAME`; names are bare.")
 BACKENDS: Final = Point(
     entries.BackendEntry, "Return what computes the data that `--backend NAME[:DEVICE]` asks for, named `vendor.thing`."
 )

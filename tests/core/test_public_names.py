@@ -33,6 +33,7 @@ PUBLIC = [
     "KernbenchError",
     "KernelError",
     "KitEntry",
+    "LanguageEntry",
     "MachineEntry",
     "MemoryStandardEntry",
     "MsgBase",

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ _ASKED: Final = {"bool": (), "bool | None": (None,)}
 """Annotations of such parameters, and what else they take."""
 
 _BY_NAME: Final = sys.maxsize
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 #: Calls that look themselves, as they are made for each command.
 _OWN: Final = frozenset(("issue", "load", "recv", "send"))
@@ -31,6 +32,12 @@ def check_flags(language: type, names: Iterable[str]) -> None:
             flags = _flags_of(call)
             if flags:
                 setattr(language, name, _checked(name, call, flags))
+
+
+def with_flags(call: _Call) -> _Call:
+    """Have a call that a plug-in adds to the language, whose first parameter is `tl`, refuse what is no bool."""
+    flags = _flags_of(call)
+    return cast(_Call, _checked(call.__name__, call, flags)) if flags else call
 
 
 def _flags_of(call: Callable[..., Any]) -> dict[str, tuple[int, tuple[Any, ...]]]:

@@ -34,7 +34,7 @@ from kernbench_core.values import dtypes
 from kernbench_core.values.dtypes import TRITON
 
 if TYPE_CHECKING:
-    from kernbench_core.plugins import OpEntry, Registry
+    from kernbench_core.plugins import LanguageEntry, OpEntry, Registry
 
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
@@ -151,15 +151,17 @@ class TLContext(MemoryLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage
         self._grid = launch.grid
 
     def __getattr__(self, name: str) -> Any:
-        ops = self._state.kernels.ops
+        ops, calls = self._state.kernels.ops, self._state.kernels.calls()
+        if name in calls:
+            return partial(calls.load(name), self)
         op = None if name.startswith("_") else ops.callable_record(name, f"tl.{name}")
         if op is not None:
             return partial(self._math_op, op)
         if name in REFUSED:
             here = f"tl.{name} at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
-        hint = f" Did you mean tl.{close}?" if (close := closest(name, [*SAME, *DIFFERS, *OURS])) else ""
-        raise AttributeError(f"tl has no name {name!r}.{hint}")
+        hint = f" Did you mean tl.{close}?" if (close := closest(name, [*SAME, *DIFFERS, *OURS, *calls])) else ""
+        raise AttributeError(f"tl has no name {name!r}.{hint}{calls.left_out}")
 
     def __repr__(self) -> str:
         return f"<tl of program {self._program} on {self._state.site.prefix}>"
@@ -243,6 +245,14 @@ def _shown(value: Any) -> Any:
         return value
     value.settle()
     return value._read("tl.device_print") if value.known else repr(value)
+
+
+def added_calls(calls: Registry[LanguageEntry]) -> Registry[LanguageEntry]:
+    """Return what plug-ins add to the language; PluginError for a name that kernels have already."""
+    for name in calls:
+        if hasattr(TLContext, name) or name in REFUSED:
+            raise calls.fault(name, f"must not be called as kernbench's own {name!r}, which kernels would still get")
+    return calls
 
 
 def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:
