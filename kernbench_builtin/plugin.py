@@ -11,6 +11,7 @@ from kernbench_core.plugins import (
     ComponentEntry,
     DefaultsRegistry,
     KitEntry,
+    LanguageEntry,
     MemoryStandardEntry,
     Point,
     TopologyEntry,
@@ -84,6 +85,15 @@ def kernbench_components() -> list[ComponentEntry]:
             "A systolic array, counted cycle by cycle.",
         ),
         ComponentEntry("builtin.pe_math", f"{NODE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
+    ]
+
+
+def kernbench_language() -> list[LanguageEntry]:
+    """Return how kernels hand tiles to the scheduler of their PE."""
+    at = f"{HERE}.composites.language"
+    return [
+        LanguageEntry("composite", f"{at}:composite", "A tiled GEMM or elementwise pipeline with an epilogue."),
+        LanguageEntry("epilogue", f"{at}:epilogue", "One step of a composite's epilogue."),
     ]
 
 

@@ -249,8 +249,9 @@ def message_page(plugins: Plugins) -> Iterator[str]:
 
 
 def _kernel_commands() -> Iterator[tuple[str, str, str]]:
-    for module in ("compute_commands", "composite", "dma_commands", "queue_commands"):
-        for name, found in _own_classes(import_module(f"kernbench_core.kernel.{module}")):
+    modules = [f"kernbench_core.kernel.{name}_commands" for name in ("compute", "dma", "queue")]
+    for module in (modules[0], "kernbench_builtin.composites.command", *modules[1:]):
+        for name, found in _own_classes(import_module(module)):
             if issubclass(found, messages.Command) and found.serves:
                 yield code(name), code(found.serves), sentence(found, name)
 

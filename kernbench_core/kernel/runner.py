@@ -17,7 +17,6 @@ from kernbench_core.errors import ComponentError, KernbenchError, KernelError, b
 from kernbench_core.kernel.arguments import PerPe, call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.composite import CompositeCmd
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.serving import Serving
@@ -110,14 +109,15 @@ class KernelRunner:
     def part_done(self) -> float | None:
         """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows.
 
-        A program that has yet to begin has none behind it, one whose kernel has returned the tiles of its composites.
+        A program that has yet to begin has none behind it, one whose kernel has returned the tiles of its commands.
         """
         if self._bridge is None:
             return 0.0
-        composites = [command for command in self._waiting_for() if isinstance(command, CompositeCmd)]
-        if not self._bridge.finished or not composites or not all(command.tiles for command in composites):
+        tiled: list[Any] = [command for command in self._waiting_for() if hasattr(command, "tiles")]
+        if not self._bridge.finished or not tiled or not all(command.tiles for command in tiled):
             return None
-        return sum(command.tiles_done for command in composites) / sum(command.tiles for command in composites)
+        part: float = sum(command.tiles_done for command in tiled) / sum(command.tiles for command in tiled)
+        return part
 
     def waits_in_words(self) -> Waiting | None:
         """Say what the kernel waits for, for the deadlock report; None when it does not wait."""

@@ -65,7 +65,9 @@ def imported(source: str, name: str) -> Iterator[str]:
 
 
 #: Features of ours, which enter rooms by files; whoever ships models has the doors.
-FEATURES = ("sweeps", "pages", "checks", "compare", "triton", "cache", "explain", "machines", "torch", "door")
+FEATURES = (
+    "sweeps", "pages", "checks", "compare", "composites", "triton", "cache", "explain", "machines", "torch", "door",
+)  # fmt: skip
 
 
 def sources() -> Iterator[tuple[str, str]]:

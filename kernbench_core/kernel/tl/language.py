@@ -8,7 +8,7 @@ way, or refused with a sentence.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,18 @@ from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.tl.composite_call import CompositeLanguage
+from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.flags import check_flags
 from kernbench_core.kernel.tl.math import method_of
 from kernbench_core.kernel.tl.memory_calls import MemoryLanguage
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
+from kernbench_core.kernel.transfers import direct_transfer
 from kernbench_core.messages import Launch
 from kernbench_core.params import closest
 from kernbench_core.values import dtypes
-from kernbench_core.values.dtypes import TRITON
+from kernbench_core.values.dtypes import TRITON, dtype_of
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import LanguageEntry, OpEntry, Registry
@@ -105,8 +106,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 OURS: Mapping[str, str] = MappingProxyType(
     {
         "ref": "A tile of a tensor that stays in HBM, as an operand of a composite.",
-        "composite": "A tiled GEMM or elementwise pipeline with an epilogue, run by the PE's scheduler.",
-        "epilogue": "One step of a composite's epilogue.",
         "wait": "Wait, in simulated time, for handles, or for everything in flight.",
         "free": "Give a tile's scratchpad space back before its last name is gone.",
         "send": "Send a tile to another PE, through a queue.",
@@ -139,7 +138,7 @@ class constexpr:  # noqa: N801 - Triton's spelling
         return value
 
 
-class TLContext(MemoryLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage):
+class TLContext(MemoryLanguage, UnitOpLanguage, QueueLanguage):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr
@@ -189,6 +188,17 @@ class TLContext(MemoryLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage
     def range(self, start: int, end: int | None = None, step: int = 1, **hints: Any) -> builtins.range:
         """Give Python's range; Triton's pipelining hints are accepted and change nothing."""
         return builtins.range(0, start, step) if end is None else builtins.range(start, end, step)
+
+    def ref(
+        self, pointer: Pointer, shape: Sequence[int], strides: Sequence[int] | None = None, dtype: Any = None
+    ) -> Ref:
+        """Refer to a tile of a tensor that stays in HBM: an operand of a composite. `strides` count elements.
+
+        OutOfBoundsError when the tile reaches outside its tensor.
+        """
+        found = make_ref(pointer, shape, strides, None if dtype is None else dtype_of(dtype), "tl.ref")
+        direct_transfer(found, "tl.ref")
+        return found
 
     # Hints, checks and prints -------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.components.math_costs import COSTS
 from kernbench_builtin.components.pe_math import PeMath
+from kernbench_builtin.composites.language import ALONE, WITH_OPERAND
 from kernbench_core.compute.ops import OPS
 from kernbench_core.kernel.compute_commands import MathCmd, Operand
-from kernbench_core.kernel.tl.composite_call import ALONE, WITH_OPERAND
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig, assert_ready_at
 from kernbench_core.units import grid_ceil

@@ -316,26 +316,6 @@ def test_tiles_have_the_dtypes_of_the_rule() -> None:
         assert got == want, (left, right, op)
 
 
-def test_composites_obey_the_rule() -> None:
-    """An integer that meets f16 in a composite is rounded to it first; an 8-bit float and an integer are refused."""
-    rig = Rig()
-    a, b = np.full((2, 2), 0.5, np.float16), np.array([[2049, 3], [4097, 1]], np.int32)
-    said: list[str] = []
-
-    def kernel(x: Any, y: Any, e: Any, out: Any, tl: Any) -> None:
-        tl.composite("math", tl.ref(x, (2, 2)), tl.ref(y, (2, 2)), out, math_op="add", wait=True)
-        with pytest.raises(ShapeError) as caught:
-            tl.composite("math", tl.ref(e, (2, 2)), tl.ref(y, (2, 2)), out, math_op="mul")
-        said.append(re.sub(r"at \S+:\d+", "at LINE", str(caught.value)))
-
-    out = rig.empty((2, 2), "f32")
-    rig.run(kernel, rig.tensor(a), rig.tensor(b), rig.tensor(a.astype(numpy_dtype("f8e4m3"))), out)
-    np.testing.assert_array_equal(rig.numpy(out), b.astype(np.float16).astype(np.float32) + np.float32(0.5))
-    assert said == [
-        "tl.composite at LINE: An 8-bit float must not meet an integer, as f8e4m3 and int32 do; cast one of them first."
-    ]
-
-
 def test_the_documentation_holds_the_generated_table() -> None:
     """docs/language.md says what the code says, pair for pair."""
     text = DOCS.read_text(encoding="utf-8")

@@ -220,7 +220,6 @@ KEPT: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": lambda tl, x, tile: tl.load(x, shape=(4, 4)) + tile.reshape(4, 4),
     "dot": lambda tl, x, tile: tl.dot(tl.load(x, shape=(4, 4)), tile),
     "send": lambda tl, x, tile: tl.send(tile, 0),
-    "composite": lambda tl, x, tile: tl.composite("gemm", tile, tl.ref(x, (4, 4)), x),
 }
 
 
@@ -252,57 +251,6 @@ def test_a_tile_of_another_program_is_refused(use: str, how: str) -> None:
     assert said.endswith(
         f" must be given what its own program made, and the result of tl.load made at {__file__}:{line + 2} is of "
         "another one; send it with tl.send, or store and load it."
-    )
-
-
-def test_a_composite_of_another_program_is_refused() -> None:
-    """Its handle would tell when another PE is done."""
-    kept: list[Any] = []
-
-    def kernel(x: Any, y: Any, tl: Any) -> None:
-        if tl.program_id(0) == 0:
-            kept.append(tl.composite("math", tl.ref(x, (4, 4)), None, y, math_op="relu"))
-            tl.wait(kept[0])
-        else:
-            for _ in range(20):
-                tl.load(x)
-            tl.store(x, kept[0])
-
-    def bench(rt: Any) -> None:
-        rt.launch(kernel, rt.zeros((4, 4)), rt.zeros((4, 4)), grid=(2,))
-
-    with pytest.raises(KernelError) as caught:
-        kb.run(bench, **on_machine())
-    line = kernel.__code__.co_firstlineno
-    assert str(caught.value).splitlines()[0] == (
-        f"tl.store at {__file__}:{line + 7} must be given what its own program made, and the result of tl.composite "
-        f"made at {__file__}:{line + 2} is of another one; send it with tl.send, or store and load it."
-    )
-
-
-def test_a_composite_of_a_freed_tensor_says_which_call_and_tensor() -> None:
-    """The fault names the call, its line, the element and the tensor, as that of a load does."""
-    kept: list[Any] = []
-
-    def keep(x: Any, tl: Any) -> None:
-        kept.append(tl.ref(x, (2, 2)))
-
-    def use(c: Any, tl: Any) -> None:
-        tl.composite("gemm", kept[0], kept[0], c, wait=True)
-
-    def bench(rt: Any) -> None:
-        a = rt.tensor(np.ones((2, 2), np.float32), name="a")
-        rt.launch(keep, a, grid=(1,))
-        rt.free(a)
-        rt.launch(use, rt.empty((2, 2)), grid=(1,))
-
-    with pytest.raises(PageFaultError) as caught:
-        run(bench)
-    here = f"{__file__}:{use.__code__.co_firstlineno + 1}"
-    assert str(caught.value).partition("\n")[0] == (
-        f"tl.composite at {here} must reach memory that is mapped, and element [0, 0] of tensor 'a' is not: virtual "
-        "address 0x100000000 must be mapped, and no tensor lies at or below it; was the tensor freed? Free a tensor "
-        "after its last use."
     )
 
 

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_core.callsite import call_site
 from kernbench_core.errors import KernelError, ShapeError
-from kernbench_core.kernel.tl.tensor import Handle, Tensor
+from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
+from kernbench_core.values.value import ResultValue
 from tests.core.kernel.queue_rig import QueueRig
 
 BINARY = (
@@ -28,9 +30,16 @@ ARITHMETIC: dict[str, Callable[[Any], Any]] = {
     "x == None": lambda x: x == None,  # noqa: E711
     **{op.__name__: op for op in (operator.neg, operator.pos, operator.invert, abs, round, math.floor, math.ceil)},
 }
+
+
+def composite(tl: Any, out: Any, site: Any) -> CompositeHandle:
+    """Return the handle of a composite that writes a tensor."""
+    return CompositeHandle(tl, ResultValue((0, 0), (1, 8), "f32"), site, None, tl.ref(out, (1, 8)))
+
+
 MADE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ref": lambda x, y, tl: tl.ref(x, (1, 8)),
-    "composite": lambda x, y, tl: tl.composite("math", tl.ref(x, (1, 8)), out=y, math_op="relu"),
+    "composite": lambda x, y, tl: composite(tl, y, call_site()),
     "send": lambda x, y, tl: tl.send(tl.load(x, shape=(8,)), 1, wait=False),
 }
 TOLD = {

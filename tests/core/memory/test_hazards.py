@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernbench_core.kernel.compute_commands import MathCmd, Operand
-from kernbench_core.memory.hazard import Hazard
-from kernbench_core.messages import Launch
 from kernbench_core.values.value import ResultValue
-from tests.core.kernel_rig import Rig
+from tests.core.memory.watched_rig import Watched
 
 X = np.arange(256, dtype=np.float32).reshape(16, 16)
-
-
-class Watched(Rig):
-    """A rig that looks for hazards; each run is a launch that the host waits for, unless told otherwise."""
-
-    def __init__(self, pes: int = 2, **options: Any) -> None:
-        super().__init__(pes, **{"watch": pes, **options})
-
-    def launch_all(self, *kernels: tuple[Callable[..., Any], dict[str, Any]], wait: bool = True) -> None:
-        """Submit launches one after the other on all PEs before any is waited for."""
-        programs = {pe: ((pe, 0, 0),) for pe in range(len(self.cpus))}
-        launches = [Launch(kernel, given, (len(programs), 1, 1), programs) for kernel, given in kernels]
-        for launch in launches:
-            self.hazards.launched(launch)
-        env = self.env
-
-        def queue(runner: Any) -> Iterator[Any]:
-            for launch in launches:
-                yield from runner.run(env, launch)
-
-        for runner in self.runners:
-            env.process(queue(runner))
-        while env.advance(1000):
-            pass
-        for launch in launches if wait else ():
-            self.hazards.joined(launch)
-
-    def found(self) -> tuple[Hazard, ...]:
-        """Give the hazards."""
-        return self.hazards.found()
 
 
 def line(kernel: Callable[..., Any], offset: int) -> str:
@@ -215,30 +183,13 @@ def test_a_recycled_range_of_the_scratchpad() -> None:
     assert str(hazard) == "TCM range used after it was handed out again: TCM of sip0.cube0.pe0 at offset 0x0, 16 B"
 
 
-def test_commands_of_the_language_hold_what_they_use() -> None:
-    """Freed tiles of loads, composites and epilogues in flight are not handed out: no hazard."""
-
-    def kernel(x: Any, out: Any, tl: Any) -> None:
-        late = tl.load(x, shape=(16, 16), wait=False)
-        tl.free(late)
-        a, bias = tl.load(x, shape=(16, 16)), tl.load(x, shape=(16,))
-        tl.composite("gemm", a, tl.ref(x, (16, 16)), out, epilogue=[("bias", bias)])
-        tl.free(a)
-        tl.free(bias)
-        tl.full((16, 16), 1.0, "f32")
-
-    rig = Watched(1)
-    rig.launch_all((kernel, {"x": rig.tensor(X, "x"), "out": rig.empty((16, 16))}))
-    assert rig.found() == ()
-
-
 # What orders -----------------------------------------------------------------------------------------------
 
 
 def mine(x: Any, tl: Any) -> None:
     """Store, load and store again one's own rows, waiting for nothing in between."""
     rows = x + 64 * tl.program_id(0)
-    tl.composite("math", tl.ref(rows, (4, 16)), out=rows, math_op="exp")
+    tl.store(rows, tl.exp(tl.load(rows, shape=(4, 16))))
     tile = tl.load(rows, shape=(4, 16), wait=False)
     tl.store(rows, tile)
 
@@ -275,57 +226,6 @@ def test_launches_that_were_not_waited_for_order_each_pe_with_itself_only() -> N
     given = {"x": rig.tensor(X)}
     rig.launch_all((mine, given), (shifted, given))
     assert {hazard.kind for hazard in rig.found()} >= {"unordered_writes"}
-
-
-@pytest.mark.parametrize("waits", [False, True])
-def test_an_edge_orders_what_the_sender_has_waited_for(waits: bool) -> None:
-    """An edge from PE 0 to PE 1 after a composite's store: ordered only if PE 0 waited for it."""
-    order: list[Any] = []
-
-    def kernel(x: Any, tl: Any) -> None:
-        hazards = tl._state.hazards
-        if tl.program_id(0) == 0:
-            tl.composite("math", tl.ref(x, (4, 16)), out=x, math_op="exp")
-            for _ in range(200):
-                tl.zeros((1,), "f32")
-            if waits:
-                tl.wait()
-            order.append(tl.op_id())
-            hazards.publish(order[0])
-            return
-        for _ in range(300):
-            tl.zeros((1,), "f32")
-        hazards.order(order[0], 1)
-        tl.store(x, tl.zeros((4, 16), "f32"))
-
-    rig = Watched()
-    rig.launch_all((kernel, {"x": rig.tensor(X)}))
-    kinds = sorted(hazard.kind for hazard in rig.found())
-    assert kinds == ([] if waits else ["unordered_read", "unordered_writes"])
-
-
-def test_waiting_for_everything_covers_what_was_complete_long_before() -> None:
-    """tl.wait() without handles orders every command before it, also those that the kernel no longer keeps."""
-
-    def kernel(x: Any, tl: Any) -> None:
-        hazards = tl._state.hazards
-        if tl.program_id(0) == 0:
-            for row in range(80):
-                tl.composite("math", tl.ref(x + 16 * row, (1, 16)), out=x + 16 * row, math_op="exp")
-                for _ in range(20):
-                    tl.zeros((1,), "f32")
-            assert len(tl.in_flight) < 70
-            tl.wait()
-            hazards.publish((0, 10**6))
-            return
-        for _ in range(2500):
-            tl.zeros((1,), "f32")
-        hazards.order((0, 10**6), 1)
-        tl.store(x, tl.zeros((1, 16), "f32"))
-
-    rig = Watched()
-    rig.launch_all((kernel, {"x": rig.tensor(np.zeros((80, 16), np.float32))}))
-    assert rig.found() == ()
 
 
 def test_edges_are_handed_on() -> None:

@@ -247,17 +247,6 @@ def test_numbers_go_to_one_place() -> None:
     np.testing.assert_array_equal(rig.numpy(x), want)
 
 
-def test_uninitialised_tensors_are_refused_on_read() -> None:
-    """Nothing was written there: the tensor is named."""
-    rig = Rig()
-
-    def kernel(x: Any, tl: Any) -> None:
-        tl.composite("math", tl.ref(x, (2, 2)), out=x, math_op="exp")
-
-    with pytest.raises(UninitializedReadError, match=r"element \[0, 0\] of tensor 'fresh' \(operand a\) was not;"):
-        rig.run(kernel, rig.empty((2, 2), name="fresh"))
-
-
 def test_the_first_element_that_nobody_wrote_is_named() -> None:
     """Row, column, tensor, line and remedy: through a strided tile, in a tensor of two axes and of three."""
     rig = Rig(pes=2)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.composites.command import CompositeCmd
 from kernbench_core.errors import UninitializedReadError
-from kernbench_core.kernel.composite import CompositeCmd
-from tests.core.kernel.composites import BIAS, A, B, run
+from tests.builtin.composites.composites import BIAS, A, B, run
 from tests.core.kernel_rig import Rig
 
 AB = A.astype(np.float32) @ B.astype(np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
-from tests.core.kernel.composites import run
+from tests.builtin.composites.composites import run
 from tests.core.kernel_rig import Rig
 
 REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
