@@ -32,7 +32,7 @@ from kernbench_core.cli.options import (
 )
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.runs.options import DATA, LIMITS, MACHINE
+from kernbench_core.runs import DATA, LIMITS, MACHINE
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final
 
 from kernbench_ccl.cli.completion import dtypes, networks
 from kernbench_core.cli.options import Declared
-from kernbench_core.runs.options import MACHINE
+from kernbench_core.runs import MACHINE
 
 DTYPE: Final = Declared(
     "-d",

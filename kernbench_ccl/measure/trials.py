@@ -30,8 +30,7 @@ from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_ccl.plan.machine_key import machine_digest
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_ccl.plan.trial_choice import TrialTime, steady_bytes
-from kernbench_core.cache.dependencies import NotCacheable, code_digests, digest_of
-from kernbench_core.cache.store import Cache
+from kernbench_core.cache import Cache, NotCacheable, code_digests, digest_of
 from kernbench_core.engine import Limits
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host import GraphEngine, resource_uses

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from kernbench_core.runs.backends import open_backend as open_backend
     from kernbench_core.runs.bench_run import configure as configure
     from kernbench_core.runs.bench_run import tell_warnings as tell_warnings
+    from kernbench_core.runs.options import DATA as DATA
+    from kernbench_core.runs.options import LIMITS as LIMITS
+    from kernbench_core.runs.options import MACHINE as MACHINE
     from kernbench_core.runs.options import Option as Option
     from kernbench_core.runs.options import OptionRecord as OptionRecord
     from kernbench_core.runs.options import RunCall as RunCall

@@ -53,6 +53,6 @@ def test_what_a_finalizer_swallows_is_raised_in_silence(
 
 
 def test_the_line_is_where_the_program_calls_what_pythons_library_does() -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - of json/decoder.py
+    with pytest.raises(ValueError) as caught:
         json.loads("no JSON")
     assert innermost_user_line(caught.tb) == f"{__file__}:{caught.tb.tb_lineno}"
