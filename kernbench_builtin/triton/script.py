@@ -164,6 +164,8 @@ def _is_importable(module: str) -> bool:
 
 def _print_traceback(error: BaseException) -> None:
     """Write what a script raised, as Python does, from its own lines on."""
+    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "triton":
+        error.add_note("kernbench has those modules and names of Triton's that kernels need, and not this one.")
     at = error.__traceback__
     while at is not None and (machinery(at.tb_frame.f_globals) or at.tb_frame.f_globals.get("__name__") == "runpy"):
         at = at.tb_next

@@ -118,6 +118,12 @@ def test_what_a_script_raises_is_told_from_its_own_lines_on(call: Call) -> None:
     code, out, errors = call("scale.py", "--topology", "tiny", "scale_kernel.fn.fn()")
     assert code == 1
     assert "TypeError: " in errors
+    code, out, errors = call("scale.py", "--topology", "tiny", "__import__('triton.experimental')")
+    assert code == 1
+    assert errors.splitlines()[-2:] == [
+        "ModuleNotFoundError: No module named 'triton.experimental'",
+        "kernbench has those modules and names of Triton's that kernels need, and not this one.",
+    ]
 
 
 def test_bad_command_lines(call: Call) -> None:
