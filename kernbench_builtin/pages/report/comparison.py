@@ -24,6 +24,8 @@ _LISTED: Final = 200
 _PARTS: Final = 7
 #: What stands in the table of times, or beside its bars.
 _ELSEWHERE: Final = ("phase", "path")
+#: The lines of kernels come first.
+_SORTS: Final = ("line", "total", *(sort for sort in COLUMNS if sort not in ("line", *_ELSEWHERE)))
 #: Lines of a source that were added, were removed, or say where the rest stands.
 _SIDES: Final = {"+": "added", "-": "removed", "@": "small"}
 
@@ -55,6 +57,12 @@ def compared(pages: Sequence[RunPage]) -> list[ComparedTime]:
         sums = tuple(sum(each.get(name, 0.0) for name in others) for each in kernels)
         rows.append(ComparedTime("kernel", f"{len(others)} other kernels", sums))
     return rows
+
+
+def phase_bar(page: RunPage) -> str:
+    """Draw the phases of a run on the scale of all runs of the page."""
+    phases = [(name.replace("_", " "), float(ns)) for name, ns in page.result["phases"].items()]
+    return stacked(phases, whole=page.scale_ns)
 
 
 def difference(ns: float | None, first: float | None) -> str:
@@ -154,7 +162,7 @@ def moved_from_first(pages: Sequence[RunPage]) -> tuple[ComparedRun, ...]:
 
 
 def _compared_run(name: str, found: RunComparison) -> ComparedRun:
-    tables = (_moved_table(sort, found.of_sort(sort)) for sort in ("total", *COLUMNS) if sort not in _ELSEWHERE)
+    tables = (_moved_table(sort, found.of_sort(sort)) for sort in _SORTS)
     path = tuple(_path(found))
     longest = max(found.before.total_ns, found.after.total_ns)
     bars = [

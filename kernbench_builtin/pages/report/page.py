@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kernbench_builtin.machines.drawing.svg import SHAPES
-from kernbench_builtin.pages.report.comparison import compared, moved_from_first
+from kernbench_builtin.pages.report.comparison import compared, moved_from_first, phase_bar
 from kernbench_builtin.pages.report.formats import FILTERS
 from kernbench_builtin.pages.report.payload import script_text
 from kernbench_builtin.pages.report.section import Section
@@ -81,6 +81,8 @@ def render_report(pages: Sequence[RunPage], sections: Registry[ReportSectionEntr
         scale=scale,
         compared=compared(pages) if len(pages) > 1 else (),
         moved=moved_from_first(pages),
+        phase_bar=phase_bar,
+        phases=dict.fromkeys(name.replace("_", " ") for page in pages for name in page.result["phases"]),
     )
 
 

@@ -50,7 +50,7 @@ class SavedSite:
             runs = saved_runs(self.folder)
             sweeps = [] if self._read_sweep is None else saved_sweeps(self.folder)
             title = f"{'Runs and sweeps' if sweeps else 'Runs'} in {self.folder.name or self.folder}"
-            return page("index.html", title=title, folder=self.folder, runs=runs, sweeps=sweeps)
+            return page("index.html", script="index.js", title=title, folder=self.folder, runs=runs, sweeps=sweeps)
         if path == "/sweep" and self._read_sweep is not None:
             return self._sweep(self._read_sweep, "".join(query.get("at", ())[:1]))
         return self._runs(query.get("at", ())) if path == "/run" else None
@@ -73,9 +73,9 @@ class SavedSite:
         return f"/run?{urlencode({'at': at})}" if (folder / RESULT).is_file() else ""
 
     def _runs(self, names: Sequence[str]) -> Answer:
-        """Return the page of runs, which must be among those that the index lists."""
-        known = {run.at: run.folder for run in saved_runs(self.folder)}
-        chosen = list(dict.fromkeys(names))
+        """Return the page of runs, the oldest first, which must be among those that the index lists."""
+        known = {run.at: run.folder for run in reversed(saved_runs(self.folder))}
+        chosen = sorted(set(names), key=[*known, *names].index)
         if not chosen:
             return sentence("No run is chosen", "Choose one or more of the runs, and then to show them.", status=200)
         gone = [name for name in chosen if name not in known]
