@@ -96,8 +96,9 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     memory = facts.use("hbm_ctrl channel")
     full = memory is not None and memory.mean_utilisation > 0.6
     if facts.share("load") > 0.15 and could > 0.1 and overlap.hidden_ns < most / 2 and not full:
+        how = facts.waiting or "load ahead (wait=False; loops in Triton do, as deep as num_stages)"
         told = (
-            "load ahead (wait=False; in Triton num_stages and --pipeline-loops): units work under loads for "
+            f"{how}: units work under loads for "
             f"{overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for {most / overlap.time_ns:.0%}."
         )
         yield Advice("loads-ahead", told, could)

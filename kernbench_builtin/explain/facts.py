@@ -66,7 +66,8 @@ class Facts:
     `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
     longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, `busy_pes` with those of
     launches at the same time, of `all_pes`; `programs` are those of the PE with most, and of all; `more_work` is how
-    much more the slowest PE had to do than the mean, from 0. `hint` says how arrays `lost` what share of their time.
+    much more the slowest PE had to do than the mean, from 0. `hint` says how arrays `lost` what share of their time,
+    `waiting` which load of a loop in Triton does not go ahead, and why.
     `trips` are the parts of the round trips of DMAs, `queueing` says where they queued. `far` are the bytes that came
     from, or went to, another package or cube, of all that were `moved`, by so many `transfers` in so many `pieces`
     without a gap; `distinct` are those of them that a launch moves at least.
@@ -99,6 +100,7 @@ class Facts:
     masked: float
     scratchpad: tuple[int, int]
     hint: str
+    waiting: str
     lost: float
 
     @property
@@ -176,8 +178,15 @@ def facts_of(session: GraphEngine) -> Facts | None:
         masked=1.0 - moved["taken"] / moved["blocks"] if moved["blocks"] else 0.0,
         scratchpad=_scratchpad(session),
         hint=kernels.hint,
+        waiting=_waiting(session),
         lost=max((fill.lost for fill in kernels.fills), default=0.0),
     )
+
+
+def _waiting(session: GraphEngine) -> str:
+    """Return what is told most often of loads that wait for their iteration; empty where all go ahead."""
+    told = [each for each in session.device.kernels.ignored.most_common() if each[0].startswith("tl.load at ")]
+    return told[0][0].removesuffix(".") if told else ""
 
 
 def _phases(session: GraphEngine) -> dict[str, float]:

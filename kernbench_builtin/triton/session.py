@@ -225,7 +225,7 @@ class TritonRun:
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
         self._facts: MachineFacts | None = None
         self._trying = False
-        self._pipelines = bool(options.get("pipeline_loops"))
+        self._pipelines = bool(options.get("pipeline_loops", True))
         self._addresses = AskedAddresses()
         self._unconfirmed = 0
 

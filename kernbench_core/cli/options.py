@@ -49,7 +49,7 @@ def option_of(name: str, option: Option, default: object) -> Declared:
     flag = f"--{option.name or name.replace('_', '-')}"
     if default is True:
         return Declared(
-            f"--no-{name}", name, is_flag=True, help=option.help, panel=option.group,
+            f"--no-{flag[2:]}", name, is_flag=True, help=option.help, panel=option.group,
             callback=lambda ctx, param, value: not value,
         )  # fmt: skip
     if default is False:

@@ -39,7 +39,7 @@ class DeviceOptions:
     race_by: str = "pe"
     materialize: str = "determined"
     oob: str = "error"
-    pipeline_loops: bool = False
+    pipeline_loops: bool = True
     tcm_map: bool = False
 
 

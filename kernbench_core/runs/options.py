@@ -189,11 +189,11 @@ class RunOptions(OptionRecord):
     pipeline_loops: Annotated[
         bool,
         Option(
-            "Prefetch in the loops of Triton kernels, as deep as num_stages says.",
+            "Do not prefetch in the loops of Triton kernels, whatever num_stages says.",
             kept=True,
             group=KERNELS,
         ),
-    ] = False
+    ] = True
     out: Annotated[
         str | Path | None, Option("Save manifest, result and op log in this folder.", "DIR", group=OUTPUT)
     ] = None

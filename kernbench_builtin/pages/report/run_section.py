@@ -12,7 +12,7 @@ from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.section import Section
 
 #: Options of a manifest that stand on the command line by their names.
-_FLAGS: Final = ("verify_data", "verify_ops", "pipeline_loops")
+_FLAGS: Final = ("verify_data", "verify_ops")
 
 
 def _html(page: RunPage) -> str:
@@ -56,6 +56,8 @@ def command(result: Mapping[str, Any]) -> str:
         words += ["--seed", str(manifest["seed"])]
     if manifest.get("data") is False:
         words.append("--no-data")
+    if manifest.get("pipeline_loops") is False:
+        words.append("--no-pipeline-loops")
     if is_run and manifest.get("race_by", "pe") != "pe":
         words += ["--race-by", str(manifest["race_by"])]
     if is_run and manifest.get("materialize", "determined") != "determined":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from operator import index
@@ -11,18 +12,52 @@ from attrs import define, evolve, field, frozen
 
 from kernbench_builtin.triton.language.atomic_commands import AtomicCmd
 from kernbench_builtin.triton.language.numbers import NumberLanguage
-from kernbench_core.callsite import CallSite
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.errors import TcmOverflowError
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import ComputeCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
+from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import Transfer
 from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.region import Region
 from kernbench_core.values.views import FillValue
 
 #: What Triton gives loops of a launch that names none.
 DEFAULT_STAGES = 3
+
+
+#: Why a load waits for its iteration.
+_INSIDE = "another loop is inside of its loop"
+_NO_ROOM = "the scratchpad has no room for another tile"
+_UNEVEN = "it does not go on by equal steps"
+
+
+class AheadReadCmd(DmaReadCmd):
+    """Bring a tile before its iteration asks for it: until then nobody has used that memory, as far as races go."""
+
+    __slots__ = ()
+
+    def at_issue(self, state: PeState, now: float) -> None:
+        """Begin the load, and keep to itself what it reads."""
+        uses, self.memory_uses = self.memory_uses, ()
+        super().at_issue(state, now)
+        self.memory_uses = uses
+
+    def taken(self) -> None:
+        """Be the load of the iteration that asks for it now."""
+        hazards = self.state.hazards
+        if hazards is None:
+            return
+        scratch, self.scratch_uses = self.scratch_uses, ()
+        self.blocking = self.complete
+        hazards.issued(self, hazards.now)
+        self.scratch_uses = scratch
+        if self.complete:
+            hazards.landed(self, self.tail)
 
 
 @frozen(eq=False)
@@ -32,6 +67,7 @@ class _Ahead:
     transfer: Transfer
     fill: bytes
     tile: Tensor
+    command: AheadReadCmd
 
     def is_for(self, transfer: Transfer, fill: bytes) -> bool:
         """Tell whether it is what a load asks for now."""
@@ -41,11 +77,16 @@ class _Ahead:
 @define(eq=False)
 class _Stream:
     """One load of a loop: what it moved last, and the tiles of iterations to come. `wrong` once one was not asked for.
+
+    It was `met` so often, and found `used` tiles; `why` it found none.
     """
 
     last: Transfer | None = None
     ahead: deque[_Ahead] = field(factory=deque)
     wrong: bool = False
+    met: int = 0
+    used: int = 0
+    why: str = ""
 
     def take(self, transfer: Transfer, fill: bytes) -> Tensor | None:
         """Return the tile that was asked for before, None where there is none, or it is another one."""
@@ -53,18 +94,24 @@ class _Stream:
             return None
         found = self.ahead.popleft()
         if found.is_for(transfer, fill):
+            self.used += 1
+            found.command.taken()
             return found.tile
-        self.wrong = True
+        self.wrong, self.why = True, _UNEVEN
         self.ahead.clear()
         return None
 
     def step_to(self, transfer: Transfer) -> int | None:
         """Return by how many bytes this load is further than the last; None where it is not the same, shifted."""
         last, self.last = self.last, transfer
+        self.met += 1
         if last is None or self.wrong or not transfer.regions or len(last.regions) != len(transfer.regions):
             return None
         step = transfer.regions[0].base - last.regions[0].base
-        return step if evolve(last, regions=_shifted(last, step)) == transfer else None
+        if evolve(last, regions=_shifted(last, step)) == transfer:
+            return step
+        self.why = _UNEVEN
+        return None
 
 
 @define(eq=False)
@@ -79,8 +126,9 @@ class PipelinedLoop:
     after: int = 0
     _streams: dict[tuple[CallSite, int], _Stream] = field(factory=dict)
     _met: Counter[CallSite] = field(factory=Counter)
-    _written: set[int] = field(factory=set)
-    _stopped: bool = False
+    _written: dict[int, str] = field(factory=dict)
+    _stopped: str = ""
+    _waiting: dict[CallSite, str] = field(factory=dict)
 
     def begin(self, after: int) -> None:
         """Begin an iteration behind which so many come."""
@@ -93,17 +141,36 @@ class PipelinedLoop:
         self._met[site] += 1
         return self._streams.setdefault(key, _Stream())
 
-    def may_read_ahead(self, tensor: TensorAllocation) -> bool:
-        """Tell whether loads of a tensor may go before what stands between."""
-        return not self._stopped and tensor.va not in self._written
+    def may_read_ahead(self, tensor: TensorAllocation, site: CallSite) -> bool:
+        """Tell whether a load of a tensor may go before what stands between."""
+        why = self._stopped or self._written.get(tensor.va, "")
+        if why and self.stages > 1:
+            self._waiting[site] = why
+        return not why
 
-    def wrote(self, tensor: TensorAllocation) -> None:
+    def wrote(self, tensor: TensorAllocation, site: CallSite) -> None:
         """Take note of a write to a tensor: what was read ahead of it is not used."""
-        self._written.add(tensor.va)
+        self._written.setdefault(tensor.va, f"{_line(site)} writes {tensor.name!r} in its loop")
 
-    def stop(self) -> None:
+    def stop(self, why: str) -> None:
         """Use nothing that was read ahead: what may order programs is in the loop, or another loop is."""
-        self._stopped = True
+        self._stopped = self._stopped or why
+
+    def give_up(self) -> list[AheadReadCmd]:
+        """Read nothing ahead any more, as that takes room; return the loads of tiles that nobody has asked for."""
+        found = [each.command for stream in self._streams.values() for each in stream.ahead]
+        if found:
+            self.stop(_NO_ROOM)
+            for stream in self._streams.values():
+                stream.ahead.clear()
+        return found
+
+    def waiting(self) -> Iterator[tuple[CallSite, str]]:
+        """Yield the loads that waited for their iterations, from the third on, and why."""
+        yield from self._waiting.items()
+        for (site, _), stream in self._streams.items():
+            if stream.met > 2 and not stream.used and stream.why and site not in self._waiting:
+                yield site, stream.why
 
 
 class PipelineLanguage(NumberLanguage):
@@ -130,7 +197,7 @@ class PipelineLanguage(NumberLanguage):
     def _pipelined(self, numbers: Any, count: int, stages: int) -> Iterator[Any]:
         outer, loop = self._loops, PipelinedLoop(stages)
         for each in outer:
-            each.stop()
+            each.stop(_INSIDE)
         self._loops, self._first_told = (*outer, loop), self._note
         try:
             for at, number in enumerate(numbers):
@@ -138,13 +205,16 @@ class PipelineLanguage(NumberLanguage):
                 yield number
         finally:
             self._loops, self._first_told = outer, self._note if outer else None
+            for site, why in loop.waiting():
+                told = f"tl.load at {_line(site)} is not under way before its iteration (num_stages), as {why}."
+                self._state.kernels.ignored[told] += 1
 
     def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool
     ) -> Tensor:
         """Bring a tile, or take one that was asked for before; ask for those of the iterations to come."""
         loop = self._loops[-1] if self._loops else None
-        if loop is None or loop.stages < 2 or not loop.may_read_ahead(tensor):
+        if loop is None or loop.stages < 2 or not loop.may_read_ahead(tensor, site):
             return super()._bring(transfer, tensor, fill, site, wait)
         stream, filled = loop.stream(site), b"" if fill is None else fill.array().tobytes()
         tile = stream.take(transfer, filled)
@@ -162,20 +232,56 @@ class PipelineLanguage(NumberLanguage):
         while len(stream.ahead) < min(loop.stages - 1, loop.after):
             regions = _shifted(transfer, step * (len(stream.ahead) + 1))
             inside = all(tensor.va <= each.start and each.end <= tensor.va + tensor.nbytes for each in regions)
-            if not inside or 2 * transfer.nbytes > self._state.tcm.fit.largest_hole:
+            if not inside:
+                return
+            if 2 * transfer.nbytes > self._state.tcm.fit.largest_hole:
+                stream.why = _NO_ROOM
                 return
             following = evolve(transfer, regions=regions)
-            tile = super()._bring(following, tensor, fill, site, wait=False)
-            stream.ahead.append(_Ahead(following, filled, tile))
+            if not self._is_written(regions):
+                return
+            stream.ahead.append(_Ahead(following, filled, *self._ask_for(following, tensor, fill, site)))
+
+    def _is_written(self, regions: Sequence[Region]) -> bool:
+        """Tell whether there is something to read yet."""
+        state = self._state
+        return state.store.has("hbm", state.memory.translate(regions, state.pe))
+
+    def _ask_for(
+        self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite
+    ) -> tuple[Tensor, AheadReadCmd]:
+        """Issue the load of an iteration to come, as `_bring` does that of the present one."""
+        nbytes = math.prod(transfer.shape) * itemsize(transfer.dtype)
+        block = self._reserve("tl.load", transfer.shape, transfer.dtype, nbytes, site)
+        command = AheadReadCmd(self.op_id(), "tl.load", site, transfer, tensor, self._state.memory, block, fill)
+        tile = Tensor(self, command.value, block, "tl.load", site, command)
+        self.issue(command, wait=False)
+        return tile, command
+
+    def _reserve(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
+        """Reserve scratchpad space; where there is none, give up what was read ahead, as the program needs the room."""
+        try:
+            return super()._reserve(op, shape, dtype, nbytes, site)
+        except TcmOverflowError:
+            given_up = [command for loop in self._loops for command in loop.give_up()]
+            if not given_up:
+                raise
+        self.wait_for([command for command in given_up if not command.complete])
+        del given_up
+        return super()._reserve(op, shape, dtype, nbytes, site)
 
     def _note(self, command: KernelCommand) -> None:
         """Take note of a command at its issue: nothing is read ahead of what may order programs, or writes."""
         if not isinstance(command, DmaReadCmd | ComputeCommand):
             for loop in self._loops:
                 if isinstance(command, DmaWriteCmd) and not isinstance(command, AtomicCmd):
-                    loop.wrote(command.tensor)
+                    loop.wrote(command.tensor, command.site)
                 else:
-                    loop.stop()
+                    loop.stop(f"{command.call} at {_line(command.site)} may order programs")
+
+
+def _line(site: CallSite) -> str:
+    return describe_site(site).rpartition("/")[2]
 
 
 def _shifted(transfer: Transfer, step: int) -> tuple[Region, ...]:

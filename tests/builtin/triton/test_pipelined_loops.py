@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -244,3 +248,162 @@ def test_the_result_tells_of_stages_where_they_change_nothing() -> None:
         told = [each.sentence.split(" ", 1)[0] for each in sim.result.not_modelled if each.component == "the kernel"]
         assert told == (["num_warps"] if on else ["num_stages", "num_warps"])
         assert sim.result.manifest["pipeline_loops"] is on
+
+
+def told(sim: Any) -> list[str]:
+    """Return what the result tells of loads that wait for their iteration, without where they stand."""
+    sentences = [each.sentence for each in sim.result.not_modelled if each.sentence.startswith("tl.load at ")]
+    return [re.sub(r"\w+\.py:\d+", "LINE", each) for each in sentences]
+
+
+def test_the_result_tells_why_a_load_waits_for_its_iteration() -> None:
+    """An atomic op, a store to the tensor, another loop inside, steps that are not equal; else nothing."""
+    ends = "is not under way before its iteration (num_stages), as"
+    whys = {
+        (True, False): f"tl.load at LINE {ends} tl.atomic_add at LINE may order programs.",
+        (False, True): f"tl.load at LINE {ends} LINE writes 'x_ptr' in its loop.",
+        (False, False): None,
+    }
+    for (lock, same), why in whys.items():
+        x, y = np.zeros(400, np.float32), np.zeros(400, np.float32)
+        with kb.triton("tiny") as sim:
+            scanning()[(1,)](x, y, 6, 0, 8, 0, 8, 0, LOCK=lock, SAME=same)
+        assert told(sim) == ([] if why is None else [why])
+    with kb.triton("tiny") as sim:
+        nesting()[(1,)](np.ones(64, np.float32), np.ones(64, np.float32), np.ones(64, np.float32), BLOCK=16)
+    assert told(sim) == [f"tl.load at LINE {ends} another loop is inside of its loop."]
+    for power, said in ((1, []), (2, [f"tl.load at LINE {ends} it does not go on by equal steps."])):
+        with kb.triton("tiny") as sim:
+            skipping()[(1,)](np.ones(800, np.float32), np.zeros(8, np.float32), 8, 8, power, BLOCK=8)
+        assert told(sim) == said
+
+
+def skipping() -> Any:
+    """Give a kernel whose first program adds up the first tiles of a vector; the others write one behind these."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n, upto, power, BLOCK: tl.constexpr):  # noqa: N803
+        at = tl.arange(0, BLOCK)
+        total = tl.zeros((BLOCK,), tl.float32)
+        if tl.program_id(0) == 0:
+            for i in range(n):
+                if i < upto:
+                    total += tl.load(x_ptr + (i * i if power == 2 else i) * BLOCK + at)
+            tl.store(out_ptr + at, total)
+        else:
+            tl.store(x_ptr + upto * BLOCK + at, total)
+
+    return kernel
+
+
+def test_a_tile_that_no_iteration_asks_for_races_with_nobody() -> None:
+    """And one that is asked for races as it does without pipelining."""
+    for upto, races in ((4, 0), (3, 1)):
+        for on in (False, True):
+            x, out = np.ones(64, np.float32), np.zeros(8, np.float32)
+            with kb.triton("tiny", pipeline_loops=on) as sim:
+                kernel = skipping() if races == 0 else racing()
+                kernel[(2,)](x, out, 8, upto, 1, BLOCK=8)
+            assert sim.result is not None and len(sim.result.hazards) == races
+            assert sum("tl.load" in repr(each) for each in sim.result.hazards) == races
+
+
+def racing() -> Any:
+    """Give a kernel whose second program writes what the first reads in a loop."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n, upto, power, BLOCK: tl.constexpr):  # noqa: N803
+        at = tl.arange(0, BLOCK)
+        total = tl.zeros((BLOCK,), tl.float32)
+        if tl.program_id(0) == 0:
+            for i in range(n):
+                total += tl.load(x_ptr + i * BLOCK + at)
+            tl.store(out_ptr + at, total)
+        else:
+            tl.store(x_ptr + upto * power * BLOCK + at, total)
+
+    return kernel
+
+
+def test_memory_that_nobody_has_written_is_not_read_ahead(tmp_path: Path) -> None:
+    """A loop that leaves out what is not there is right, of an array without content."""
+
+    def kernel(x_ptr, n, upto, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, name-defined]  # noqa: N803, F821
+        at = tl.arange(0, BLOCK)  # type: ignore[name-defined]  # noqa: F821
+        total = tl.zeros((BLOCK,), tl.float32)  # type: ignore[name-defined]  # noqa: F821
+        for i in range(upto):
+            tl.store(x_ptr + i * BLOCK + at, total + i)  # type: ignore[name-defined]  # noqa: F821
+        for i in range(n):
+            if i < upto:
+                total += tl.load(x_ptr + i * BLOCK + at)  # type: ignore[name-defined]  # noqa: F821
+        tl.store(x_ptr + upto * BLOCK + at, total)  # type: ignore[name-defined]  # noqa: F821
+
+    source = textwrap.dedent(inspect.getsource(kernel))
+    source = f"import triton\nimport triton.language as tl\n\n@triton.jit\n{source}"
+    (tmp_path / "k.py").write_text(re.sub("  #.*", "", source))
+    given = {"x_ptr": "empty:f32:64", "n": "8", "upto": "7", "BLOCK": "8"}
+    result = kb.run(f"{tmp_path / 'k.py'}:kernel", "tiny", given, grid="1", outputs=True)
+    assert result.outputs is not None and result.outputs["x_ptr"][-8:].tolist() == [21.0] * 8
+
+
+def widening() -> Any:
+    """Give a kernel that needs more and more room in a loop of loads."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):  # noqa: N803
+        at = tl.arange(0, BLOCK)
+        kept = ()
+        total = tl.zeros((BLOCK,), tl.float32)
+        for i in range(n):
+            x = tl.load(x_ptr + i * BLOCK + at)
+            kept = (*kept, x + 1.0)
+            total += x
+        for each in kept:
+            total += each
+        tl.store(out_ptr + at, total)
+
+    return kernel
+
+
+def test_what_is_read_ahead_gives_way_to_what_the_program_needs() -> None:
+    """In any scratchpad in which it runs without, it runs with it, and gives the same."""
+    ran = []
+    for blocks in range(7, 15):
+        gave = []
+        for on in (False, True):
+            x, out = np.arange(8 * 256, dtype=np.float32), np.zeros(256, np.float32)
+            with kb.triton("tiny", pipeline_loops=on, set=[f"pe.tcm.capacity={blocks} KiB"]):
+                try:
+                    widening()[(1,)](x, out, 8, BLOCK=256, num_stages=4)
+                    gave.append(out.tolist())
+                except kb.KernbenchError as error:
+                    gave.append(type(error).__name__)
+        ran.append(isinstance(gave[0], list))
+        assert gave[0] == gave[1]
+        assert not ran[-1] or gave[0] == (2 * x.reshape(8, 256).sum(0) + 8).tolist()
+    assert True in ran and False in ran
+
+
+@settings(max_examples=12)
+@given(
+    st.integers(2, 5), st.integers(0, 30), st.integers(-3, 9), st.integers(0, 30), st.integers(-3, 9),
+    st.sampled_from([0, 3]), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_races_are_those_of_one_iteration_after_the_other(
+    n: int, first: int, step: int, to: int, by: int, since: int, same: bool, lock: bool
+) -> None:
+    """Between the same lines, of two programs that do the same."""
+    found = []
+    for on in (False, True):
+        x, y = np.arange(400, dtype=np.float32), np.zeros(400, np.float32)
+        with kb.triton("tiny", pipeline_loops=on) as sim:
+            scanning()[(2,)](x, y, n, first + 24, step, to + 24, by, since, LOCK=lock, SAME=same)
+        assert sim.result is not None
+        found.append({frozenset((each.first.line, each.second.line)) for each in sim.result.hazards})
+    assert found[0] == found[1]

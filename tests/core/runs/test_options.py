@@ -36,7 +36,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "race_by": (("--race-by", "program"), "program"),
     "materialize": (("--materialize", "on_demand"), "on_demand"),
     "oob": (("--oob", "poison"), "poison"),
-    "pipeline_loops": (("--pipeline-loops",), True),
+    "pipeline_loops": (("--no-pipeline-loops",), False),
     "out": (("--out", "o"), "o"),
     "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
