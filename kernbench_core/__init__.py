@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import CollectiveEntry as CollectiveEntry
     from kernbench_core.plugins import CommandEntry as CommandEntry
     from kernbench_core.plugins import ComponentEntry as ComponentEntry
+    from kernbench_core.plugins import DiagnosisEntry as DiagnosisEntry
     from kernbench_core.plugins import ExporterEntry as ExporterEntry
     from kernbench_core.plugins import FolderEntry as FolderEntry
     from kernbench_core.plugins import KitEntry as KitEntry

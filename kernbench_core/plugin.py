@@ -18,7 +18,8 @@ def kernbench_points() -> list[points.Point[Any]]:
     """Return the sorts of entries that core asks for."""
     return [
         points.COMPONENTS, points.BENCHES, points.PROGRAMS, points.TOPOLOGIES, points.NETWORKS, points.MACHINES,
-        points.OPS, points.LANGUAGE, points.BACKENDS, points.COMMANDS, points.RUN_PARTS, points.PICTURES,
+        points.OPS, points.LANGUAGE, points.BACKENDS, points.COMMANDS, points.RUN_PARTS, points.DIAGNOSES,
+        points.PICTURES,
     ]  # fmt: skip
 
 

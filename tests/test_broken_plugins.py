@@ -27,9 +27,8 @@ HOOKS = (
     "kernbench_components, kernbench_benches, kernbench_programs, kernbench_topologies, "
     "kernbench_memory_standards, kernbench_networks, kernbench_machines, kernbench_exporters, kernbench_ops, "
     "kernbench_language, kernbench_backends, kernbench_algorithms, kernbench_collectives, kernbench_commands, "
-    "kernbench_calibrators, "
-    "kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, kernbench_kits, "
-    "kernbench_points"
+    "kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, kernbench_pictures, "
+    "kernbench_diagnoses, kernbench_kits, kernbench_points"
 )
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {

@@ -16,7 +16,7 @@ from kernbench_core.calibration import Calibrator
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
-from kernbench_core.plugins import LANGUAGE, PICTURES, Plugins
+from kernbench_core.plugins import DIAGNOSES, LANGUAGE, PICTURES, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.runs.backends import backend_class
 from kernbench_core.runs.parts import open_part
@@ -85,6 +85,12 @@ def _picture(plugins: Plugins, name: str) -> object:
     return picture
 
 
+def _diagnosis(plugins: Plugins, name: str) -> object:
+    """Import a function of a session, and of whether nothing is left to happen."""
+    _must_take(diagnosis := plugins.of(DIAGNOSES).load(name), 2, "target")
+    return diagnosis
+
+
 def _call(plugins: Plugins, name: str) -> object:
     """Import a function that takes `tl` first."""
     call: Any = plugins.of(LANGUAGE).load(name)
@@ -141,6 +147,7 @@ _OPENERS: Final[Mapping[str, Callable[[Plugins, str], object]]] = {
     "folders": _folder,
     "pictures": _picture,
     "language": _call,
+    "diagnoses": _diagnosis,
     "kits": open_kit,
 }
 

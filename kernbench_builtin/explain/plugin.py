@@ -1,8 +1,8 @@
-"""What tells where the time of a run went: parts of runs."""
+"""What tells where the time of a run went, and who waits where it stands still."""
 
 from __future__ import annotations
 
-from kernbench_core.plugins import RunPartEntry
+from kernbench_core.plugins import DiagnosisEntry, RunPartEntry
 
 HERE = "kernbench_builtin.explain"
 
@@ -17,3 +17,8 @@ def kernbench_run_parts() -> list[RunPartEntry]:
         RunPartEntry("explain", f"{HERE}.part:ExplainPart", "Where the time went, and why."),
         RunPartEntry("tcm_map", f"{HERE}.part:TcmMapPart", "What the scratchpads held over time."),
     ]
+
+
+def kernbench_diagnoses() -> list[DiagnosisEntry]:
+    """Return what tells who waits."""
+    return [DiagnosisEntry("waits", f"{HERE}.deadlock:diagnosis", "Who waits for whom, and the shortest cycle.")]

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from kernbench_builtin.explain.provenance import Origin, Provenance
 from kernbench_core.callsite import CallSite, describe_site, line_number
 from kernbench_core.errors import KernbenchError
-from kernbench_core.host.last_actions import called
+from kernbench_core.host.launch_names import called
 from kernbench_core.values.lineage import Element, element_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from kernbench_core.engine.watchdog import Limits, Progress
 from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
-from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device, DeviceOptions
 from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.components import components
@@ -32,7 +31,7 @@ from kernbench_core.host.figures.meter import LaunchMeter
 from kernbench_core.host.figures.models import model_digests
 from kernbench_core.host.figures.op_kinds import op_kinds
 from kernbench_core.host.host_program import CURRENT, Shared
-from kernbench_core.host.last_actions import running_in_words
+from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
 from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check, findings
@@ -46,6 +45,7 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
+from kernbench_core.units import format_time
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.wording import brief
 
@@ -174,7 +174,9 @@ class GraphEngine:
         try:
             self.advance()
             if not self._finished:
-                raise DeadlockError(deadlock_report(self.hardware, self.shared))
+                at = format_time(self.env.now)
+                told = f"deadlock at simulated time {at}: nothing is left to happen, but something still waits."
+                raise DeadlockError("\n".join([told, *self._diagnosed(over=True)]))
         except Exception:
             with suppress(Exception):  # of their `finally` blocks: what went wrong first is told
                 self.close()
@@ -206,7 +208,23 @@ class GraphEngine:
         try:
             self.engine.advance()
         except LimitError as error:
-            raise LimitError("\n".join([str(error), *kernels_that_wait(self.hardware, self.shared)])) from None
+            raise LimitError("\n".join([str(error), *self._diagnosed(over=False)])) from None
+
+    def _diagnosed(self, *, over: bool) -> list[str]:
+        """Return what plug-ins say of who waits: where nothing is left to happen, or at a limit."""
+        from kernbench_core.plugins import DIAGNOSES
+
+        found = self.shared.loaded_plugins().of(DIAGNOSES)
+        lines: list[str] = []
+        for name in found:
+            diagnose = found.load(name)
+            try:
+                lines += diagnose(self, over)
+            except Exception as error:
+                if found.provider(name).is_ours:
+                    raise
+                raise found.raised(name, error) from error
+        return lines if lines or not over else ["  No plug-in is here that tells who waits for whom."]
 
     def start(
         self,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.entries import CollectiveEntry as CollectiveEntry
     from kernbench_core.plugins.entries import CommandEntry as CommandEntry
     from kernbench_core.plugins.entries import ComponentEntry as ComponentEntry
+    from kernbench_core.plugins.entries import DiagnosisEntry as DiagnosisEntry
     from kernbench_core.plugins.entries import Entry as Entry
     from kernbench_core.plugins.entries import ExporterEntry as ExporterEntry
     from kernbench_core.plugins.entries import FolderEntry as FolderEntry
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins.loading import Plugins as Plugins
     from kernbench_core.plugins.loading import PluginSource as PluginSource
     from kernbench_core.plugins.loading import load_plugins as load_plugins
+    from kernbench_core.plugins.points import DIAGNOSES as DIAGNOSES
     from kernbench_core.plugins.points import LANGUAGE as LANGUAGE
     from kernbench_core.plugins.points import PICTURES as PICTURES
     from kernbench_core.plugins.points import RUN_PARTS as RUN_PARTS

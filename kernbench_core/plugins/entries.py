@@ -370,6 +370,18 @@ class PictureEntry(_Described):
 
 
 @attrs.frozen
+class DiagnosisEntry(_Described):
+    """What tells who waits when a run stands still: `target` is `fn(session, over)`, which returns lines.
+
+    With `over` nothing is left to happen, else a limit has stopped the run.
+
+    >>> kernbench_diagnoses = lambda: [kb.DiagnosisEntry("acme", "acme_models.waits:lines", "What our units await.")]
+    """
+
+    KIND, NOUN = "diagnoses", "diagnosis"
+
+
+@attrs.frozen
 class KitEntry(_Described):
     """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
 

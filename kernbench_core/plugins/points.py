@@ -90,6 +90,9 @@ RUN_PARTS: Final = Point(
     entries.RunPartEntry,
     "Return what runs may be asked for besides their times; names are bare, and attributes of results.",
 )
+DIAGNOSES: Final = Point(
+    entries.DiagnosisEntry, "Return what tells who waits, at a deadlock or a limit; names are bare.", all_used=True
+)
 PICTURES: Final = Point(entries.PictureEntry, "Return what draws things for notebooks; names are bare.")
 
 

@@ -25,6 +25,7 @@ PUBLIC = [
     "ComponentEntry",
     "ConfigError",
     "DataExecutor",
+    "DiagnosisEntry",
     "ExporterEntry",
     "Fabric",
     "FolderEntry",

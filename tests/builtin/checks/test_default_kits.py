@@ -27,6 +27,7 @@ ENTRIES = {
     "folders": "FolderEntry('thing', '{}', 'X.')",
     "pictures": "PictureEntry('thing', '{}', 'X.')",
     "language": "LanguageEntry('thing', '{}', 'X.')",
+    "diagnoses": "DiagnosisEntry('thing', '{}', 'X.')",
 }
 THINGS = """
 import click
@@ -109,6 +110,9 @@ def test_a_target_that_cannot_be_imported_fails(site: Site, sort: str) -> None:
         ("folders", "LATE", "failed its is_one must be a function, not None"),
         ("pictures", "read", "passed"),
         ("language", "read", "passed"),
+        ("diagnoses", "export", "passed"),
+        ("diagnoses", "read", "failed its target must take 2 arguments, but (config) does not: too many positional "
+         "arguments"),
         ("language", "nothing", "failed its target must be a function of tl, without async, not <function nothing at "),
         ("pictures", "export", "failed its target must take 1 argument, but (log, out) does not: missing a required "
          "argument: 'out'"),
@@ -202,7 +206,7 @@ def test_a_plugin_whose_targets_are_all_gone_is_no_good(site: Site, capsys: pyte
     )
     site.module("all_gone", f"import kernbench_core.plugins as kb\n{hooks}")
     assert main(["plugins", "check", "acme"], load_plugins([*CHECKS, "acme = all_gone"], installed=False)) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "11 of 11 checks did not end as they must."
+    assert capsys.readouterr().out.splitlines()[-1] == "12 of 12 checks did not end as they must."
 
 
 @pytest.mark.parametrize("suffix", [".log.gz", ".gz", "log", ".", "./log", ""])

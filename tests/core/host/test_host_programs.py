@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import DeadlockError, KernelError, LimitError, UsageError
+from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.host_program import POLL_NS, current_program
 from tests.core.working_machine import on_machine
 
@@ -142,32 +142,6 @@ def test_a_launch_is_asked_for_after_its_run_at_no_time() -> None:
     assert handles[0].done
 
 
-def test_polls_of_what_never_comes_end_in_a_report() -> None:
-    """The programs that poll are named with the line, however many, and a limit of simulated time stops them before."""
-
-    def program(i: int, rt: Any) -> None:
-        if i < 2:
-            handle = rt.launch(listen, wait=False)
-            while not handle.done:
-                pass
-
-    def listen(tl: Any) -> None:
-        tl.recv((4,), "f32", (tl.program_id(0) + 1) % 4)
-
-    def bench(rt: Any) -> None:
-        rt.side_by_side(program, [0, 1, 2])
-
-    with pytest.raises(DeadlockError) as caught:
-        run(bench, 3)
-    lines = str(caught.value).splitlines()
-    at = program.__code__.co_firstlineno + 3
-    assert lines[1] == f"  programs 0-1 at {__file__}:{at} wait for the launch of 'listen', for 1 ms"
-    assert lines[2] == "  program 2 has ended"
-    with pytest.raises(LimitError) as stopped:
-        run(bench, 3, max_sim_ns=20_000)
-    assert str(stopped.value).splitlines()[0].startswith("the run reached its limit of 20 us of simulated time after ")
-
-
 def test_a_tensor_that_another_program_writes_is_waited_for() -> None:
     """numpy() in one program waits for a launch of another, and sees what it wrote."""
 
@@ -266,31 +240,6 @@ def test_an_error_names_the_program() -> None:
     with pytest.raises(KernelError) as raised:
         run(lambda rt: rt.side_by_side(raises, [1]))
     assert str(raised.value).splitlines()[0] == "program 0 raised ValueError: mine at simulated time 0 ns."
-
-
-def test_reports_name_programs() -> None:
-    """Who waits, where and for what; also when a limit is reached."""
-
-    def program(i: int, rt: Any) -> None:
-        if i:
-            rt.stall("the end of the world", "it is not near")
-
-    with pytest.raises(DeadlockError) as caught:
-        run(lambda rt: rt.side_by_side(program, [0, 1, 2]), 3)
-    where = f"{__file__}:{program.__code__.co_firstlineno + 2}"
-    assert str(caught.value) == (
-        "deadlock at simulated time 0 ns: nothing is left to happen, but something still waits.\n"
-        "  program 0 has ended\n"
-        f"  programs 1-2 at {where} wait for the end of the world, for 0 ns\n"
-        "    it is not near"
-    )
-
-    def endless(i: int, rt: Any) -> None:
-        rt.launch(spin, 1 << 30)
-
-    with pytest.raises(LimitError) as limited:
-        run(lambda rt: rt.side_by_side(endless, [0, 1]), max_sim_ns=5000.0)
-    assert any(line.endswith(" (8 PEs wait so)") or "PEs wait so" in line for line in str(limited.value).splitlines())
 
 
 def test_an_rt_belongs_to_its_program() -> None:

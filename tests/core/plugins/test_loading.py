@@ -170,8 +170,8 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
         "kernbench_exporters, kernbench_ops, kernbench_language, kernbench_backends, kernbench_algorithms, "
         "kernbench_collectives, "
         "kernbench_commands, kernbench_calibrators, kernbench_report_sections, kernbench_run_parts, kernbench_folders, "
-        "kernbench_pictures, kernbench_kits, kernbench_points, not 'kernbench_componets'; did you mean "
-        "'kernbench_components'?"
+        "kernbench_pictures, kernbench_diagnoses, kernbench_kits, kernbench_points, not "
+        "'kernbench_componets'; did you mean 'kernbench_components'?"
     ]
 
 

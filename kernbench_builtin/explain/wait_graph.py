@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
     from kernbench_core.reporting import Waiting
-
-_Node = TypeVar("_Node", str, int)
 
 #: Nodes of a chain of waits that are spelled; of longer ones the middle is counted.
 _MOST_NODES: Final = 20
@@ -140,29 +138,6 @@ def _end(program: HostProgram) -> str:
         return ", which has ended"
     waited = program.waits_for
     return f", which waits for {waited if isinstance(waited, str) else type(waited).__name__}"
-
-
-def shortest_cycle(graph: Mapping[_Node, Iterable[_Node]]) -> tuple[_Node, ...]:
-    """Return the nodes of the shortest cycle, starting at its smallest one; empty when there is none."""
-    best: tuple[_Node, ...] = ()
-    for start in sorted(graph):
-        came_from: dict[_Node, _Node] = {}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            for follower in graph.get(node, ()):
-                if follower == start:
-                    found = [node]
-                    while found[-1] != start:
-                        found.append(came_from[found[-1]])
-                    if not best or len(found) < len(best):
-                        best = tuple(reversed(found))
-                    queue.clear()
-                    break
-                if follower not in came_from:
-                    came_from[follower] = node
-                    queue.append(follower)
-    return best
 
 
 def way_out(waits: _Waits, order: Iterable[str]) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kernbench_builtin.explain.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
+from kernbench_builtin.explain.wait_graph import KernelWait, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.callsite import describe_site
-from kernbench_core.host.last_actions import before_that, called, ended_program, idle_pes, last_call, pe_names
+from kernbench_core.host.launch_names import called
 from kernbench_core.host.lost_messages import lost_messages
-from kernbench_core.host.wait_graph import KernelWait, shortest_cycle, spell, stuck, wait_graph, waits, way_out
+from kernbench_core.host.wait_cycle import shortest_cycle
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_time
 from kernbench_core.wording import join_names
@@ -20,6 +22,7 @@ from kernbench_core.wording import join_names
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
+    from kernbench_core.host.session import GraphEngine
 
 _MOST_LINES = 20
 #: Lines about kernels: three for each rank of a node, and a heading.
@@ -30,12 +33,13 @@ _MOST_CALL_LINES = 8
 _MOST_ALIKE = 3
 
 
-def deadlock_report(hardware: Hardware, shared: Shared) -> str:
-    """Describe a simulation in which nothing can happen any more, for a person."""
-    now = hardware.env.now
-    lines = [f"deadlock at simulated time {format_time(now)}: nothing is left to happen, but something still waits."]
-    lines += [f"  {line}" for line in _programs(shared, now)]
+def diagnosis(session: GraphEngine, over: bool) -> list[str]:
+    """Return the lines on who waits, for a person: for what, where nothing can happen any more; else which kernels."""
+    hardware, shared = session.hardware, session.shared
     found = waiting_kernels(hardware, shared)
+    if not over:
+        return _section("kernels that wait", _kernels(hardware, shared, found), _MOST_KERNEL_LINES)
+    lines = [f"  {line}" for line in _programs(shared, hardware.env.now)]
     lines += _section("kernels that wait", _kernels(hardware, shared, found), _MOST_KERNEL_LINES)
     lost = lost_messages(hardware)
     lines += _section("messages that were lost", lost)
@@ -48,20 +52,14 @@ def deadlock_report(hardware: Hardware, shared: Shared) -> str:
         cycle = shortest_cycle(stuck(graph.waits))
         told = (*cycle, cycle[0]) if cycle else way_out(graph.waits, graph.words)
         lines.append(f"  {'' if cycle else 'no '}wait-for cycle: " + spell([graph.words[node] for node in told]))
-        return "\n".join(lines)
+        return lines
     if any(program.waits_because for program in shared.programs):
-        return "\n".join(lines)
+        return lines
     lines += _section("components that are busy or hold messages", _components(hardware))
     cycle = shortest_cycle(waits(hardware))
     none = f"none; {'a message' if lost else 'an answer'} was lost"
     lines.append("  wait-for cycle: " + (spell([*cycle, cycle[0]]) if cycle else none))
-    return "\n".join(lines)
-
-
-def kernels_that_wait(hardware: Hardware, shared: Shared) -> list[str]:
-    """Return the lines of a report that say where the kernels are; none when no kernel waits."""
-    found = waiting_kernels(hardware, shared)
-    return _section("kernels that wait", _kernels(hardware, shared, found), _MOST_KERNEL_LINES)
+    return lines
 
 
 def waiting_kernels(hardware: Hardware, shared: Shared) -> list[KernelWait]:

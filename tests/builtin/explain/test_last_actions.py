@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kernbench_core.host.last_actions import before_that, ended_program, idle_pes, pe_names
+from kernbench_builtin.explain.last_actions import before_that, ended_program, idle_pes, pe_names
 from kernbench_core.kernel.steps import PathStep
 
 HERE = (test_site := (lambda: None).__code__, 0)

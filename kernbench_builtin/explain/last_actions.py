@@ -1,4 +1,4 @@
-"""What reports call a launch, and what PEs and host programs did last: those that did alike are told once."""
+"""What PEs and host programs did last: those that did alike are told once."""
 
 from __future__ import annotations
 
@@ -6,33 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kernbench_core.callsite import describe_site
+from kernbench_core.host.launch_names import called
 from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
-    from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
+    from kernbench_core.host.host_program import HostProgram, Shared
 
 _MOST_NAMES: Final = 4
-
-
-def running_on(shared: Shared, pe: int) -> LaunchHandle | None:
-    """Return the launch that runs on a PE now, None where none does."""
-    for handle in reversed(shared.launches):
-        if pe in handle.launch.started_ns and pe not in handle.launch.ended_ns:
-            return handle
-    return None
-
-
-def called(handle: LaunchHandle) -> str:
-    """Return a launch's name and the line that called it, as far as there is one."""
-    return handle.name + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
-
-
-def running_in_words(shared: Shared, pe: int) -> str:
-    """Say which launch runs on a PE now; "" where none does."""
-    handle = running_on(shared, pe)
-    return "" if handle is None else called(handle)
 
 
 def pe_names(hardware: Hardware, pes: Iterable[int]) -> str:
