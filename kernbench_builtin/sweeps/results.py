@@ -16,6 +16,7 @@ from kernbench_builtin.sweeps.objectives import MEDIAN, SPREAD, parse_objective
 from kernbench_builtin.sweeps.pareto import best_first, pareto_front
 from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_core.spread import TimeSpread
+from kernbench_core.units import format_count, format_time
 
 SCREEN, FULL = "screen", "full"
 """What a record may be of: a run that leaves something out, and one as it was asked for."""
@@ -168,8 +169,18 @@ def points_in_words(count: int) -> str:
 def _cells(record: Mapping[str, Any]) -> str:
     """Return the cells of a record in a notebook: number, values, status, objectives, or the time without these."""
     objectives = record["objectives"] or {"time_ns": record["figures"].get("time_ns")}
-    cells = [record["index"], *record["values"].values(), record["status"], *objectives.values()]
-    return "".join(f"<td>{html.escape('' if cell is None else value_text(cell))}</td>" for cell in cells)
+    cells = [str(record["index"]), *map(value_text, record["values"].values()), record["status"]]
+    cells += [figure_text(name, value) for name, value in objectives.items()]
+    return "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+
+
+def figure_text(name: str, value: float | None) -> str:
+    """Write a figure; of a time that is one, with its unit."""
+    if value is None:
+        return "-"
+    if name == "time" or name.endswith("_ns"):
+        return format_time(value)
+    return f"{value:.4g}" if abs(value) < 1e4 else format_count(value)
 
 
 def _number(value: object) -> float:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns, Ints
-from kernbench_core.oplog.description import Access, OpDescription, brief_items, brief_params
+from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.spill import chunks
 from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.values.lineage import made_for
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.values.memory_store import MemoryStore
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class OpRecord:
     """One op of the log: the seven fields that describe it, then its identity, its accesses and its function.
 
@@ -37,17 +37,25 @@ class OpRecord:
     component_id: str
     op_kind: str
     op_name: str
-    params: dict[str, Any] = field(repr=brief_params)
-    dependency_ids: list[int] = field(factory=list, repr=brief_items)
+    params: dict[str, Any]
+    dependency_ids: list[int] = field(factory=list)
     op_id: OpId | None = None
     stage_of: OpId | None = None
-    reads: tuple[Access, ...] = field(default=(), repr=brief_items)
+    reads: tuple[Access, ...] = ()
     writes: Access | None = None
     function: str | None = None
 
     def __str__(self) -> str:
         op = "" if self.op_id is None or self.op_id[0] < 0 else f"op {self.op_id[1]} of PE {self.op_id[0]}, "
         return f"{self.op_name} ({op}{self.component_id}, {self.t_start:.3f} ns)"
+
+    def __repr__(self) -> str:
+        op = "" if self.op_id is None or self.op_id[0] < 0 else f", op {self.op_id[1]} of PE {self.op_id[0]}"
+        shape = self.params.get("shape")
+        what = "" if shape is None else f", {self.params.get('dtype', '')}{list(shape)}"
+        return (
+            f"<OpRecord {self.op_name} on {self.component_id}, {self.t_start:.3f} to {self.t_end:.3f} ns{op}{what}>"
+        )
 
 
 class OpLog(Sequence[OpRecord]):

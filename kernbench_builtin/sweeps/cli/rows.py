@@ -14,10 +14,9 @@ from kernbench_builtin.sweeps.axes import Axis, short_names, value_text
 from kernbench_builtin.sweeps.objectives import parse_objective
 from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_builtin.sweeps.points import SweepPoint
-from kernbench_builtin.sweeps.results import SCREEN
+from kernbench_builtin.sweeps.results import SCREEN, figure_text
 from kernbench_core.cli.columns import wrapped
 from kernbench_core.process.terminal import shown_in_line
-from kernbench_core.units import format_count, format_time
 
 _GAP = 2
 _INDENT = "    "
@@ -68,7 +67,7 @@ class Rows:
         numbers = {**{name: record["figures"].get("time_ns") for name in self.timed}, **record["objectives"]}
         cells = [str(record["index"]), *(record[name] for name in self.fidelity)]
         cells += [_cell(record["values"][axis.name]) for axis in self.plan.axes]
-        cells += [record["status"], *(_number(name, found) for name, found in numbers.items())]
+        cells += [record["status"], *(figure_text(name, found) for name, found in numbers.items())]
         text = self._lines(cells)
         if record["error"] is not None:
             sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])
@@ -124,12 +123,3 @@ class RowPrinter:
 
 def _cell(value: object) -> str:
     return shown_in_line(value_text(value))
-
-
-def _number(name: str, value: float | None) -> str:
-    """Write a figure; of a time that is one, with its unit."""
-    if value is None:
-        return "-"
-    if name == "time" or name.endswith("_ns"):
-        return format_time(value)
-    return f"{value:.4g}" if abs(value) < 1e4 else format_count(value)

@@ -51,7 +51,7 @@ def test_a_notebook_shows_a_table_of_the_first_rows() -> None:
     text = swept(*({"figures": {"time_ns": 1.5}} for _ in range(60)))._repr_html_()
     assert text.startswith("<table><thead><tr><th>#</th><th>n</th><th>status</th><th>time_ns</th></tr></thead>")
     assert text.count("<tr>") == 51 and text.endswith("<p>and 10 more</p>")
-    assert "<td>&lt;3&gt;</td><td>ok</td><td>1.5</td>" in text
+    assert "<td>&lt;3&gt;</td><td>ok</td><td>1.5 ns</td>" in text
 
 
 def test_a_row_has_the_first_line_of_an_error() -> None:

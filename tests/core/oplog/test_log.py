@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -234,34 +233,19 @@ def test_params_of_numpy_types_survive() -> None:
     assert found["a"].tolist() == [0, 1, 2] and type(found["b"]) is np.int64
 
 
-def test_a_small_record_shows_all_of_itself() -> None:
-    """As it would be written."""
-    reads = (Access("hbm", (Region(0, 8), Region(16, 8))), Access("tcm", ()))
-    record = OpRecord(0.0, 1.5, "u", "math", "add", {"n": 3, "axes": [0, (1,)]}, [4], (0, 1), None, reads, None, "a:f")
-    regions = "(Region(base=0, row_bytes=8, rows=1, pitch=0), Region(base=16, row_bytes=8, rows=1, pitch=0))"
-    assert repr(record) == (
-        "OpRecord(t_start=0.0, t_end=1.5, component_id='u', op_kind='math', op_name='add', "
-        "params={'n': 3, 'axes': [0, (1,)]}, dependency_ids=[4], op_id=(0, 1), stage_of=None, "
-        f"reads=(Access(space='hbm', regions={regions}, value=None), Access(space='tcm', regions=(), value=None)), "
-        "writes=None, function='a:f')"
-    )
+def test_a_record_shows_itself_in_a_line() -> None:
+    """What, where, when, of which op, and the tensor where there is one; however many parameters it has."""
+    params = {"shape": (4, 8), "dtype": "f16", **{f"parameter_{at}": list(range(1000)) for at in range(100)}}
+    record = OpRecord(1 / 3, 1.5, "u.pe_dma", "memory", "dma_read", params, [*range(1000)], (3, 7))
+    assert repr(record) == "<OpRecord dma_read on u.pe_dma, 0.333 to 1.500 ns, op 7 of PE 3, f16[4, 8]>"
+    assert repr(OpRecord(0.0, 1.0, "u", "math", "add", {})) == "<OpRecord add on u, 0.000 to 1.000 ns>"
 
 
-def test_a_large_record_shows_the_beginning_of_each_part() -> None:
+def test_a_large_description_shows_the_beginning_of_each_part() -> None:
     """With how much more there is of it; and of one long thing its beginning."""
-    regions = tuple(Region(2**60 + at, 2**40, 2**10, 2**50) for at in range(1000))
-    access = Access("hbm", regions, LoadedValue((1024, 1024), "f16"))
-    params = {f"parameter_{at}": list(range(1000)) for at in range(100)}
-    ids = [*range(10**6)]
-    told = repr(OpRecord(1 / 3, 2 / 3, "u", "math", "add", params, ids, (0, 1), None, (access,) * 9, access))
-    assert len(told) < 2000
-    assert "params={'parameter_0': [0, 1, 2, " in told and "dependency_ids=[0, 1, 2, " in told
-    first, second = (part.partition("more")[0].count("Region(") for part in told.split("regions=")[1:])
-    last = int(re.findall(r"(\d+), … [0-9,]+ more", told)[0])
-    assert [int(more.replace(",", "")) for more in re.findall("… ([0-9,]+) more", told)] == [
-        100 - told.count("'parameter_"), 10**6 - 1 - last, 1000 - first, 8, 1000 - second,
-    ]  # fmt: skip
-    assert len(repr(OpDescription("math", "add", {"text": "x" * 10_000}, (access,) * 9, access))) < 2000
+    access = Access("hbm", tuple(Region(at, 8) for at in range(1000)), LoadedValue((1024, 1024), "f16"))
+    told = repr(OpDescription("math", "add", {"text": "x" * 10_000}, (access,) * 9, access))
+    assert len(told) < 2000 and told.count(" more") >= 3
 
 
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(2**63, 2**70))
