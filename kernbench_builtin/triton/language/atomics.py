@@ -31,8 +31,8 @@ from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import Transfer, noted_mask, pointer_transfer
-from kernbench_core.values.dtypes import is_float, itemsize
-from kernbench_core.values.element_types import ElementType, as_dtype
+from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.element_types import as_dtype
 from kernbench_core.wording import brief
 
 _Moved = tuple[Transfer, Lanes]
@@ -49,13 +49,21 @@ def _unused(site: CallSite) -> bool:
     return False
 
 
-def _check_width(here: str, op: str, element: ElementType) -> None:
-    """Raise ShapeError for what Triton has no such op of."""
+def _fault(op: str, pointer: Any, order: str, *, polls: bool) -> tuple[type[KernelError], str] | None:
+    """Return the error, and what it says, for an op that Triton does not have either; None for one that is right."""
+    if not isinstance(pointer, Pointer):
+        return ShapeError, f"must be given pointers, not {type(pointer).__name__}; pass a tensor to the launch."
+    element = as_dtype(pointer.element)
     bits, floats = element.primitive_bitwidth, element.is_floating()
+    if floats and op in ("atomic_and", "atomic_or", "atomic_xor"):
+        return ShapeError, f"must be given pointers to integers, not {pointer.element}; cast them."
     if op == "atomic_cas" and bits < 16:
-        raise ShapeError(f"{here} only supports elements of 16, 32 and 64 bits, not {element}; use wider ones.")
-    if op != "atomic_cas" and (bits < 16 or (bits == 16 and not (floats and op == "atomic_add"))):
-        raise ShapeError(f"{here} does not support {element.name}, as {op} in Triton; use elements of 32 bits.")
+        return ShapeError, f"only supports elements of 16, 32 and 64 bits, not {element}; use wider ones."
+    if not polls and op != "atomic_cas" and (bits < 16 or (bits == 16 and not (floats and op == "atomic_add"))):
+        return ShapeError, f"does not support {element.name}, as {op} in Triton; use elements of 32 bits."
+    if order not in ORDERS:
+        return KernelError, f"must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it."
+    return None
 
 
 class AtomicLanguage(NumberLanguage):
@@ -111,28 +119,23 @@ class AtomicLanguage(NumberLanguage):
     def _atomic(
         self, op: str, pointer: Any, operands: tuple[Any, ...], mask: Any, sem: Any, *, polls: bool = False
     ) -> Any:
-        here = f"tl.{op} at {describe_site(call_site())}"
-        if not isinstance(pointer, Pointer):
-            given = type(pointer).__name__
-            raise ShapeError(f"{here} must be given pointers, not {given}; pass a tensor to the launch.")
-        if is_float(pointer.element) and op in ("atomic_and", "atomic_or", "atomic_xor"):
-            raise ShapeError(f"{here} must be given pointers to integers, not {pointer.element}; cast them.")
-        if not polls:
-            _check_width(here, op, as_dtype(pointer.element))
-        order = getattr(sem, "value", sem) or "acq_rel"
-        if order not in ORDERS:
-            raise KernelError(f"{here} must be given a sem of {', '.join(ORDERS)}, not {brief(order)}; correct it.")
+        site, order = call_site(), getattr(sem, "value", sem) or "acq_rel"
+        fault = _fault(op, pointer, order, polls=polls)
+        if fault is not None:
+            kind, words = fault
+            raise kind(f"tl.{op} at {describe_site(site)} {words}")
         shape = pointer.shape
         tiles = [self._as_tensor(to_memory(each), pointer.element, shape) for each in operands]
         known, noted = self._known_mask(mask, f"tl.{op}"), self._state.kernels.outside
         if noted is not None:
             known, _ = noted_mask(pointer, known, f"tl.{op}", self._state, noted)
-        parts = self._parts(op, pointer, known)
+        parts = self._parts(op, pointer, known, site)
+        used = polls or not _unused(site)
         if not parts:
-            return None if _unused(call_site()) else self.full(shape, 0, pointer.element)
-        return self._changed(op, pointer, tiles, parts, shape, order, used=polls or not _unused(call_site()))
+            return self.full(shape, 0, pointer.element) if used else None
+        return self._changed(op, pointer, tiles, parts, shape, order, site, used=used)
 
-    def _parts(self, op: str, pointer: Pointer, mask: Any) -> list[_Moved]:
+    def _parts(self, op: str, pointer: Pointer, mask: Any, site: CallSite) -> list[_Moved]:
         """Give what is moved for the lanes that a mask leaves, each a chunk of one memory, and the lanes of it."""
         if mask is None and isinstance(pointer.offset, int):  # a lock, a flag or a counter
             return [(self._moved(op, pointer, IndexTensor((1,), pointer.offset, (0,))), ONE_LANE)]
@@ -144,7 +147,7 @@ class AtomicLanguage(NumberLanguage):
             return []
         places, met = np.unique(offsets[positions], return_inverse=True)
         whole = self._moved(op, pointer, IndexTensor.of(places))
-        physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", call_site())
+        physical = translated(state.memory, whole, state.pe, pointer.tensor, f"tl.{op}", site)
         chunks = state.kernels.cut(physical)
         if len(chunks) == 1:
             return [(whole, Lanes(shape, positions, met))]
@@ -165,10 +168,10 @@ class AtomicLanguage(NumberLanguage):
 
     def _changed(
         self, op: str, pointer: Pointer, tiles: list[Tensor], parts: list[_Moved], shape: tuple[int, ...], order: str,
-        *, used: bool,
+        site: CallSite, *, used: bool,
     ) -> Tensor | None:  # fmt: skip
         """Issue a command for each memory; give what was there before where the kernel's line uses it."""
-        memory, tensor, site = self._state.memory, pointer.tensor, call_site()
+        memory, tensor = self._state.memory, pointer.tensor
         operands, blocks = [self.operand(tile, tile.dtype, op) for tile in tiles], tuple(tile.block for tile in tiles)
         if used:
             nbytes = prod(shape) * itemsize(pointer.element)
