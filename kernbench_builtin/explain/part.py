@@ -40,6 +40,14 @@ class VerdictPart(RunPart):
 
         return WrongElements(session.op_log, executor, session.shared.launches, kernel_lines(session)).maker
 
+    @classmethod
+    def show_result(cls, result: "RunResult", console: "Console", *, verbose: bool = False) -> bool:
+        """Print the table of a result."""
+        from kernbench_builtin.explain.result_text import print_result
+
+        print_result(result, console, verbose=verbose)
+        return True
+
     def answer(self, session: "GraphEngine") -> "RunVerdict":
         """Return the verdict on what has run so far."""
         from kernbench_builtin.explain.verdict import verdict_of

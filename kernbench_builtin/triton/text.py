@@ -9,9 +9,9 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from kernbench_core.process.terminal import shown
-from kernbench_core.runs.parts import show_answers
+from kernbench_core.runs.parts import show_answers, show_result
 from kernbench_core.runs.summary import print_summary
-from kernbench_core.runs.text_report import bare_table, print_result, show
+from kernbench_core.runs.text_report import bare_table, show
 from kernbench_core.spread import NOT_MEASURED
 from kernbench_core.units import format_bandwidth, format_time
 
@@ -53,7 +53,7 @@ def print_script(
     elif quiet:
         print_summary(result, console.file)
     else:
-        print_result(result, console, verbose=verbose)
+        show_result(result, console, plugins, verbose=verbose)
         show(Group(Text(""), *_launches(session.launches, verbose)), console)
     for tuning in session.tunings:
         show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)

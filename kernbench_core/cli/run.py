@@ -122,7 +122,7 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
 @doing("printing the result")
 def print_run(result: RunResult, look: Look, shell: Shell) -> None:
     """Print a result, as it is asked for."""
-    from kernbench_core.runs.parts import show_answers
+    from kernbench_core.runs.parts import show_answers, show_result
 
     if look.as_json:
         from kernbench_core.runs.result import json_text
@@ -134,8 +134,8 @@ def print_run(result: RunResult, look: Look, shell: Shell) -> None:
 
         print_summary(result, sys.stdout)
         return
-    from kernbench_core.runs.text_report import make_console, print_result
+    from kernbench_core.runs.text_report import make_console
 
     console = make_console(sys.stdout)
-    print_result(result, console, verbose=look.verbose)
+    show_result(result, console, shell.plugins, verbose=look.verbose)
     show_answers(result, console, shell.plugins, verbose=look.verbose)

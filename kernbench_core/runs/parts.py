@@ -173,6 +173,11 @@ class RunPart:
         """Return what says of a wrong element, which a sentence calls "It", or so, what made it; None for nothing."""
         return None
 
+    @classmethod
+    def show_result(cls, result: RunResult, console: Console, *, verbose: bool = False) -> bool:
+        """Print a result, without what parts answered; False where it is not this part that does."""
+        return False
+
     def answer(self, session: GraphEngine) -> Any:
         """Return what it has to say of what has happened until now."""
         return None
@@ -245,6 +250,17 @@ def maker_of(session: GraphEngine, executor: DataExecutor) -> Callable[[Failure,
             if found is not None:
                 return found
     return lambda failure, it: failure.maker
+
+
+def show_result(result: RunResult, console: Console, plugins: Plugins, *, verbose: bool = False) -> None:
+    """Print a result as a part of runs lays it out; where none does, in one line."""
+    from kernbench_core.runs.summary import print_summary
+
+    for part in parts_of(plugins):
+        with part_blamed(part, plugins.run_parts):
+            if part.show_result(result, console, verbose=verbose):
+                return
+    print_summary(result, console.file)
 
 
 def show_answers(result: RunResult, console: Console, plugins: Plugins, *, verbose: bool = False) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 from asyncio import CancelledError
 from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 import pytest
-from rich.console import Console
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.watchdog import Limits
@@ -19,8 +15,6 @@ from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import TimingResult
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Stat
-from kernbench_core.runs.result import Recorded, RunResult, json_text
-from kernbench_core.runs.text_report import print_result
 from tests.core.toy_machine import Classes, ToyForward, toy_engine
 
 STATS = (
@@ -203,35 +197,3 @@ def test_there_are_three_ways_to_combine() -> None:
     """Another one is refused where the statistic is declared."""
     with pytest.raises(ValueError, match="combine of statistic 'x' must be one of sum, max, mean, not 'median'"):
         Stat("x", "", "median", "A number.")
-
-
-def test_statistics_are_in_the_table_and_in_the_object() -> None:
-    """With their unit, over how many, and what they are; a run without any shows no table."""
-    engine = toy_engine(pes=1)
-    engine.run(lambda rt: rt.tensor((64,), "f32"))
-    found = (
-        Statistic("acme.x", "hits", 1234567, "", "sum", 4, "Hits."),
-        Statistic("acme.x", "wait", 1500.0, "ns", "max", 4, "Longest wait."),
-        Statistic("acme.y", "room", 4096, "B", "mean", 1, "Room."),
-        Statistic("acme.y", "share", 0.25, "", "mean", 2, "Share."),
-    )
-
-    def page(timing: TimingResult) -> tuple[str, dict[str, Any]]:
-        out = io.StringIO()
-        result = RunResult(
-            bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0,
-            op_log_sha256=None, manifest={}, recorded=Recorded(engine.op_log, engine.store),
-        )  # fmt: skip
-        print_result(result, Console(file=out, width=80))
-        return out.getvalue(), json.loads(json_text(result.to_json()))
-
-    text, data = page(attrs.evolve(engine.get_timing_result(), statistics=found))
-    lines = [line.split() for line in text.splitlines()]
-    assert ["hits", "1,234,567", "sum", "of", "4", "acme.x", "Hits."] in lines
-    assert ["wait", "1.5", "us", "max", "of", "4", "acme.x", "Longest", "wait."] in lines
-    assert ["room", "4", "KiB", "acme.y", "Room."] in lines
-    assert ["share", "0.25", "mean", "of", "2", "acme.y", "Share."] in lines
-    assert data["statistics"] == [attrs.asdict(each) for each in found]
-    text, data = page(engine.get_timing_result())
-    assert "counted" not in text
-    assert data["statistics"] == []

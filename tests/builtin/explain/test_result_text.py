@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 from types import ModuleType
+from typing import Any
 
 import attrs
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from kernbench_builtin.explain.result_text import bar, print_result
 from kernbench_core.compute.on_demand import HostReads
 from kernbench_core.host.figures.kernels import ArrayFill, KernelFigures, KernelUse
 from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
-from kernbench_core.host.timing import ResourceUse
-from kernbench_core.runs.text_report import bar, make_console, print_result
+from kernbench_core.host.statistics import Statistic
+from kernbench_core.host.timing import ResourceUse, TimingResult
+from kernbench_core.runs.result import Recorded, RunResult, json_text
+from kernbench_core.runs.text_report import make_console
+from tests.core.toy_machine import toy_engine
 
 
 def plain(samples: ModuleType, *, verbose: bool = False, verification: str | None = "RIGHT", **changed: object) -> str:
@@ -197,3 +203,35 @@ achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)"""
 def test_a_hint_needs_work_and_loss(fill: ArrayFill, told: bool) -> None:
     """At work for a tenth of the time, and half of that lost."""
     assert bool(attrs.evolve(KERNELS, fills=(fill,)).hint) == told
+
+
+def test_statistics_are_in_the_table_and_in_the_object() -> None:
+    """With their unit, over how many, and what they are; a run without any shows no table."""
+    engine = toy_engine(pes=1)
+    engine.run(lambda rt: rt.tensor((64,), "f32"))
+    found = (
+        Statistic("acme.x", "hits", 1234567, "", "sum", 4, "Hits."),
+        Statistic("acme.x", "wait", 1500.0, "ns", "max", 4, "Longest wait."),
+        Statistic("acme.y", "room", 4096, "B", "mean", 1, "Room."),
+        Statistic("acme.y", "share", 0.25, "", "mean", 2, "Share."),
+    )
+
+    def page(timing: TimingResult) -> tuple[str, dict[str, Any]]:
+        out = io.StringIO()
+        result = RunResult(
+            bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0,
+            op_log_sha256=None, manifest={}, recorded=Recorded(engine.op_log, engine.store),
+        )  # fmt: skip
+        print_result(result, Console(file=out, width=80))
+        return out.getvalue(), json.loads(json_text(result.to_json()))
+
+    text, data = page(attrs.evolve(engine.get_timing_result(), statistics=found))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["hits", "1,234,567", "sum", "of", "4", "acme.x", "Hits."] in lines
+    assert ["wait", "1.5", "us", "max", "of", "4", "acme.x", "Longest", "wait."] in lines
+    assert ["room", "4", "KiB", "acme.y", "Room."] in lines
+    assert ["share", "0.25", "mean", "of", "2", "acme.y", "Share."] in lines
+    assert data["statistics"] == [attrs.asdict(each) for each in found]
+    text, data = page(engine.get_timing_result())
+    assert "counted" not in text
+    assert data["statistics"] == []
