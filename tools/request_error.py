@@ -14,6 +14,7 @@ import sys
 import warnings
 from typing import Any
 
+from kernbench_builtin.sweeps.perturbation import perturbed
 from kernbench_builtin.sweeps.shaken import WITHIN
 from kernbench_core.environment import Environment
 from kernbench_core.host.session import GraphEngine
@@ -22,7 +23,6 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.spread import TimeSpread
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.perturbation import perturbed
 from kernbench_core.wire import Wire
 
 

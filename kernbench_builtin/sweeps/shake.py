@@ -33,7 +33,7 @@ class _OtherMachine:
 
     def begin(self, hardware: "Hardware") -> None:
         """Put the other graph in the place of the machine's."""
-        from kernbench_core.topology.perturbation import perturbed
+        from kernbench_builtin.sweeps.perturbation import perturbed
 
         hardware.graph = perturbed(hardware.graph, self._classes, self._seed, WITHIN)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.sweeps.perturbation import perturbed
 from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
 from kernbench_builtin.triton.session import HeldMachine
 from kernbench_core.cli import main
@@ -18,7 +19,6 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.perturbation import perturbed
 
 SMALL = {"M": 64, "N": 64, "K": 64}
 
