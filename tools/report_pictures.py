@@ -1,4 +1,4 @@
-"""Write the pictures of docs/report.md and docs/sweeping.md: screenshots of the pages of small runs, and of a sweep.
+"""Write the pictures of README, docs/report.md and docs/sweeping.md: screenshots of pages of small runs and a sweep.
 
     python tools/report_pictures.py [FOLDER]
 
@@ -8,6 +8,7 @@ It needs a Chromium.
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -21,10 +22,12 @@ from kernbench_core.plugins import load_plugins
 
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "report"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+README: Final = Path(__file__).parents[1] / "README.md"
 #: Runs with their pages: bench, topology, parameters.
 RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
-    "gemm": ("gemm-naive", "tiny", {"M": 256, "N": 256, "K": 256}),
-    "collective": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
+    "machine": ("gemm", "default", {}),
+    "flame": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
+    "collective": ("collective", "default", {"size": "1 MiB"}),
 }
 #: A sweep of the matrix unit and the tiles.
 SWEEP: Final[Mapping[str, Any]] = {
@@ -38,10 +41,6 @@ SWEEP: Final[Mapping[str, Any]] = {
     },
     "objectives": ["time", "area = 0.004 * components.pe_gemm.params.rows * columns"],
 }
-TIMELINE: Final = "kernbench.run(0).timeline"
-#: The second read of the DMA of the first PE.
-DMA: Final = f"{TIMELINE}.data.tracks.findIndex((track) => track[3].endsWith('pe0.pe_dma'))"
-READ: Final = f"{TIMELINE}.spans.first[{DMA}] + 1"
 
 
 def main() -> None:
@@ -52,45 +51,51 @@ def main() -> None:
     pictures.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        script = Path(folder) / "matmul.py"
+        text = README.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+        script.write_text(text, encoding="utf-8")
+        triton = [sys.executable, "-m", "kernbench", "triton", script.name, "--report", "page.html", "-q"]
+        subprocess.run(triton, cwd=folder, check=True)
+        top(browser, Path(folder) / "page.html", pictures / "page.png")
         for name, (bench, topology, params) in RUNS.items():
             file = Path(folder) / f"{name}.html"
             kb.run(bench, topology, params, report=file)
-            {"gemm": gemm, "collective": collective}[name](opened(browser, file), pictures)
+            if name == "collective":
+                top(browser, file, pictures / "collective.png")
+            else:
+                {"machine": machine, "flame": flame}[name](opened(browser, file), pictures)
         swept = Path(folder) / "swept.html"
         sweep = kb.sweep(**SWEEP, out=Path(folder) / "swept")
         swept.write_text(render_sweep(sweep_page(sweep, "s", load_plugins())), encoding="utf-8")
+        top(browser, swept, pictures / "sweep.png")
         points(opened(browser, swept), pictures)
         browser.close()
 
 
-def opened(browser: Any, file: Path) -> Any:
+def opened(browser: Any, file: Path, width: int = 1100, height: int = 900) -> Any:
     """Open a page, and wait until it is drawn."""
-    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-ready=yes]", state="attached")
     return page
 
 
-def gemm(page: Any, pictures: Path) -> None:
-    """Show the cube, the timeline zoomed to the first products, and the source with the time of its lines."""
-    launch = page.evaluate("kernbench.run(0).machine.data.launches[0]")
-    page.evaluate(f"{TIMELINE}.show({launch['from'] - 120}, {launch['from'] + 3500})")
-    page.evaluate(f"{TIMELINE}.choose({READ})")
-    page.evaluate("kernbench.run(0).machine.show('sip0.cube0')")
+def top(browser: Any, file: Path, picture: Path) -> None:
+    """Show what a page opens on."""
+    page = opened(browser, file, 1400, 1360)
+    page.wait_for_timeout(500)
+    page.screenshot(path=picture)
+
+
+def machine(page: Any, pictures: Path) -> None:
+    """Show the cube of the critical path."""
     page.wait_for_timeout(500)
     page.locator("[data-section=machine] .ground").screenshot(path=pictures / "machine.png")
-    page.locator("[data-section=timeline] .rows").screenshot(path=pictures / "timeline.png")
-    page.evaluate("kernbench.run(0).set('window', null)")
-    page.set_viewport_size({"width": 1500, "height": 900})
-    source = page.locator("[data-section=timeline] .source")
-    # all of it, without the folder that this tree happens to be in
-    source.evaluate("each => { each.style.maxHeight = 'none'; each.querySelector('caption').remove(); }")
-    page.wait_for_timeout(500)
-    source.screenshot(path=pictures / "source.png")
 
 
-def collective(page: Any, pictures: Path) -> None:
+def flame(page: Any, pictures: Path) -> None:
     """Show the flame of the longest kernel that sends and receives."""
+    page.evaluate("kernbench.run(0).set('window', null)")
     page.locator(".icicle").scroll_into_view_if_needed()
     page.wait_for_timeout(500)
     bar = page.locator(".icicle [role=treeitem], .icicle [tabindex]", has_text="all_reduce").first
