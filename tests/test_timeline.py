@@ -15,6 +15,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_builtin.explain.explanation import Recorder
 from kernbench_builtin.explain.ledger import queueing_places
+from kernbench_builtin.explain.scratchpad_map import TcmRecorder
 from kernbench_builtin.pages.timeline import LEVELS, Timeline, TimelineRecorder
 from kernbench_builtin.pages.timeline.notes import Notes
 from kernbench_builtin.pages.timeline.timeline import FLOWS, op_of
@@ -53,8 +54,9 @@ def engine_of(plugins: Plugins, name: str, observers: list[Any]) -> GraphEngine:
     config = configure(plugins, topology, sets=sets)
     graph = compile_topology(config, plugins)
     engine = GraphEngine(
-        graph, plugins.components, plugins=plugins, observers=observers, tcm_map=bool(observers), data=False
-    )
+        graph, plugins.components, plugins=plugins, observers=observers, data=False,
+        scratchpads=TcmRecorder if observers else None,
+    )  # fmt: skip
     engine.run(plugins.benches.load(bench), params)
     return engine
 

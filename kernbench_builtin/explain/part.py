@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernbench_builtin.explain.explanation import Explanation, Recorder
+    from kernbench_builtin.explain.scratchpad_map import TcmMap, TcmRecorder
     from kernbench_builtin.explain.verdict import RunVerdict
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Failure
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.runs.options import RunCall
     from kernbench_core.runs.result import RunResult
 
@@ -119,7 +119,12 @@ class TcmMapPart(RunPart):
     """Says what the scratchpads held over time."""
 
     NAME, OPTIONS, EXAMPLE = "tcm_map", TcmMapOptions, {"tcm_map": True}
-    RECORDS_SCRATCHPADS = True
+
+    def scratchpads(self) -> "type[TcmRecorder]":
+        """Return what notes what they hold."""
+        from kernbench_builtin.explain.scratchpad_map import TcmRecorder
+
+        return TcmRecorder
 
     def answer(self, session: "GraphEngine") -> "TcmMap | None":
         """Return the map until now."""

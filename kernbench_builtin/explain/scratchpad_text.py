@@ -15,7 +15,7 @@ from kernbench_core.units import format_bytes, format_time
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kernbench_core.memory.scratchpad_map import Held, TcmMap, TcmUse
+    from kernbench_builtin.explain.scratchpad_map import Held, TcmMap, TcmUse
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _CHART_ROWS = 4

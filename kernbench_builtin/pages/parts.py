@@ -16,6 +16,7 @@ from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord, RunCall
 from kernbench_core.runs.parts import RunPart, SoFar
 
 if TYPE_CHECKING:
+    from kernbench_builtin.explain.scratchpad_map import TcmRecorder
     from kernbench_builtin.pages.live_pages import RunWatcher
     from kernbench_builtin.pages.timeline import Timeline, TimelineRecorder
     from kernbench_builtin.pages.timeline.window import TimeWindow
@@ -66,7 +67,7 @@ class TimelinePart(RunPart):
     """Says what happened when."""
 
     NAME, OPTIONS, EXAMPLE = "timeline", TimelineOptions, {"timeline": True}
-    REPEATABLE, RECORDS_SCRATCHPADS = False, True
+    REPEATABLE = False
     SAVES = (TIMELINE,)
 
     @classmethod
@@ -91,6 +92,12 @@ class TimelinePart(RunPart):
 
         self._recorder = TimelineRecorder(self.options.level, self.options.cut_to)
         return self._recorder
+
+    def scratchpads(self) -> "type[TcmRecorder]":
+        """Return what notes what they hold, as the map does."""
+        from kernbench_builtin.explain.scratchpad_map import TcmRecorder
+
+        return TcmRecorder
 
     def answer(self, session: "GraphEngine") -> "Timeline":
         """Return what has happened so far."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.graph import Node, PeSite
-from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches
+from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches, RecordsScratchpads
 from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.outside import OutsideAccesses
-from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.peers import nearest_in
 from kernbench_core.topology.design import Design, Machine
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 class DeviceOptions:
     """How a device is simulated.
 
-    `data=False` keeps shapes only. `tcm_map` has `Device.recorder` note what the scratchpads hold. The others are as
-    `kb.run` says.
+    `data=False` keeps shapes only. `scratchpads(now)` makes what notes what they hold, `Device.recorder`. The
+    others are as `kb.run` says.
     """
 
     data: bool = True
@@ -40,7 +39,7 @@ class DeviceOptions:
     materialize: str = "determined"
     oob: str = "error"
     pipeline_loops: bool = True
-    tcm_map: bool = False
+    scratchpads: Callable[[Callable[[], float]], RecordsScratchpads] | None = None
 
 
 @frozen(repr=False)
@@ -57,7 +56,7 @@ class Device:
     on_demand: OnDemand
     kernels: Kernels
     queues: Queues
-    recorder: TcmRecorder | None = None
+    recorder: Any = None
     parts: Mapping[type, object] = field(init=False)
 
     def __repr__(self) -> str:
@@ -92,7 +91,7 @@ class Device:
         memory, store = DeviceMemory(machine.design), MemoryStore(data=options.data)
         hazards = Hazards([site.prefix for site in sites], now, options.race_by)
         on_demand = OnDemand(log, store, functions)
-        recorder = TcmRecorder(now) if options.tcm_map else None
+        recorder = None if options.scratchpads is None else options.scratchpads(now)
         kernels = Kernels(
             memory,
             store,

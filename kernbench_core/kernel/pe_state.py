@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.steps import PathStep
     from kernbench_core.memory.hazards import Hazards
     from kernbench_core.memory.outside import OutsideAccesses
-    from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.messages import Command, Launch
     from kernbench_core.plugins import LanguageEntry, Registry
     from kernbench_core.values.value import OpId
+
+
+class RecordsScratchpads(Protocol):
+    """What notes what scratchpads hold, and when; `watch` of a table tells it."""
+
+    def attach(self, table: TcmTable) -> None:
+        """Look at a scratchpad from now on."""
 
 
 class RunsPrograms(Protocol):
@@ -130,7 +136,7 @@ class Kernels:
         hazards: Hazards | None = None,
         on_demand: OnDemand | None = None,
         nearest: Callable[[int, str], int | None] | None = None,
-        recorder: TcmRecorder | None = None,
+        recorder: RecordsScratchpads | None = None,
         ops: OpsOfPlugins | None = None,
         calls: Callable[[], Registry[LanguageEntry]] = _installed_calls,
         meter: MeasuresLaunches | None = None,

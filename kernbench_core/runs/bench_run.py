@@ -300,7 +300,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             on_progress=progress.on_tick,
             functions=op_functions(plugins.ops),
             observers=observers,
-            tcm_map=any(part.RECORDS_SCRATCHPADS for part in request.parts),
+            scratchpads=next(filter(None, (part.scratchpads() for part in request.parts)), None),
             race_by=options.race_by,
             materialize=options.materialize,
             oob=options.oob,

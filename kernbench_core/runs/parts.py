@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.kernel.pe_state import RecordsScratchpads
     from kernbench_core.plugins import Plugins, Registry, RunPartEntry
     from kernbench_core.runs.options import RunCall, RunOptions
     from kernbench_core.runs.result import RunResult
@@ -93,8 +94,6 @@ class RunPart:
     ORDER: ClassVar[int] = 0
     KEPT: ClassVar[bool] = True
     REPEATABLE: ClassVar[bool] = True
-    RECORDS_SCRATCHPADS: ClassVar[bool] = False
-    """Whether it has to be noted what the scratchpads held, and when."""
     EXAMPLE: ClassVar[Mapping[str, Any]] = {}
     """Options of a run that asks for it, for checks; "{folder}" in a text is a folder for its files."""
     SAVES: ClassVar[tuple[str, ...]] = ()
@@ -158,6 +157,10 @@ class RunPart:
 
         It is None where there is nothing to see, or where the run is complete.
         """
+
+    def scratchpads(self) -> Callable[[Callable[[], float]], RecordsScratchpads] | None:
+        """Return what makes, of a function that tells the time in ns, a recorder of scratchpads; the first is taken."""
+        return None
 
     @property
     def watches(self) -> bool:

@@ -16,7 +16,6 @@ from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.runner import KernelRunner
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.hazards import Hazards
-from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.messages import Command, Launch
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.logger import OpLogger
@@ -78,7 +77,7 @@ class Rig:
         overhead: float = 1.0,
         log: OpLog | None = None,
         watch: int = 0,
-        scratchpad_map: bool = False,
+        scratchpads: Any = None,
         **capacities: int,
     ) -> None:
         self.design = design(pes, **capacities)
@@ -87,7 +86,7 @@ class Rig:
         self.memory = DeviceMemory(self.design)
         self.log = OpLog() if log is None else log
         self.logger = OpLogger(self.log)
-        self.recorder = TcmRecorder(lambda: env.now)
+        self.recorder = None if scratchpads is None else scratchpads(lambda: env.now)
         names = [site.prefix for site in self.design.pes]
         self.hazards = Hazards([*names, *["PE"] * (watch - pes)], lambda: env.now) if watch else None
         self.kernels = Kernels(
@@ -95,7 +94,7 @@ class Rig:
             self.store,
             hazards=self.hazards,
             on_demand=OnDemand(self.log, self.store, {}),
-            recorder=self.recorder if scratchpad_map else None,
+            recorder=self.recorder,
         )
         self.known: dict[int, int] = {}
         self.cpus = [Cpu(env, self.kernels, pe, self.logger, overhead) for pe in range(pes)]

@@ -36,9 +36,9 @@ from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.explain.scratchpad_map import TcmRecorder
     from kernbench_builtin.pages.timeline.activity import Activity
     from kernbench_core.engine.hardware import Hardware
-    from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.oplog.log import OpLog
 
 _OF_ONE_PE: Final = op_number(1, 0)

@@ -16,11 +16,11 @@ from kernbench_core.kernel.queue_commands import RecvCmd
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MsgBase, Transaction
 
 if TYPE_CHECKING:
+    from kernbench_builtin.explain.scratchpad_map import TcmRecorder
     from kernbench_builtin.pages.timeline.window import TimeWindow
     from kernbench_core.component import ComponentBase
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.environment import Environment
-    from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.oplog.log import OpLog
 
 _KERNEL: Final = LEVELS.index("kernel")

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.explain.scratchpad_map import TcmMap, TcmUse
 from kernbench_builtin.explain.scratchpad_text import _most, lines
-from kernbench_core.memory.scratchpad_map import TcmMap, TcmUse
-from tests.core.recorded_scratchpads import recorded
+from tests.builtin.explain.recorded_scratchpads import recorded
 
 
 def test_the_page_fits_its_width_and_names_the_peak() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from tests.builtin.explain.recorded_scratchpads import X, recorded
 from tests.core.kernel_rig import Rig
-from tests.core.recorded_scratchpads import X, recorded
 
 
 def test_blocks_are_held_from_birth_to_their_last_use() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.memory.scratchpad_map import TcmMap
+from kernbench_builtin.explain.scratchpad_map import TcmMap, TcmRecorder
 from tests.core.kernel_rig import Rig
 
 X = np.arange(1024, dtype=np.float32).reshape(32, 32)
@@ -14,6 +14,6 @@ X = np.arange(1024, dtype=np.float32).reshape(32, 32)
 
 def recorded(kernel: Any, pes: int = 1) -> tuple[TcmMap, Rig]:
     """Run a kernel with a recorder."""
-    rig = Rig(pes, scratchpad_map=True)
+    rig = Rig(pes, scratchpads=TcmRecorder)
     rig.run(kernel, rig.tensor(X))
     return rig.recorder.result(rig.env.now), rig
