@@ -38,10 +38,10 @@ _OWN_FAULT = 7
 _WALL = "of wall time"
 #: What a run imports when it needs it, as far as laying out its machine does not.
 _TAKEN: Final = (
-    "kernbench_builtin.explain.verdict", "kernbench_core.compute.executor",
-    "kernbench_core.compute.foreign_records", "kernbench_core.compute.verification", "kernbench_core.engine.bound", "kernbench_core.host.host_program", "kernbench_core.host.session",
-    "kernbench_core.kernel.tl.language", "kernbench_core.runs.bench_run", "kernbench_core.topology.compilation",
-    "numpy.random",
+    "kernbench_builtin.explain.verdict", "kernbench_core.compute.executor", "kernbench_core.compute.foreign_records",
+    "kernbench_core.compute.verification", "kernbench_core.engine.bound", "kernbench_core.host.host_program",
+    "kernbench_core.host.session", "kernbench_core.kernel.tl.language", "kernbench_core.runs.bench_run",
+    "kernbench_core.topology.compilation", "numpy.random",
 )  # fmt: skip
 #: What a record has of a result as it is.
 _OF_RESULT: Final = ("op_log_sha256", "cache_key", "cache_note", "from_cache")
