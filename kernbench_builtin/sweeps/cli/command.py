@@ -39,7 +39,8 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @with_parameters(*grouped(
     "Points",
     Declared("--where", metavar="EXPR", multiple=True, help="Skip points for which this is false; repeatable."),
-    Declared("--objective", "objectives", metavar="EXPR[,EXPR]", help="Figures to optimise or compare, as time."),
+    Declared("--objective", "objectives", metavar="EXPR[,EXPR]", multiple=True,
+             help="Figures to optimise or compare, as time; repeatable."),
     Declared("--figures", metavar="FILE.py", help="Functions (config, figures) for --objective."),
     Declared("--sample", metavar="HOW", help="Points: grid, random:N or lhs:N. [default: grid]"),
     Declared("--search", metavar="HOW", help="Let Optuna choose points: nsga2:N, tpe:N or random:N trials."),

@@ -23,7 +23,7 @@ def plan_of(
     sets: Iterable[str] = (),
     params: Iterable[str] = (),
     topology: str | None = None,
-    objectives: str | None = None,
+    objectives: Iterable[str] = (),
     **changes: Any,
 ) -> SweepPlan:
     """Lay what a command line says over a plan: an axis of the same name is replaced, what is None changes nothing.
@@ -54,8 +54,8 @@ def plan_of(
             fixed[target][name] = axis.values[0]
     if problems:
         raise ConfigError(*problems)
-    if objectives is not None:
-        changes["objectives"] = tuple(text.strip() for text in split_commas(objectives))
+    if named := tuple(text.strip() for given in objectives for text in split_commas(given)):
+        changes["objectives"] = named
     changes = {name: value for name, value in changes.items() if value is not None}
     return attrs.evolve(plan, axes=tuple(axes.values()), set=fixed[SET], params=fixed[PARAM], **changes)
 

@@ -45,7 +45,7 @@ def test_a_plan_says_what_a_command_line_says(tmp_path: Path) -> None:
         topology="tiny,machines/big.yaml",
         components=f"{tmp_path}/faster.yaml",
         where=("tile_m <= rows",),
-        objectives="time, cost = 2 * time",
+        objectives=("time", "cost = 2 * time"),
         figures=f"{tmp_path}/area.py",
         options={"timeout_s": 60e9 * 1e-9, "verify_data": True, "seed": 5, "grid": "64", "max_sim_ns": 5e6,
                  "max_events": 10, "device": "sip:0"},
@@ -120,10 +120,11 @@ def test_what_is_no_plan_is_told(text: Any, error: type[Exception], told: str, t
 
 def test_a_command_line_lies_over_a_plan() -> None:
     """An axis of the same name is replaced, by values or by one; what is not said stays."""
-    plan = plan_of(SweepPlan(bench="gemm"), sets=["a=1,2", "b=3"], params=["n=4,5"], topology="x,y", objectives="time")
+    whole = SweepPlan(bench="gemm")
+    plan = plan_of(whole, sets=["a=1,2", "b=3"], params=["n=4,5"], topology="x,y", objectives=["time, a=time", "b=1"])
     over = plan_of(plan, sets=["a=7", "b=8,9"], topology="z", where=None, seed=None)
     assert [(axis.name, axis.values) for axis in over.axes] == [("n", (4, 5)), ("b", (8, 9))]
-    assert (over.set, over.topology, over.objectives) == ({"a": 7}, "z", ("time",))
+    assert (over.set, over.topology, over.objectives) == ({"a": 7}, "z", ("time", "a=time", "b=1"))
 
 
 def test_what_a_command_line_says_twice_or_badly_is_told_at_once() -> None:
