@@ -25,7 +25,6 @@ CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 README: Final = Path(__file__).parents[1] / "README.md"
 #: Runs with their pages: bench, topology, parameters.
 RUNS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
-    "machine": ("gemm", "default", {}),
     "flame": ("tp-mlp", "default", {"tokens": 32, "hidden": 128, "ffn": 256, "layers": 1}),
     "collective": ("collective", "default", {"size": "1 MiB"}),
 }
@@ -57,13 +56,14 @@ def main() -> None:
         triton = [sys.executable, "-m", "kernbench", "triton", script.name, "--report", "page.html", "-q"]
         subprocess.run(triton, cwd=folder, check=True)
         top(browser, Path(folder) / "page.html", pictures / "page.png")
+        machine(opened(browser, Path(folder) / "page.html"), pictures)
         for name, (bench, topology, params) in RUNS.items():
             file = Path(folder) / f"{name}.html"
             kb.run(bench, topology, params, report=file)
             if name == "collective":
                 top(browser, file, pictures / "collective.png")
             else:
-                {"machine": machine, "flame": flame}[name](opened(browser, file), pictures)
+                flame(opened(browser, file), pictures)
         swept = Path(folder) / "swept.html"
         sweep = kb.sweep(**SWEEP, out=Path(folder) / "swept")
         swept.write_text(render_sweep(sweep_page(sweep, "s", load_plugins())), encoding="utf-8")
