@@ -142,7 +142,7 @@ def test_an_algorithm_is_proved_on_it_when_it_is_named(plugins: Plugins, capsys:
     refused, proved = found["ranks"]
     assert refused["refusal"] == "sips must be a power of two for a hypercube, not 3; give 2 or 4 packages."
     assert (proved["ranks"], proved["proved"], proved["cases"] > 0) == (4, True, True)
-    assert main(["ccl", "check", "mesh", "--topology", NAME, "--ranks", "4", "-q"], plugins) == 2
+    assert main(["ccl", "check", "mesh", "--topology", NAME, "--ranks", "4"], plugins) == 2
     assert capsys.readouterr().err == (
         "error: option --topology must be one of mesh_2d, not 'example.hypercube'; choose one of these.\n"
     )

@@ -77,7 +77,10 @@ def _fit(shell: Shell, options: dict[str, Any]) -> int:
         click.echo(json_text(to_json(found, written)))
     else:
         told = [*summary(found), *([] if written is None else [f"written to {written}"])]
-        _show(residuals(found.rows), parameters(found.values), *told)
+        if options["quiet"]:
+            click.echo(" ".join([told[0], *([] if written is None else [told[-1]])]))
+        else:
+            _show(residuals(found.rows), parameters(found.values), *told)
     if code:
         click.echo(f"error: {found.refusal}{'' if output is None else ' Nothing was written.'}", err=True)
     return code
@@ -95,6 +98,8 @@ def _check(shell: Shell, options: dict[str, Any]) -> int:
     found = compare_system(system, shell.plugins, options["jobs"])
     if options["as_json"]:
         click.echo(json_text(comparison_json(found)))
+    elif options["quiet"]:
+        click.echo(f"{system.title}: {found.notes[0]}")
     else:
         about = f"{system.title} (--topology {system.topology})\n{system.source}\n{system.url}"
         _show(about, compared(found), *found.notes)

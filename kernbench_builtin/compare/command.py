@@ -12,7 +12,7 @@ import rich_click as click
 
 from kernbench_builtin.compare.limit import SlowerLimit, SlowerLimitType
 from kernbench_core.cli.option_types import Whole, completed_by
-from kernbench_core.cli.options import COMPONENTS, JSON, ONE_LINE, PARAMS, SETS, TOPOLOGY, Declared, with_parameters
+from kernbench_core.cli.options import COMPONENTS, JSON, PARAMS, QUIET, SETS, TOPOLOGY, Declared, with_parameters
 from kernbench_core.cli.run import Look, run_options
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
@@ -61,7 +61,7 @@ class DiffCommand(RunCommand):
     help="Exit with 1 when B is slower than A by more than this ('3%' or '50 ns').",
 )
 @Declared("--report", metavar="FILE", help="Write an HTML page of both runs, side by side.")
-@with_parameters(JSON, ONE_LINE)
+@with_parameters(JSON, QUIET)
 @run_options(but=_NOT_HERE)
 @click.pass_context
 def diff(
@@ -137,10 +137,16 @@ def _print_comparison(
         click.echo(json_text({**found.to_json(), "fail_above": limit and limit.text, "fails": fails}))
     else:
         lines = found.lines(top)
-        for side, figures in (("A", before), ("B", after)):
-            bench = figures.causes.get("bench", {}).get("bench")
-            click.echo(shown(f"{side}  {figures.name}{f': {bench} on {figures.topology}' if saved else ''}"))
-        for line in lines[: len(found.notes) + 1] if look.quiet else lines:
+        if look.quiet:
+            told = "; ".join(line.rstrip(".") for line in lines[: len(found.notes) + 1])
+            lines = [f"{before.name} → {after.name}: {told}"]
+        else:
+            benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]
+            lines[:0] = [
+                f"{side}  {figures.name}{f': {bench} on {figures.topology}' if saved else ''}"
+                for side, figures, bench in zip("AB", (before, after), benches, strict=True)
+            ]
+        for line in lines:
             click.echo(shown(line))
     if fails and limit is not None:
         shell.error(f"B must not be slower than A by more than {limit.text}: {lines_of_total(found)}.")

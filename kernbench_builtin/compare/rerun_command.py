@@ -48,13 +48,17 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
     if as_json:
         _echo_rerun(again.same, again.differences, again.result)
     else:
-        _tell_rerun(again)
+        _tell_rerun(again, quiet)
     return 0 if again.same and again.result.right else 1
 
 
-def _tell_rerun(again: Rerun) -> None:
+def _tell_rerun(again: Rerun, quiet: bool) -> None:
     """Say whether the op log is the same, and what is wrong with the data."""
     result = again.result
+    if quiet:
+        same = f"same op log: {result.op_log_sha256}" if again.same else f"the op log differs: {again.differences[0]}"
+        click.echo(shown(same if result.right else f"{same}; {''.join(text for text, _ in result.words()).rstrip()}"))
+        return
     if again.same:
         click.echo(f"same op log: {result.op_log_sha256} ({result.timing.ops:,} ops)")
         for difference in again.differences:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.options import JSON, ONE_LINE, VERBOSE, with_parameters, with_parts
+from kernbench_core.cli.options import JSON, QUIET, VERBOSE, with_parameters, with_parts
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
@@ -66,7 +66,7 @@ class ScriptCommand(GroupedCommand):
 )
 @run_options(but=("race_by", "materialize", "verify_data", "grid"))
 @JSON.but(help="Print one JSON object; the script's output goes to stderr.")
-@with_parameters(ONE_LINE, VERBOSE)
+@with_parameters(QUIET, VERBOSE)
 @click.pass_context
 def triton(
     ctx: click.Context, /, script: tuple[str, ...], autotune: str, points: int | None, as_json: bool,

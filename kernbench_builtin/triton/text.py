@@ -55,13 +55,15 @@ def print_script(
     else:
         show_result(result, console, plugins, verbose=verbose)
         show(Group(Text(""), *_launches(session.launches, verbose)), console)
+    if quiet:
+        return
     for tuning in session.tunings:
         show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)
     if any(len(tuning.trials) > 1 for tuning in session.tunings):
         show(Text(f"autotune compares single times: {NOT_MEASURED}"), console)
     for note in session.notes:
         show(Text(f"note: {note}", "yellow"), console)
-    if result is not None and not quiet:
+    if result is not None:
         show_answers(result, console, plugins, verbose=verbose)
 
 

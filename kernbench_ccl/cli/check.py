@@ -116,11 +116,13 @@ def check(
 
         for algorithm, rows in check_all(algorithms, wanted, jobs, show_progress):
             found += rows
-            if rows and not as_json:
+            if rows and not (as_json or quiet):
                 _say(_title(algorithm), *_laid_out(rows))
     _require_some(found)
     if as_json:
         click.echo(json.dumps(_as_json(found, broken), indent=2, ensure_ascii=False))
+    elif quiet:
+        _say(_in_one_line(found, broken))
     else:
         _say(*_verdict(found, broken), *_summary(found, time.perf_counter() - began, len(broken)))
     first = next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
@@ -252,6 +254,14 @@ def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
     if more:
         lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
     return lines + unusable
+
+
+def _in_one_line(found: Sequence[Checked], broken: Mapping[str, str]) -> str:
+    faults = [fault for checked in found for fault in checked.faults]
+    told = [f"{fault.kind}: {fault.case}: {' '.join(fault.sentence.split())}" for fault in faults[:1]]
+    told = told or _verdict(found, {})[:1]
+    told += [f"{len(faults) - 1} more faults"] if len(faults) > 1 else []
+    return "; ".join([*told, *([f"{len(broken)} cannot be used"] if broken else [])])
 
 
 def _summary(found: Sequence[Checked], wall_s: float, broken: int) -> list[str]:

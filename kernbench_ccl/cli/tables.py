@@ -51,7 +51,7 @@ class Table:
         self.machine: TimedMachine = sweep.machine
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[SweepRow] = []
-        self.as_json = options["as_json"]
+        self.as_json, self.quiet = options["as_json"], options["quiet"]
         self.told_choice: Callable[[int, int], None] = lambda *_: None
 
     @property
@@ -65,7 +65,7 @@ class Table:
         """Print the table; return the exit code."""
         prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
         title = f"{self.title}, choosing the algorithm"
-        with ProgressDisplay(title, enabled=not self.options["quiet"]) as display, prints:
+        with ProgressDisplay(title, enabled=not self.quiet) as display, prints:
             self.told_choice = _teller(display, title)
             self.prepare()
 
@@ -79,6 +79,8 @@ class Table:
                 self.say(*lines)
         if self.as_json:
             click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
+        elif self.quiet:
+            click.echo(shown(self.in_one_line()))
         else:
             self.say(*self.footer(), *self.faults())
         return self.failure() or self.verdict()
@@ -102,8 +104,8 @@ class Table:
         return self.machine.vectors(self.question.contributors)
 
     def say(self, *lines: str) -> None:
-        """Print lines at once, unless JSON is asked for."""
-        if not self.as_json:
+        """Print lines at once, unless JSON or one line is asked for."""
+        if not (self.as_json or self.quiet):
             for line in lines:
                 click.echo(shown(line))
 
@@ -123,6 +125,21 @@ class Table:
         """Return the lines below the rows."""
         raise NotImplementedError
 
+    def in_one_line(self) -> str:
+        """Say which sizes took how long, at which bus bandwidth, and whether the data is right."""
+        measured = [m for row in self.rows for m in row.measured]
+        times = _range([row.out_of_place.time_ns for row in self.rows if row.out_of_place], format_time)
+        mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
+        verdict = "data right" if self.options["check"] else "data not checked"
+        return (
+            f"{self.title} of {self.options['topology']}: {self._span()} in {times}, "
+            f"average bus bandwidth {mean:.4g} GB/s, {'DATA IS WRONG OR RACES' if self.verdict() else verdict}"
+        )
+
+    def _span(self) -> str:
+        sizes = [self._size(count) for count in self.counts]
+        return format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
+
     def about(self) -> list[str]:
         """Say what is measured, on which machine."""
         machine, question = self.machine, self.question
@@ -140,14 +157,12 @@ class Table:
             told.append(question.redop)
         if question.kind.rooted:
             told.append(f"root {question.root}")
-        sizes = [self._size(count) for count in self.counts]
-        span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
         by = "" if self.options["backend"] == "numpy" else f" by {self.options['backend']}"
         checked = f"data checked{by}" if self.options["check"] else "data not checked"
         return [
             f"# {question.collective}: {self.vectors} ranks, {who}{ideal}",
             *([links] if machine.world > 1 else []),
-            f"# {', '.join(told)}; {span}; {checked}",
+            f"# {', '.join(told)}; {self._span()}; {checked}",
         ]
 
     def _size(self, count: int) -> int:

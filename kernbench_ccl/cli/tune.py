@@ -97,7 +97,8 @@ class _Tuning:
                 table = table.with_entry(entry)
                 write_text(self.output, table.text())
                 made.append(entry)
-                self._say(*_summary_lines(entry))
+                if not self.options["quiet"]:
+                    self._say(*_summary_lines(entry))
         if not made:
             raise UsageError("there must be algorithms to choose from, and of what is asked for there is one or none.")
         for measurement, sentence in tuner.failures.items():
@@ -165,7 +166,8 @@ class _Tuning:
         if self.options["nccl_csv"] is not None:
             lines = list(nccl_lines(table))
             write_text(Path(self.options["nccl_csv"]), "\n".join(lines))
-            self._say(*(line for line in lines if line.startswith("#") and "NCCL" in line))
+            if not self.options["quiet"]:
+                self._say(*(line for line in lines if line.startswith("#") and "NCCL" in line))
 
     def _say(self, *lines: str) -> None:
         if not self.options["as_json"]:
@@ -176,7 +178,8 @@ class _Tuning:
         """Say where the table is and how it is used, or print all of it as JSON."""
         if not self.options["as_json"]:
             self._say(f"wrote {self.output}; kernbench ccl COLLECTIVE --tuning {self.output} goes by it")
-            self._say(f"it compares single times: {NOT_MEASURED}")
+            if not self.options["quiet"]:
+                self._say(f"it compares single times: {NOT_MEASURED}")
             return
         best = [
             {"collective": e.collective, "network": e.network, "ranks": e.world,

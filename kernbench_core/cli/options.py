@@ -140,8 +140,7 @@ PARAMS: Final = Declared(
     "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.", panel=BENCH
 )
 JSON: Final = Declared("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-QUIET: Final = Declared("-q", "--quiet", is_flag=True, help="Show no progress.")
-ONE_LINE: Final = QUIET.but(help="Print one line, and no progress.")
+QUIET: Final = Declared("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
 VERBOSE: Final = Declared("-v", "--verbose", is_flag=True, help="Print all details.")
 CACHED: Final = Declared(
     "--cached", is_flag=True, help="Print the stored output if nothing that it depends on changed; else store it."

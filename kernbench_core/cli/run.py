@@ -12,7 +12,7 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import completed_by
-from kernbench_core.cli.options import JSON, ONE_LINE, PARAMS, VERBOSE, option_of, with_parameters
+from kernbench_core.cli.options import JSON, PARAMS, QUIET, VERBOSE, option_of, with_parameters
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -60,7 +60,7 @@ def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Ca
 @click.argument("bench", metavar="BENCH", shell_complete=completed_by("benches"))
 @PARAMS
 @run_options()
-@with_parameters(JSON, ONE_LINE, VERBOSE)
+@with_parameters(JSON, QUIET, VERBOSE)
 @click.pass_obj
 def run(
     shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any

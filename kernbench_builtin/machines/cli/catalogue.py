@@ -11,9 +11,9 @@ import rich_click as click
 
 from kernbench_builtin.machines.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.bench_view import parameter_lines, typed
-from kernbench_core.cli.columns import GAP, paragraph, table, width, wrapped
+from kernbench_core.cli.columns import GAP, one_line_each, paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
-from kernbench_core.cli.options import JSON
+from kernbench_core.cli.options import JSON, VERBOSE, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError, UnknownName
 from kernbench_core.process.terminal import shown, shown_in_line
@@ -29,12 +29,12 @@ PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
 
 @click.command("list")
 @click.argument("name", metavar="[NAME|FILE.py]", required=False, shell_complete=completed_by("benches"))
-@JSON
+@with_parameters(JSON, VERBOSE)
 @click.pass_obj
-def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
+def list_benches(shell: Shell, name: str | None, as_json: bool, verbose: bool) -> None:
     """List the benches, or describe one: what it does, and its parameters.
 
-    NAME may be part of a name; all that match are listed.
+    NAME may be part of a name; all that match are listed. -v prints whole sentences and parameters of all.
     """
     from kernbench_core.host.sources import file_and_function
 
@@ -52,7 +52,10 @@ def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
     if as_json:
         _echo_json("kernbench.benches/1", "benches", [_bench_json(bench, provider) for bench, provider in opened])
         return
-    _print_benches([bench for bench, _ in opened])
+    if verbose:
+        _print_benches([bench for bench, _ in opened])
+    else:
+        one_line_each([(bench.name, bench.sentence) for bench, _ in opened])
 
 
 def _opened(shell: Shell, names: Iterable[str]) -> Iterable[tuple[Bench, str]]:
@@ -112,12 +115,12 @@ def _assignment(param: BenchParam) -> str:
 
 @click.command()
 @click.argument("name", required=False, shell_complete=completed_by("models"))
-@JSON
+@with_parameters(JSON, VERBOSE)
 @click.pass_obj
-def components(shell: Shell, name: str | None, as_json: bool) -> None:
+def components(shell: Shell, name: str | None, as_json: bool, verbose: bool) -> None:
     """List the hardware models, or describe one: its parameters, and what it models and ignores.
 
-    NAME may be part of a name, as gemm of acme.pe_gemm; all that match are listed.
+    NAME may be part of a name, as gemm of acme.pe_gemm; all that match are listed. -v prints kind and provider of all.
     """
     plugins = shell.plugins
     found = tuple(plugins.components)
@@ -135,6 +138,9 @@ def components(shell: Shell, name: str | None, as_json: bool) -> None:
     tell_of_none(shell, "component", plugins.components)
     if as_json:
         _echo_json("kernbench.components/1", "components", [component_json(plugins, each) for each in found])
+        return
+    if not verbose:
+        one_line_each([(each, plugins.components[each].sentence) for each in found])
         return
     rows = [
         (each, _kinds(plugins.components[each].kinds), plugins.components[each].sentence,

@@ -8,7 +8,7 @@ import rich_click as click
 
 from kernbench_builtin.sweeps.shaken import ShakeOptions
 from kernbench_core.cli.option_types import Time, Whole, completed_by
-from kernbench_core.cli.options import JSON, Declared, grouped, part_options, with_parameters
+from kernbench_core.cli.options import JSON, QUIET, Declared, grouped, part_options, with_parameters
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
@@ -64,12 +64,12 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 ))  # fmt: skip
 @run_options(but=_NOT_OF_POINTS)
 @part_options(ShakeOptions)
-@JSON
+@with_parameters(JSON, QUIET)
 @click.pass_obj
 def sweep(
     shell: Shell, /, bench: str, folder: str | None, processes: int | None, scheduler: str | None,
     patience_s: float | None, resume: bool, retry_failed: bool, retry_changed: bool, as_json: bool,
-    **asked: Any,
+    quiet: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Run BENCH over machines and parameters. VALUES are lists (16,32) or ranges (100..800GB/s:log:4, 1..64:pow2)."""
     _check_where(processes, scheduler, patience_s, asked["search"])
@@ -77,7 +77,7 @@ def sweep(
         from kernbench_builtin.sweeps.cli.session import SweepSession
 
     with doing("planning the sweep"):
-        session = SweepSession.of(shell, bench, folder, resume or retry_failed or retry_changed, as_json, asked)
+        session = SweepSession.of(shell, bench, folder, resume or retry_failed or retry_changed, as_json, quiet, asked)
     patience = {} if patience_s is None else {"patience_s": patience_s}
     return session.run(
         processes=processes, scheduler=scheduler, retry_failed=retry_failed, retry_changed=retry_changed, **patience

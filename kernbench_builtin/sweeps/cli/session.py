@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ class SweepSession:
     shell: Shell
     folder: str | None
     as_json: bool
+    quiet: bool
     planned: PlannedSweep | None
     rows: RowPrinter | None = None
     progress: SweepProgress | None = None
@@ -55,22 +57,23 @@ class SweepSession:
 
     @classmethod
     def of(
-        cls, shell: Shell, bench: str, folder: str | None, goes_on: bool, as_json: bool, asked: dict[str, Any]
-    ) -> SweepSession:
+        cls, shell: Shell, bench: str, folder: str | None, goes_on: bool, as_json: bool, quiet: bool,
+        asked: dict[str, Any],
+    ) -> SweepSession:  # fmt: skip
         """Plan a sweep of what the command line asks for; raise the KernbenchError that says all that is wrong."""
         if is_sweep(bench):
             _require_alone(bench, folder, asked)
             if not goes_on:
-                return cls(shell, bench, as_json, None)
+                return cls(shell, bench, as_json, quiet, None)
             with prints_to_stderr():
-                return cls(shell, bench, as_json, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
+                return cls(shell, bench, as_json, quiet, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
         if goes_on and (folder is None or not is_sweep(folder)):
             raise UsageError(
                 "--resume, --retry-failed and --retry-changed must be given with the folder of a sweep, as -o DIR or "
                 "in place of BENCH; drop them to begin one."
             )
         with prints_to_stderr():  # what a bench prints when it is opened is no row
-            return cls(shell, folder, as_json, planned(_plan(shell, bench, asked), shell.plugins))
+            return cls(shell, folder, as_json, quiet, planned(_plan(shell, bench, asked), shell.plugins))
 
     def run(self, **how: Any) -> int:
         """Carry the sweep out and print it; return the exit code. `how` is what `run_planned` takes."""
@@ -80,7 +83,7 @@ class SweepSession:
         self.retries = bool(how.get("retry_failed"))
         self._plan_rows(self.planned.plan, self.planned.points, self.planned.most)
         title, of = Path(self.planned.plan.bench).name, self.planned.most
-        self.progress = SweepProgress(title, of, at_most=self.planned.search is not None, enabled=not self.as_json)
+        self.progress = SweepProgress(title, of, at_most=self.planned.search is not None, enabled=self.tells)
         try:
             with self.progress:
                 done = run_planned(
@@ -94,8 +97,13 @@ class SweepSession:
             raise
         return self._end(done)
 
+    @property
+    def tells(self) -> bool:
+        """Whether more than the end is shown."""
+        return not (self.as_json or self.quiet)
+
     def _plan_rows(self, plan: SweepPlan, points: Sequence[SweepPoint], most: int) -> None:
-        self.rows = None if self.as_json else RowPrinter(Rows(plan, points, width(), most, sys.stdout.isatty()))
+        self.rows = None if not self.tells else RowPrinter(Rows(plan, points, width(), most, sys.stdout.isatty()))
 
     def _begin(self, folder: SweepFolder) -> None:
         """Print the head."""
@@ -151,7 +159,7 @@ class SweepSession:
         if len(self.notes) > _NOTES:
             self.shell.warn(f"and {len(self.notes) - _NOTES} more; each is in the record of its point.")
         hits = [record["cache_note"] for record in sweep.records if record["from_cache"]]
-        if hits:
+        if hits and not self.quiet:
             self.shell.note(f"{len(hits):,} of {points_in_words(len(sweep.records))}, the first {hits[0]}")
         counts = sweep.counts
         if self.as_json:
@@ -183,16 +191,28 @@ class SweepSession:
         points = points_in_words(len(sweep.records) - full)
         points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
         left = f"; {sweep.left:,} left, which --resume goes on with" if sweep.left else ""
+        best = _best(sweep)
+        if self.quiet:
+            click.echo(shown(f"{points}: {parts}{left_out}{where}{left}{'; ' if best else ''}{best}"))
+            return
         click.echo(shown(f"{points}: {parts}{left_out}{where}{left}"))
         for note in (*sweep.notes, *self._fidelity(sweep)):
             click.echo(shown(note))
-        best = [str(row["index"]) for row in sweep.best]
-        if best and sweep.plan.objectives:
-            more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
-            what = "best" if len(best) == 1 else "the Pareto front"
-            click.echo(f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}")
-            if told := _apart(sweep):
+        for told in (best, _apart(sweep) if best else ""):
+            if told:
                 click.echo(told)
+        if self.folder is not None:
+            click.echo(shown(f"more: kernbench report {shlex.quote(self.folder)}"))
+
+
+def _best(sweep: SweepResult) -> str:
+    """Name the best points; "" where nothing says which they are."""
+    best = [str(row["index"]) for row in sweep.best] if sweep.plan.objectives else []
+    if not best:
+        return ""
+    more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
+    what = "best" if len(best) == 1 else "the Pareto front"
+    return f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}"
 
 
 def _apart(sweep: SweepResult) -> str:

@@ -15,7 +15,7 @@ SMALL = ("cube.pes=2", "components.hbm_ctrl.params.channels=8", "pe.tcm.capacity
 def printed(plugins: Plugins, collective: str, ranks: int, *more: str) -> str:
     """Return what the command prints of the small machine, which is what nccl-tests would."""
     sets = [word for one in SMALL for word in ("--set", one)]
-    command = ["ccl", collective, "--topology", "tiny", "--ranks", str(ranks), "--no-check", "-q", "-j", "1", *sets]
+    command = ["ccl", collective, "--topology", "tiny", "--ranks", str(ranks), "--no-check", "-j", "1", *sets]
     with redirect_stdout(io.StringIO()) as out:
         assert main([*command, *more], plugins) == 0
     return out.getvalue()

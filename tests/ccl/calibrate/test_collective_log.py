@@ -202,8 +202,8 @@ def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_p
     (log := tmp_path / "a.log").write_text(table(plugins, "all_reduce", 4, 42.0, 777))
     fitted_file = tmp_path / "fitted.yaml"
     sets = [word for one in SMALL for word in ("--set", one)]
-    assert main(["calibrate", str(log), "--topology", "tiny", *sets, "-o", str(fitted_file), "-q"], plugins) == 0
-    sizes = ("--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16", "--ranks", "4", "--no-check", "-q")
+    assert main(["calibrate", str(log), "--topology", "tiny", *sets, "-o", str(fitted_file)], plugins) == 0
+    sizes = ("--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16", "--ranks", "4", "--no-check")
     with redirect_stdout(io.StringIO()) as out:
         assert main(["ccl", "all_reduce", "--topology", str(fitted_file), *sizes], plugins) == 0
     (again := tmp_path / "b.log").write_text(out.getvalue())

@@ -292,8 +292,8 @@ def test_a_record_that_is_wrong_for_four_ranks_ends_the_command(
     monkeypatch.delitem(sys.modules, "acme_nudge", raising=False)
     own = own_plugins()
     plugins = load_plugins([*own, "acme = acme_nudge"], installed=False)
-    time = ["ccl", "nudge", "--topology", "tiny", "-b", "1K", "-e", "1K", "-j", "1", "-q"]
-    command = ["ccl", "check", "acme.up_nudge", "-j", "1", "-q"] if proves else time
+    time = ["ccl", "nudge", "--topology", "tiny", "-b", "1K", "-e", "1K", "-j", "1"]
+    command = ["ccl", "check", "acme.up_nudge", "-j", "1"] if proves else time
     assert main([*command, "--ranks", "2"], plugins) == 0
     capsys.readouterr()
     if proves and "factor" in must:

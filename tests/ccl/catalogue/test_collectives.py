@@ -126,12 +126,12 @@ def call(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path, m
     return run
 
 
-SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1", "-q", "-b", "4K", "-e", "4K", "--json")
+SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1", "-b", "4K", "-e", "4K", "--json")
 
 
 def test_its_right_algorithm_is_proved_on_both_networks(call: Call) -> None:
     """For every number of ranks, with all reductions, from two ranks on, where both neighbours are one."""
-    code, out, err = call("check", "acme.right", "-q", "-j", "1", "--json")
+    code, out, err = call("check", "acme.right", "-j", "1", "--json")
     found = json.loads(out)
     assert (code, err, found["proved"]) == (0, "", True)
     assert [(each["collective"], each["topology"]) for each in found["topologies"]] == [
@@ -150,7 +150,7 @@ def test_its_right_algorithm_is_proved_on_both_networks(call: Call) -> None:
 )
 def test_its_wrong_algorithms_are_found_wrong_by_the_proof(call: Call, name: str, sentence: str) -> None:
     """With who should be there and who is."""
-    code, out, _ = call("check", f"acme.{name}_pair_sum", "--ranks", "3", "--topology", "ring", "-q", "--json")
+    code, out, _ = call("check", f"acme.{name}_pair_sum", "--ranks", "3", "--topology", "ring", "--json")
     (found,) = json.loads(out)["topologies"][0]["ranks"]
     element = 1 if name == "mistaken" else 0
     assert (code, found["proved"]) == (1, False)
@@ -198,7 +198,7 @@ def test_an_algorithm_of_it_is_begun_from_its_template(call: Call) -> None:
     code, out, _ = call("new", "mine", "--collective", "pairsum")
     assert (code, out.splitlines()[0]) == (0, "wrote mine.py: pair_sum, right for any number of ranks on any network")
     assert Path("mine.py").read_text() == ALGORITHM.replace("my_algorithm", "mine")
-    code, out, _ = call("check", "mine.py", "--ranks", "2,5", "-q")
+    code, out, _ = call("check", "mine.py", "--ranks", "2,5")
     assert code == 0 and out.startswith("mine.py (pair_sum): each tile goes both ways around the ring.\n")
 
 

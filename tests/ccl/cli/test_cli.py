@@ -8,6 +8,7 @@ import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
+from kernbench_core.runs import ProgressDisplay as Hidden
 from tests.ccl.cli.machines import SMALL, SMALLEST
 from tests.core.forked import command
 from tests.core.screen import run_in_terminal, screen
@@ -38,18 +39,20 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
 
 def test_columns_that_are_left_out_are_named(plugins):
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
-    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "-q"]
+    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check"]
     shown = screen(run_in_terminal(command("ccl", *words, plugins=plugins), 80)[0], 80)
     assert shown[4] == "# 80 columns are too few for redop and root; --json has them"
     assert shown[9].split()[:3] == ["1024", "512", "f16"]
 
 
 @pytest.mark.parametrize("algo", ["ring", "all"])
-def test_rows_stand_whole_on_a_terminal_that_shows_progress(plugins, algo):
+def test_rows_stand_whole_on_a_terminal_that_shows_progress(plugins, algo, monkeypatch):
     """With progress the screen holds what it holds without, at 80 columns."""
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
-    programs = (command("ccl", *words, *more, plugins=plugins) for more in ([], ["-q"]))
-    shown, plain = (screen(run_in_terminal(program, 80)[0], 80) for program in programs)
+    program = command("ccl", *words, plugins=plugins)
+    shown = screen(run_in_terminal(program, 80)[0], 80)
+    monkeypatch.setattr("kernbench_ccl.cli.tables.ProgressDisplay", lambda title, enabled: Hidden(title, enabled=False))
+    plain = screen(run_in_terminal(program, 80)[0], 80)
     assert shown == plain
     assert [line.split()[0] for line in shown if line.split()[0].isdigit()] == ["1024", "2048"]
 
@@ -273,3 +276,19 @@ def test_help_names_every_collective_and_command(call):
     code, out, _ = call("broadcast", "--help")
     assert code == 0
     assert "--root RANK" in out and "--redop" not in out
+
+
+@pytest.mark.parametrize(("more", "told"), [
+    (["--algo", "ring"], "data right"), (["--algo", "ring", "--algo", "direct", "--no-check"], "data not checked"),
+])  # fmt: skip
+def test_quiet_is_one_line(call, more, told):
+    """Times out of place of the first and the last size, as the table and --json have them."""
+    words = ("all_reduce", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "2", "-j", "1", "-b", "1K", "-e",
+             "2K", *more)  # fmt: skip
+    code, out, err = call(*words, "-q")
+    found = json.loads(call(*words, "--json")[1])
+    times = sorted(row["out_of_place"]["time_ns"] for row in found["rows"])
+    span = " to ".join(f"{ns / 1e3:.3f} us" for ns in (times[0], times[-1]))
+    mean = f"{found['average_busbw']:.4g} GB/s"
+    assert (code, err) == (0, "")
+    assert out == f"all_reduce, 2 ranks of tiny: 1 KiB to 2 KiB in {span}, average bus bandwidth {mean}, {told}\n"

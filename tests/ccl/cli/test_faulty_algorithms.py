@@ -42,7 +42,7 @@ def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
     assert text.count(store) == 1
     file.write_text(text.replace(store, f"got = tl.recv((n,), c.dtype, other)\n                if rank != 1:\n"
                                         f"                    {store.replace('tl.recv((n,), c.dtype, other)', 'got')}"))
-    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file), "-q")
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file))
     assert (code, err) == (1, "")
     assert (
         f"1 KiB by {file}, out of place:\n"

@@ -21,7 +21,7 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
     while rank == 1:
         pass
 '''
-SMALL = ("--topology", "tiny", "--ranks", "2", "-b", "1K", "-e", "2K", "-q", "--no-check")
+SMALL = ("--topology", "tiny", "--ranks", "2", "-b", "1K", "-e", "2K", "--no-check")
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

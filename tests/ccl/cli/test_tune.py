@@ -18,7 +18,7 @@ from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from tests.core.forked import Forked, command
 
-MACHINE = ("--topology", "tiny", "--set", "cube.pes=1", "--link-bw", "37 GB/s", "-j", "1", "-q")
+MACHINE = ("--topology", "tiny", "--set", "cube.pes=1", "--link-bw", "37 GB/s", "-j", "1")
 SMALL = (*MACHINE, "--ranks", "3", "--sizes", "2K,64K")
 Call = Callable[..., tuple[int, str, str]]
 
@@ -85,7 +85,7 @@ def test_auto_goes_by_the_table_and_says_so(tuned: Path, call: Call) -> None:
 
 def test_a_table_of_another_machine_is_refused_or_left_with_a_sentence(tuned: Path, call: Call) -> None:
     """Refused where the command names it, left where a ccl.yaml does; of other ranks it is of this machine."""
-    words = ("all_gather", "--topology", "tiny", "--ranks", "3", "-b", "2K", "-e", "2K", "--no-check", "-q", "-j", "1")
+    words = ("all_gather", "--topology", "tiny", "--ranks", "3", "-b", "2K", "-e", "2K", "--no-check", "-j", "1")
     (tuned / "named.yaml").write_text("auto: {tuning: t.json}\n")
     assert call(tuned, *words, "--tuning", "t.json")[::2] == (2, (
         "error: option --tuning must be a table of this machine, not 't.json', which was measured on tiny with links "
@@ -161,7 +161,7 @@ WRONG = {
 def test_what_cannot_be_measured_is_told(tuned: Path, call: Call, words: tuple[str, str]) -> None:
     """In a sentence, before anything is simulated."""
     (tuned / "other.json").write_text((tuned / "t.json").read_text())
-    code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", "-q", *words)
+    code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", *words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {WRONG[words]}")
 
@@ -174,7 +174,7 @@ def test_an_output_that_cannot_be_gone_on_with_is_told(tuned: Path, call: Call) 
         ("nowhere", "must be a file that can be read: Is a directory."),
         ("plain.json", "must be a table that kernbench ccl tune wrote, and 'plain.json' is no JSON."),
     ):
-        code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", "-q", "-o", output)
+        code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", "-o", output)
         assert (code, out) == (2, "")
         assert err.startswith(f"error: option -o {told} Give a new file.")
 

@@ -73,7 +73,7 @@ IMPORTING = (
     "but that raised ModuleNotFoundError: No module named 'acme_libfoo'; repair or reinstall acme_plug (source tree)."
 )
 TWO = ("--set", "system.sips=2")
-SMALL = ("--topology", "tiny", "--ranks", "2", "-b", "1K", "-e", "1K", "-j", "1", "-q", "--no-check")
+SMALL = ("--topology", "tiny", "--ranks", "2", "-b", "1K", "-e", "1K", "-j", "1", "--no-check")
 
 
 def test_what_cannot_be_used_is_told_from_what_refuses(plugins_of, tmp_path):
@@ -107,7 +107,7 @@ def test_auto_goes_on_with_a_warning(plugins_of, capsys):
 
 def test_ranks_of_a_program_warn_once(plugins_of, capsys):
     """`auto` of dist chooses anew for every call of every rank; the sentence comes once."""
-    assert main(["run", "tp-mlp", "--topology", "tiny", *TWO, "-q", "--no-data"], plugins_of("acme_importing")) == 0
+    assert main(["run", "tp-mlp", "--topology", "tiny", *TWO, "--no-data"], plugins_of("acme_importing")) == 0
     assert capsys.readouterr().err == f"warning: acme.importing_all_reduce is left out: {IMPORTING}\n"
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_closed_form_ends_its_own_table_only(plugins_of, capsys, tmp_pat
 def test_check_all_counts_the_broken_one(plugins_of, capsys, monkeypatch):
     """It is proved of the others; the exit code is that of what raised."""
     plugins = plugins_of("acme_importing")
-    args = ["ccl", "check", "all", "--ranks", "2", "--topology", "ring", "--count", "3", "--pes", "1", "-j", "1", "-q"]
+    args = ["ccl", "check", "all", "--ranks", "2", "--topology", "ring", "--count", "3", "--pes", "1", "-j", "1"]
     assert main(args, plugins) == 6
     out = capsys.readouterr().out
     assert "\ncannot be used: acme.importing_all_reduce\n" in out

@@ -113,7 +113,7 @@ def test_a_table_says_what_had_no_room(tmp_path: Any, capsys: pytest.CaptureFixt
     few = tmp_path / "few.yaml"
     few.write_text("defaults: {slots: 2, slot_bytes: 4 KiB, pes: 1}\n")
     asked = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "64K", "-f",
-             "8", "--no-check", "-q", "--config", str(few)]  # fmt: skip
+             "8", "--no-check", "--config", str(few)]  # fmt: skip
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
     [told] = [line for line in lines if "under way" in line]

@@ -24,7 +24,7 @@ from tests.core.forked import Forked, command
 
 LONG = [
     "ccl", "all_reduce", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "3", "--algo", "ring",
-    "-b", "1K", "-e", "256M", "-q",
+    "-b", "1K", "-e", "256M",
 ]  # fmt: skip
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 

@@ -135,8 +135,10 @@ def test_presets_are_listed_and_one_that_is_wrong_is_told(
 
 
 def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence, and the parameters as -p takes them; a bench that cannot be imported is a warning."""
+    """One line each, with -v also the parameters as -p takes them; a bench that cannot be imported is a warning."""
     assert call(toy, "list") == 0
+    assert capsys.readouterr().out == "toy  Do nothing, n times.\n"
+    assert call(toy, "list", "-v") == 0
     out, err = capsys.readouterr()
     assert out == "toy  Do nothing, n times.\n     n=3 fail a\n"
     assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
