@@ -251,11 +251,11 @@ def test_a_width_that_is_none_is_not_used(
     toy: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
 ) -> None:
     """COLUMNS may hold anything; then output is as wide as without it."""
-    call(toy, "components")
+    call(toy, "components", "-v")
     usual = capsys.readouterr().out
     assert usual
     monkeypatch.setenv("COLUMNS", columns)
-    assert (call(toy, "components"), capsys.readouterr().out) == (0, usual)
+    assert (call(toy, "components", "-v"), capsys.readouterr().out) == (0, usual)
 
 
 def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
