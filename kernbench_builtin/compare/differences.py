@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
 
 import attrs
 
 from kernbench_builtin.compare import formatting
+from kernbench_builtin.compare.change_verdict import are_all_told, change_lines
 from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
+from kernbench_builtin.compare.folding import large
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
 from kernbench_core.spread import NOT_KNOWN
@@ -22,7 +25,7 @@ _NO_CAUSE: Final = (
 )
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, slots=False)
 class RunComparison:
     """What moved from one run to another.
 
@@ -98,20 +101,27 @@ class RunComparison:
         }
 
     def lines(self, top: int = 10) -> list[str]:
-        """Say it in lines for people: of each sort the `top` that moved most."""
-        lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, self.same)]
-        lines += [self.spread] if self.spread else []
-        if not self.same:
-            for side, limiter in (("before", self.before.limiter), ("after", self.after.limiter)):
-                lines += formatting.sentence_lines(f"{side}: {limiter}") if limiter else []
+        """Say it in lines for people: the verdict, then of each sort the `top` that moved most."""
+        told = self.told
+        if self.same:
+            lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, same=True)]
+        else:
+            lines = [*self.notes, *change_lines(self.before, self.after, told, self.causes, self.spread)]
         if not (self.same or self.rows or self.causes):
             lines.append("the op logs differ, though no figure does and the same was run")
-        lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)
+        if not are_all_told(self.causes):
+            lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)
         for source in self.sources:
             lines += formatting.section(f"the source of {source.name}", source.lines)
         for sort in ("total", *COLUMNS):
-            lines += formatting.rows_section(sort, self.of_sort(sort), top)
+            rows = tuple(row for row in told if row.sort == sort)
+            lines += formatting.rows_section(sort, rows, top, len(self.of_sort(sort)) - len(rows))
         return lines + formatting.unknown_section(self.unknown)
+
+    @cached_property
+    def told(self) -> tuple[MovedRow, ...]:
+        """The rows that moved by 0.1 % and 1 ns at least; all where none did."""
+        return large(self.rows) or self.rows
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -154,7 +164,7 @@ def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[Moved
     tables = before.tables[sort], after.tables[sort]
     nothing = (None,) * len(COLUMNS[sort])
     found = []
-    for pair in paired_lines(*tables) if sort == "line" else paired_names(*tables):
+    for pair in paired_lines(*tables) if sort.endswith("line") else paired_names(*tables):
         name, old, new = pair
         rows = nothing if old is None else tables[0].rows[old], nothing if new is None else tables[1].rows[new]
         if rows[0] != rows[1]:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_builtin.compare.figures import COLUMNS
+from kernbench_builtin.compare.folding import alike, share_text, together
+from kernbench_builtin.compare.link_names import folded
+from kernbench_builtin.compare.moved_rows import RATES
 from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
 from kernbench_core.wording import brief
 
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
 #: What a sort is called where several are told.
 HEADS: Final = {
     "total": "totals", "phase": "phases", "kernel": "kernels", "component kind": "kinds of components",
-    "link kind": "kinds of links", "link": "links", "op": "ops", "line": "kernel lines", "path": "critical path",
+    "link kind": "kinds of links", "link": "links", "op": "ops", "line": "kernel lines of all PEs",
+    "critical line": "kernel lines on the critical path", "path": "critical path",
     "place": "places on the critical paths of launches",
 }  # fmt: skip
 _CAUSES: Final = {"params": "parameter", "launches": "kernel", "options": "option", "sources": "source",
@@ -54,14 +58,21 @@ def section(head: str, lines: Iterable[str], most: int | None = None) -> list[st
     return ["", head, *listed[:most], *_more(listed, len(listed) if most is None else most)] if listed else []
 
 
-def rows_section(sort: str, rows: Sequence[MovedRow], top: int) -> list[str]:
-    """Say what became of the things of one sort, of the `top` at the head; the total time is told elsewhere."""
+def rows_section(sort: str, rows: Sequence[MovedRow], top: int, hardly: int = 0) -> list[str]:
+    """Say what became of the things of one sort, of the `top` at the head; the total time is told elsewhere.
+
+    Links that moved alike are one thing. So many more moved `hardly`.
+    """
     rows = [row for row in rows if (row.sort, row.name) != ("total", "time_ns")]
     if not rows:
         return []
-    told = _table(rows[:top]) if len(COLUMNS.get(sort, ("",))) == 1 else _listed(rows[:top])
+    groups = alike(rows)
+    single = len(COLUMNS.get(sort, ("",))) == 1
+    told = _table(rows[:top]) if single else [line for group in groups[:top] for line in _listed(group)]
     head = HEADS[sort] if sort == "total" else f"{HEADS[sort]}, {len(rows):,} moved"
-    return ["", head, *told, *_more(rows, top)]
+    left = sum(map(len, groups[top:]))
+    less = [f"  … and {hardly:,} by less than 0.1 % or 1 ns"] if hardly else []
+    return ["", head, *told, *([f"  … and {left:,} more"] if left else []), *less]
 
 
 def unknown_section(unknown: Mapping[str, str]) -> list[str]:
@@ -139,16 +150,49 @@ def moved_text(each: Moved) -> str:
 
 
 def _listed(rows: Sequence[MovedRow]) -> Iterator[str]:
-    """Yield each thing, and below it all figures of it that moved."""
-    for row in rows:
+    """Yield a thing, or several alike, and below all figures that moved."""
+    row = rows[0]
+    if len(rows) == 1:
         yield shortened_line(f"  {name_text(row)}")
-        line = "   "
-        for part in _figures(row):
-            if len(line) + len(part) + 2 > _WIDTH and line.strip():
-                yield line
-                line = "   "
-            line += f" {part}"
-        yield line
+        yield from _flowing(_figures(row))
+        return
+    yield f"  {_count_of(rows)}, each {_each(row)}"
+    yield from textwrap.wrap(
+        ", ".join(folded(each.name for each in rows)), _WIDTH, initial_indent="    ", subsequent_indent="    ",
+        break_on_hyphens=False, max_lines=2, placeholder=" …",
+    )  # fmt: skip
+    if sums := [moved_text(each) for each in together(rows)]:
+        yield from _flowing([f"together {sums[0]}", *sums[1:]], ";")
+
+
+def _flowing(parts: Iterable[str], between: str = "") -> Iterator[str]:
+    """Yield parts in lines, as many in one as fit, with something `between` them."""
+    parts = list(parts)
+    parts = [*(f"{each}{between}" for each in parts[:-1]), parts[-1]]
+    line = "   "
+    for part in parts:
+        if len(line) + len(part) + 2 > _WIDTH and line.strip():
+            yield line
+            line = "   "
+        line += f" {part}"
+    yield line
+
+
+def _count_of(rows: Sequence[MovedRow]) -> str:
+    """Say how many links these are, and of which kind: "16 hbm_ctrl channels"."""
+    return f"{len(rows):,} {rows[0].about or 'link'}s"
+
+
+def _each(row: MovedRow) -> str:
+    """Say what moved of each of several things that moved alike."""
+    rates = [each for each in row.moved if each.figure in RATES]
+    if rates and rates[0].before is not None and rates[0].after is not None:
+        return ", ".join(moved_text(each) for each in rates)
+    shares = {share_text(each) for each in row.moved}
+    if len(shares) == 1:
+        share = shares.pop()
+        return {"gone": "only in A", "new": "only in B", "from 0": "idle before"}.get(share, share)
+    return ", ".join(f"{figure_name(each.figure)} {share_text(each)}" for each in row.moved)
 
 
 def name_text(row: MovedRow) -> str:
@@ -200,6 +244,8 @@ def _value(cause: ChangedInput, side: str, shown: Callable[[object, int], str]) 
 
 def _plain(value: object, letters: int) -> str:
     """Write a value as a configuration has it: a short text without quotes."""
+    if value is None:
+        return "none"
     return value if isinstance(value, str) and 0 < len(value) <= letters else brief(value, letters)
 
 

@@ -118,6 +118,10 @@ def _tables(result: Mapping[str, Any], links: ColumnTable | None) -> Iterator[tu
     yield "phase", FigureTable({name.replace("_", " "): (float(ns),) for name, ns in result["phases"].items()})
     if result.get("launches") is not None:
         yield "kernel", FigureTable(_summed(_launches(result["launches"])))
+        if all(each.get("path") is not None for each in result["launches"]):
+            texts = {f"{each['file']}:{each['line']}": each["text"] for each in result.get("lines") or ()}
+            lines = _summed(_critical_lines(result["launches"]))
+            yield "critical line", FigureTable(lines, {name: texts[name] for name in lines if texts.get(name)})
     for sort, key, name, about in _LISTED:
         if result.get(key) is not None:
             yield sort, _listed(sort, result[key], name, about)
@@ -150,6 +154,12 @@ def _launches(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tupl
         point = each.get("roofline") or {}
         took = each["ended_ns"] - each["started_ns"]
         yield each["kernel"], (1, took, point.get("flops", 0.0), point.get("hbm_bytes", 0))
+
+
+def _critical_lines(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Yield what the PE that ended last waited for, line by line."""
+    for call in (call for each in launches for call in each["path"]):
+        yield call["line"] or "the PE's CPU", (call["ns"],)
 
 
 def _of_links(sort: str, links: ColumnTable, name: str) -> Iterator[tuple[str, tuple[float, ...]]]:

@@ -10,6 +10,7 @@ import attrs
 
 from kernbench_builtin.compare import MovedRow, RunComparison, compare
 from kernbench_builtin.compare import formatting as texts
+from kernbench_builtin.compare.change_verdict import sentences
 from kernbench_builtin.compare.figures import COLUMNS
 from kernbench_builtin.pages.plots import stacked
 from kernbench_builtin.pages.report.run_page import RunPage
@@ -135,6 +136,12 @@ class ComparedRun:
         found = self.comparison
         moved = texts.total_line(found.before.total_ns, found.after.total_ns, found.same)
         return f"{moved}; {found.spread}" if found.spread else moved
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What was changed, what moved, which lines, and what limits."""
+        found = self.comparison
+        return () if found.same else tuple(sentences(found.before, found.after, found.told, found.causes))
 
     @property
     def causes(self) -> tuple[tuple[str, str, str], ...]:

@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 from hypothesis import given
 
+import kernbench as kb
 from kernbench_builtin.compare import MovedRow, RunFigures, compare
 from kernbench_builtin.compare.figures import COLUMNS
+from kernbench_builtin.compare.run_figures import figures_of_json
 from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from tests.builtin.compare.runs_by_hand import links, run, runs, table
 
@@ -153,7 +155,7 @@ def test_values_of_other_types_are_others() -> None:
     before, after = ({"options": {"data": each, "seed": seed}} for each, seed in ((True, 64), (1, 64.0)))
     found = compare(run(causes=before), run(causes=after))
     assert [(c.name, c.before, c.after) for c in found.causes] == [("data", True, 1)] and not found.same
-    assert "  option data: True → 1" in found.lines()
+    assert "changed: option data: True → 1" in found.lines()
 
 
 def test_lines_of_all_sorts() -> None:
@@ -175,12 +177,14 @@ def test_lines_of_all_sorts() -> None:
     assert compare(before, after).lines() == [
         "B gave wrong data.",
         "total time 100 ns → 125.5 ns, +25.5 ns (+25.50 %)",
-        NOT_KNOWN,
+        "changed: parameter tile: 64 → '64'; configuration a.b: 8 ns → absent;",
+        "  configuration a.c: absent → none; 1 more below",
+        "moved: kernel 60 ns → 85.5 ns (+42.50 %)",
         "",
         "what was run otherwise",
         "  parameter tile: 64 → '64'",
         "  configuration a.b: 8 ns → absent",
-        "  configuration a.c: absent → None",
+        "  configuration a.c: absent → none",
         "  model builtin.host: 000000000000 → 111111111111",
         "",
         "totals",
@@ -201,7 +205,10 @@ def test_lines_of_all_sorts() -> None:
 
 def test_the_same_says_so_and_what_was_not_compared() -> None:
     """A run that is equal as far as both are known."""
-    sorts = "kernels, kinds of components, kinds of links, links, ops, kernel lines, critical path, places on the "
+    sorts = (
+        "kernels, kinds of components, kinds of links, links, ops, kernel lines on the critical path, kernel lines of "
+        "all PEs, critical path, places on the "
+    )
     assert compare(run(), run()).lines() == [
         "the same: 100 ns, and no figure moved",
         "",
@@ -229,3 +236,62 @@ def test_a_spread_of_one_run_alone_says_nothing() -> None:
     one = compare(run(), run(totals={"time_ns": 101.0}, spread=TimeSpread(90.0, 90.0, 90.0, 8)))
     assert (one.differs, one.spread, one.totals_ns) == (None, NOT_KNOWN, (100.0, 101.0))
     assert compare(run(), run()).spread == ""
+
+
+def test_what_hardly_moved_is_told_only_where_nothing_else_did() -> None:
+    """Less than 0.1 % or 1 ns; what a link is, and what only one run has, always. JSON has all."""
+    rows = {"kernel": (60.0,), "launch": (4000.0,), "host": (10.0,)}
+    before = run(tables={"phase": table("phase", rows)})
+    hardly = {"kernel": (60.9,), "launch": (4003.9,), "host": (10.0,)}
+    found = compare(before, run(tables={"phase": table("phase", hardly)}))
+    assert [row.name for row in found.rows] == [row.name for row in found.told] == ["launch", "kernel"]
+    more = {**hardly, "host": (11.0,)}
+    found = compare(before, run(totals={"time_ns": 100.5, "ops": 4}, tables={"phase": table("phase", more)}))
+    assert [row.name for row in found.told] == ["host"]
+    lines = found.lines()
+    at = lines.index("phases, 1 moved")
+    assert lines[at + 1 :][:2] == ["  10 ns → 11 ns  +1 ns  +10.00 %  host", "  … and 2 by less than 0.1 % or 1 ns"]
+    assert lines[2:4] == [NOT_KNOWN, "moved: host 10 ns → 11 ns (+10.00 %)"]
+    assert {row["name"] for row in found.to_json()["rows"]} == {"time_ns", "kernel", "launch", "host"}
+
+
+def test_links_that_moved_alike_are_told_together() -> None:
+    """Of one kind and by one share, or with another rate; their names folded, their figures added up."""
+    kinds = {f"pe{number}->hbm": "channel" for number in range(4)} | {"a->b": "wire"}
+    tables = []
+    for rate, share in ((10.0, 1), (20.0, 2)):
+        rows = {f"pe{n}->hbm": (10.0, 5.0, 64 * n // share, 0, 100.0 * n / share, 0.0) for n in range(1, 4)}
+        rows["pe0->hbm"] = (10.0, 5.0, 0, 0, 80.0 / share**2, 0.0)
+        rows["a->b"], rows["c->d"] = (rate, 5.0, 8, 0, 0.0, 0.0), (rate, 5.0, 8 * share, 0, 0.0, 0.0)
+        tables.append({"link": table("link", rows, kinds | {"c->d": "wire"})})
+    found = compare(run(tables=tables[0]), run(tables=tables[1]))
+    lines = found.lines()
+    assert lines[lines.index("links, 6 moved") :][:9] == [
+        "links, 6 moved",
+        "  2 wires, each bandwidth 10 GB/s → 20 GB/s, +10 GB/s (+100.00 %)",
+        "    a->b, c->d",
+        "    together bytes 8 B → 16 B, +8 B (+100.00 %)",
+        "  3 channels, each -50 %",
+        "    pe[1-3]->hbm",
+        "    together busy 600 ns → 300 ns, -300 ns (-50.00 %);",
+        "    bytes 384 B → 192 B, -192 B (-50.00 %)",
+        "  pe0->hbm (channel)",
+    ]
+
+
+def test_the_verdict_names_lines_of_the_critical_path() -> None:
+    """By how long the PE that ended last waited for them, paired by what they say, whatever their numbers are now."""
+    result = json.loads(json.dumps(kb.run("vector-add", "tiny", {"n": 64}).to_json()))
+    before = figures_of_json(result)
+    for each in (*result["lines"], *result["functions"]):
+        each["line"] += 2
+    longest = result["launches"][0]["path"][0]
+    for call in result["launches"][0]["path"]:
+        file, _, number = call["line"].rpartition(":")
+        call["line"] = f"{file}:{int(number) + 2}" if file else ""
+    longest["ns"] += 500.0
+    found = compare(before, figures_of_json(result))
+    file, _, number = longest["line"].rpartition(":")
+    row, = found.of_sort("critical line")
+    assert (row.name, row.change) == (f"{file}:{int(number) - 2}→{number}", 500.0)
+    assert any(line.startswith(f"lines: {row.name} ") for line in found.lines())

@@ -64,10 +64,10 @@ def test_units_are_those_of_the_name() -> None:
     ("cause", "told"),
     [
         (ChangedInput("configuration", "a.b", "8 ns", "9 ns"), "configuration a.b: 8 ns → 9 ns"),
-        (ChangedInput("configuration", "a.b", "", None), "configuration a.b: '' → None"),
+        (ChangedInput("configuration", "a.b", "", None), "configuration a.b: '' → none"),
         (ChangedInput("params", "tile", 64, "64"), "parameter tile: 64 → '64'"),
         (ChangedInput("params", "x", None, 4, "before"), "parameter x: absent → 4"),
-        (ChangedInput("params", "x", None, 4), "parameter x: None → 4"),
+        (ChangedInput("params", "x", None, 4), "parameter x: none → 4"),
         (ChangedInput("models", "a.b", "", "0123456789abcdef"), "model a.b: unknown → 0123456789ab"),
         (ChangedInput("sources", "k.py", "0" * 64, None, "after"), "source k.py: 000000000000 → absent"),
         (ChangedInput("plugins", "acme", "acme 1.0", "acme 1.1"), "plug-in acme: acme 1.0 → acme 1.1"),
