@@ -203,12 +203,18 @@ class _Rewriting(ast.NodeTransformer):
         return ast.copy_location(_call("__named__", value), value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite `min(a, b)`, `max(a, b)`, `type(a)` and `str(a)`."""
+        """Rewrite `min(a, b)`, `max(a, b)`, `type(a)`, `str(a)` and `print(a)`."""
         self.generic_visit(node)
         match node:
             case ast.Call(func=ast.Name(id="type" | "str" as name), args=[_], keywords=[]) if name not in self.own:
                 self.count += 1
                 return ast.copy_location(_call(f"__{name}__", *node.args), node)
+            case ast.Call(func=ast.Name(id="print" as name)) if name not in self.own:
+                self.count += 1
+                node.args = [
+                    each if isinstance(each, ast.Starred) else ast.copy_location(_call("__shown__", each), each)
+                    for each in node.args
+                ]
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_], keywords=[]):
                 if name in self.own:
                     return node

@@ -209,7 +209,7 @@ def test_tuples_with_names_and_tuples_of_tuples_are_arguments() -> None:
     assert seen == [["Pair", "int32", 3, 2, "int32", "f32", None], [True, False, "f32"], (2, 4)]
 
 
-def test_dtypes_are_printed_and_asked_as_in_triton() -> None:
+def test_dtypes_are_printed_and_asked_as_in_triton(capsys: pytest.CaptureFixture[str]) -> None:
     """In jit functions and outside; kernbench's own language keeps its texts."""
     x, seen = np.zeros(8, np.float16), []
     with kb.triton("tiny"):
@@ -229,8 +229,10 @@ def test_dtypes_are_printed_and_asked_as_in_triton() -> None:
             seen.append([n.value for n in tl.static_range(2)])
             seen.append(tl.random.uint_to_uniform_float(tl.randint(0, tl.arange(0, 4))).shape)
             seen.append([x_ptr[None].shape, x_ptr[None, None, :].shape])
+            print(x.dtype, *[tl.int1.name], x_ptr.dtype, sep=", ")
 
         kernel[(1,)](x)
+    assert capsys.readouterr().out == "fp16, int1, pointer<fp16>\n"
     assert seen[0] == ["fp16", "int1", "pointer<fp16>", "int64", "3"]
     assert seen[1:4] == [[True, False], [True, [10, 10]], [7, 23, 52, 2]]
     assert seen[4:] == [[1, 4, 7], [0, 1], (4,), [(1,), (1, 1)]]
