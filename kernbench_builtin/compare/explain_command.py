@@ -17,6 +17,8 @@ from kernbench_core.process.terminal import shown
 
 #: Lines of a path that are printed; --json has all.
 _MOST = 12
+#: What the time of no call is.
+_NAMES = {"": "the PE's CPU", "late": "a launch that began later"}
 
 
 @click.command()
@@ -60,7 +62,7 @@ def _path(launch: Mapping[str, Any]) -> Iterator[str]:
     path: list[Mapping[str, Any]] = launch.get("path") or []
     whole = sum(each["ns"] for each in path)
     yield f"critical path of {launch['kernel']}, {format_time(whole)}, on {launch.get('last', '')}"
-    rows = [(f"{each['call']} {each['line']}".strip() or "the PE's CPU", each) for each in path[:_MOST]]
+    rows = [(f"{each['call']} {each['line']}".strip() or _NAMES[each["unit"]], each) for each in path[:_MOST]]
     width = max((len(name) for name, _ in rows), default=0)
     for name, each in rows:
         share = each["ns"] / whole if whole else 0.0

@@ -1,6 +1,7 @@
 from kernbench_core.messages cimport MsgBase
 
 cdef class Trips:
+    cdef readonly Py_ssize_t number
     cdef readonly double propagation, serialisation, overhead, queueing, service
     cpdef add(self, MsgBase trip)
 

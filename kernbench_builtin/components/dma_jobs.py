@@ -19,18 +19,20 @@ class DmaChannel:
 
 
 class Trips:
-    """Add up the round trips of a DMA's chunks: what their time was, in ns, as `MsgBase` says.
+    """Count and add up the round trips of a DMA's chunks: what their time was, in ns, as `MsgBase` says.
 
     Explanations ask for it: it tells what the PE's loads and stores waited for.
     """
 
-    __slots__ = ("overhead", "propagation", "queueing", "serialisation", "service")
+    __slots__ = ("number", "overhead", "propagation", "queueing", "serialisation", "service")
 
     def __init__(self) -> None:
+        self.number = 0
         self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
 
     def add(self, trip: MsgBase) -> None:
         """Add one that is back."""
+        self.number += 1
         self.propagation += trip.propagation
         self.serialisation += trip.serialisation
         self.overhead += trip.overhead

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,31 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.roof import (
-    HbmAccess,
-    Roof,
-    distinct,
-    hbm_accesses,
-    length,
-    peaks_of,
-    roof,
-    touched,
-    work_on,
-)
+from kernbench_builtin.explain.moved import BURST, Moved, moved_by
+from kernbench_builtin.explain.roof import ByteRanges, Roof, joined, length, peaks_of, roof, touched, work_on
+from kernbench_core.host.figures.launch import LATE
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.oplog.spill import take
-from kernbench_core.topology.address import place_of
+from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.kernels import KernelUse
+    from kernbench_core.host.figures.kernels import ArrayFill, KernelUse
     from kernbench_core.host.figures.launch import LaunchFigures, PathCall
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
-#: An address without these says in which unit it is.
-_OFFSET_BITS = 36
 #: What a call does, by the kind of unit that serves it; others are computed.
-_KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue"}
+_KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
 
 @attrs.frozen
@@ -42,13 +32,14 @@ class Overlap:
     """Say what a PE did in its time, in ns: units at work, and loads.
 
     `late_ns` is the time in which loads were under way that began after units first were at work, and not behind
-    others: they could have begun before. In `hidden_ns` of it, units were at work.
+    others, so many `times`: all but the first could have begun before. In `hidden_ns` of it, units were at work.
     """
 
     time_ns: float
     working_ns: float
     late_ns: float
     hidden_ns: float
+    times: int
 
 
 @attrs.frozen
@@ -66,11 +57,12 @@ class Facts:
     `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
     longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, `busy_pes` with those of
     launches at the same time, of `all_pes`; `programs` are those of the PE with most, and of all; `more_work` is how
-    much more the slowest PE had to do than the mean, from 0. `hint` says how arrays `lost` what share of their time,
+    much more the slowest PE had to do than the mean, from 0. `fill` says what arrays were at work for,
     `waiting` which load of a loop in Triton does not go ahead, and why.
-    `trips` are the parts of the round trips of DMAs, `queueing` says where they queued. `far` are the bytes that came
-    from, or went to, another package or cube, of all that were `moved`, by so many `transfers` in so many `pieces`
-    without a gap; `distinct` are those of them that a launch moves at least.
+    `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and
+    to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
+    `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these. `rows` are
+    those of the largest product, and `rows_at_most` what they could be, by the multiplications for each element moved.
     """
 
     phases: dict[str, float]
@@ -89,19 +81,18 @@ class Facts:
     programs: tuple[int, int]
     more_work: float
     trips: dict[str, float]
+    round_trips: int
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
-    moved: int
+    moved: Moved
     distinct: int
-    transfers: int
-    pieces: int
-    far_package: int
-    far_cube: int
-    masked: float
+    burst_bytes: int
     scratchpad: tuple[int, int]
-    hint: str
     waiting: str
-    lost: float
+    fill: ArrayFill | None
+    rows: int
+    rows_at_most: float
+    collector: tuple[str, int, int]
 
     @property
     def kernel_ns(self) -> float:
@@ -127,7 +118,10 @@ class Facts:
 
 
 def kind_of(call: PathCall) -> str:
-    """Return what a call does: "load", "store", "atomic", "message", "product", "composite", "compute" or "issue"."""
+    """Return what a call does.
+
+    "load", "store", "atomic", "message", "product", "composite", "compute", "issue" or "late".
+    """
     if call.unit == "pe_dma":
         return "atomic" if "atomic" in call.call else "store" if "store" in call.call else "load"
     return _KINDS.get(call.unit, "compute")
@@ -148,7 +142,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
     handle = next(h for h in session.shared.launches if h.launch.ended_ns and _began(h) == last.started_ns)
     times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
     programs = [len(each) for each in handle.launch.programs.values()]
-    moved, bytes_of = _moved(session), touched(session)
+    bytes_of = touched(session)
+    at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
     return Facts(
         phases=_phases(session),
@@ -167,19 +162,17 @@ def facts_of(session: GraphEngine) -> Facts | None:
         programs=(max(programs), sum(programs)),
         more_work=_more_work(session, last),
         trips=_trips(session),
+        round_trips=sum(trips.number for trips in _all_trips(session)),
         queueing=_queueing(session),
         busiest=kernels.busiest,
-        moved=moved["all"],
-        distinct=sum(length(spans) for side in bytes_of for spans in side),
-        transfers=moved["transfers"],
-        pieces=moved["pieces"],
-        far_package=moved["package"],
-        far_cube=moved["cube"],
-        masked=1.0 - moved["taken"] / moved["blocks"] if moved["blocks"] else 0.0,
+        moved=moved_by(session, last),
+        distinct=at_least,
+        burst_bytes=sum(length(_bursts(spans)) for side in bytes_of for spans in side),
         scratchpad=_scratchpad(session),
-        hint=kernels.hint,
         waiting=_waiting(session),
-        lost=max((fill.lost for fill in kernels.fills), default=0.0),
+        fill=next(iter(kernels.fills), None),
+        **_rows(session, at_least),
+        collector=_collector(session, last),
     )
 
 
@@ -224,14 +217,17 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     rows = np.flatnonzero(np.isin(np.asarray(columns.component[:]), [*units]))
     rows = rows[take(columns.t_start, rows) >= launch.started_ns]
     start, end = take(columns.t_start, rows), np.minimum(take(columns.t_end, rows), launch.ended_ns)
-    dma = np.isin(take(columns.component, rows), [number for number, name in units.items() if name.endswith("pe_dma")])
+    dma, queue = (
+        np.isin(take(columns.component, rows), [number for number, name in units.items() if name.endswith(kind)])
+        for kind in (".pe_dma", ".pe_ipcq")
+    )
     reads = np.array([template.sig[1] == "dma_read" for template in columns.templates])[take(columns.template, rows)]
     keep = start < end
-    works = keep & ~dma
-    late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    works = keep & ~dma & ~queue
+    late, times = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
     working, moving = _joined(start, end, works), _joined(start, end, late)
     hidden = working + moving - _joined(start, end, works | late)
-    return Overlap(launch.time_ns, working, moving, hidden)
+    return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
 def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
@@ -256,17 +252,18 @@ def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
 
 def _late(
     start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_], since: float
-) -> npt.NDArray[np.bool_]:
-    """Return which intervals are of those rows of them, one behind the other, that began after a time."""
+) -> tuple[npt.NDArray[np.bool_], int]:
+    """Return which intervals are of those rows of them, one behind the other, that began after a time; how many."""
     found = np.zeros(len(start), bool)
     at = np.flatnonzero(keep)
     at = at[np.argsort(start[at], kind="stable")]
     if not len(at):
-        return found
+        return found, 0
     reach = np.maximum.accumulate(end[at])
     first = np.concatenate([[True], start[at][1:] > reach[:-1]])
-    found[at] = (start[at][first] > since)[np.cumsum(first) - 1]
-    return found
+    later = start[at][first] > since
+    found[at] = later[np.cumsum(first) - 1]
+    return found, int(later.sum())
 
 
 def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_]) -> float:
@@ -278,13 +275,49 @@ def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np
     return float(np.sum(np.maximum(0.0, end - np.maximum(start, before))))
 
 
+def _all_trips(session: GraphEngine) -> Iterator[Any]:
+    """Yield what the DMAs that count their round trips have of them."""
+    found = (getattr(component, "trips", None) for component in session.hardware.components.values())
+    return (trips for trips in found if trips is not None)
+
+
 def _trips(session: GraphEngine) -> dict[str, float]:
-    """Add up the round trips of the DMAs that count them, by part."""
-    found = dict.fromkeys(PARTS, 0.0)
-    for component in session.hardware.components.values():
-        trips = getattr(component, "trips", None)
-        for part in PARTS if trips is not None else ():
-            found[part] += getattr(trips, part)
+    """Add up the round trips of DMAs, by part."""
+    return {part: sum(getattr(trips, part) for trips in _all_trips(session)) for part in PARTS}
+
+
+def _bursts(spans: ByteRanges) -> ByteRanges:
+    """Return the bursts that have bytes of some ranges."""
+    return joined(np.stack([spans[:, 0] // BURST * BURST, -(-spans[:, 1] // BURST) * BURST], axis=1))
+
+
+def _rows(session: GraphEngine, at_least: int) -> dict[str, Any]:
+    """Return the rows of the largest product, and multiplications for each element of HBM that launches move."""
+    columns = session.op_log.columns
+    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
+    rows, multiplied = 0, 0.0
+    for number in range(len(columns.templates)):
+        form = columns.form(number)
+        if form.op_kind == "gemm" and "shape_b" in form.constants:
+            m, (k, n) = form.constants["shape_a"][-2], form.constants["shape_b"][-2:]
+            rows = max(rows, m)
+            multiplied += float(times[number]) * m * k * n * itemsize(form.constants["dtype_in"])
+    return {"rows": rows, "rows_at_most": multiplied / at_least if at_least else np.inf}
+
+
+def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, int]:
+    """Return the PE that sends, or receives, most messages of a launch: its name, how many, and how many all do."""
+    columns, pes = session.op_log.columns, session.hardware.layout.pes
+    names = [template.sig[1] for template in columns.templates]
+    start, template = np.asarray(columns.t_start[:]), np.asarray(columns.template[:])
+    during = (start >= launch.started_ns) & (start <= launch.ended_ns)
+    found = "", 0, 0
+    for name in ("ipcq_send", "ipcq_recv"):
+        rows = np.flatnonzero(during & np.array([each == name for each in names])[template])
+        if len(rows):
+            each = np.bincount(take(columns.op_pe, rows))
+            most = int(each.argmax())
+            found = max(found, (pes[most].prefix, int(each[most]), len(rows)), key=lambda told: told[1])
     return found
 
 
@@ -304,52 +337,6 @@ def _queueing(session: GraphEngine) -> Queueing | None:
     most = max(cubes, key=lambda cube: cubes[cube])
     one = most if cubes[most] > 0.5 * kinds[code] and ".cube" in most else ""
     return Queueing(resources.kinds[code], one)
-
-
-def _moved(session: GraphEngine) -> dict[str, int]:
-    """Return the bytes that PEs moved from and to HBM: all, those of another package, those of another cube of theirs.
-
-    Of the "blocks" of the scratchpad that they moved, "taken" are the bytes that no mask left out.
-    """
-    pes, columns = session.hardware.layout.pes, session.op_log.columns
-    sip, cube = (np.array([getattr(pe, name) for pe in pes], np.int64) for name in ("sip", "cube"))
-    found = dict.fromkeys(("all", "package", "cube", "blocks", "taken", "transfers", "pieces"), 0)
-    template, op_pe = np.asarray(columns.template[:]), np.asarray(columns.op_pe[:])
-    plain = (np.asarray(columns.stage_pe[:]) < 0) & (op_pe >= 0)
-    for number in distinct(template[plain]).tolist():
-        form = columns.form(number)
-        if "hbm" not in form.spaces:
-            continue
-        rows = np.flatnonzero(plain & (template == number))
-        held = [each for each in form.geometry if each[0] == "tcm"]
-        blocks = [row_bytes * count for _, _, row_bytes, count, _ in held if row_bytes is not None]
-        found["transfers"] += len(rows)
-        for access in hbm_accesses(columns, number, rows):
-            nbytes, pieces = _sizes(access)
-            found["pieces"] += pieces
-            units = access.bases >> _OFFSET_BITS  # of a scattered one its first address stands for all
-            some = distinct(units)
-            of_units = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
-            places = of_units[np.searchsorted(some, units)]
-            away = places[:, 0] != sip[op_pe[rows]]
-            found["all"] += int(nbytes.sum())
-            found["package"] += int(nbytes[away].sum())
-            found["cube"] += int(nbytes[~away & (places[:, 1] != cube[op_pe[rows]])].sum())
-            if form.op_kind == "memory" and len(blocks) == 1:
-                found["blocks"] += len(rows) * blocks[0]
-                found["taken"] += min(len(rows) * blocks[0], int(nbytes.sum()))
-    return found
-
-
-def _sizes(access: HbmAccess) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the bytes that each record accesses, and of how many pieces without a gap all are."""
-    if not access.regions:
-        return np.full(len(access.bases), access.row_bytes * access.rows), len(access.bases) * access.rows
-    known = {id(each): each for each in access.regions}
-    sizes = {key: sum(region.row_bytes * region.rows for region in each) for key, each in known.items()}
-    parts = {key: sum(region.rows for region in each) for key, each in known.items()}
-    nbytes = np.array([sizes[id(each)] for each in access.regions], np.int64)
-    return nbytes, sum(parts[id(each)] for each in access.regions)
 
 
 def _scratchpad(session: GraphEngine) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import attrs
 
 from kernbench_builtin.explain.advice import Advice, advise
 from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
+from kernbench_core.host.figures.launch import LATE
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Limiter:
         """Say it."""
         if self.kind == "issue":
             told = "is the PE's CPU, which issues commands and reads elements"
+        elif self.kind == LATE:
+            told = "waits for messages of a launch that began later, on other PEs"
         else:
             told = f"{_DOES[self.kind]} {_listed(self.calls)}"
             told += f" ({_listed(_short(self.lines))})" if self.lines else ""
@@ -185,7 +188,7 @@ def _data(found: Correctness, interrupted: bool) -> str:
     host = found.host_reads
     if found.verified is None and found.uncompared:
         told = found.uncompared
-    elif found.verified is None and host.read:
+    elif found.verified is None and host.read and host.confirmed is not None:
         told = f"data compared with nothing, {host.confirmed} of {host.read} values that the host read confirmed"
     return f"{told}, accesses outside of tensors" if found.outside else told
 
@@ -199,7 +202,7 @@ def limiter_of(facts: Facts) -> Limiter | None:
         return None
     kind = max(kinds, key=lambda each: sum(call.ns for call in kinds[each]))
     together = sum(call.ns for call in kinds[kind])
-    named = [*_first(kinds[kind], together)] if kind != "issue" else []
+    named = [*_first(kinds[kind], together)] if kind not in ("issue", LATE) else []
     names = dict.fromkeys(call.call for call in named)
     lines = dict.fromkeys(call.line for call in named)
     return Limiter(kind, together / facts.path_ns, tuple(names), tuple(lines), cause_of(facts, kind))

@@ -6,6 +6,6 @@ cdef class PathStep:
     cdef readonly Py_ssize_t length
     cdef readonly str call, unit
     cdef readonly tuple site
-    cdef readonly double begin, end
+    cdef readonly double begin, end, first
     @cython.locals(step=PathStep)
     cpdef dict sums(self)

@@ -19,9 +19,10 @@ class PathStep:
 
     It begins when the CPU of its PE sends it, or when the unit has completed the one before. What is between the end
     of `before` and that is time of the CPU. A long path is added up on its way, so that it does not grow with the run.
+    `first` is when its first step began, which may be on another PE.
     """
 
-    __slots__ = ("added", "before", "begin", "call", "end", "length", "site", "unit")
+    __slots__ = ("added", "before", "begin", "call", "end", "first", "length", "site", "unit")
 
     def __init__(
         self, before: PathStep | None, call: str, unit: str, site: CallSite, begin: float, end: float
@@ -32,6 +33,7 @@ class PathStep:
         self.site = site
         self.begin = begin
         self.end = end
+        self.first: float = begin if before is None else before.first
         self.added: PathSums | None = None
         self.length: int = 1 if before is None else before.length + 1
         if self.length == _ADDED_AT:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.steps import PathStep
     from kernbench_core.messages import KernelLaunchMsg
 
+LATE: Final = "late"
+"""The unit of the time in which a path waits for a launch that began later, on other PEs."""
+
+#: What a first command takes to leave is less of a launch's time.
+_LATER: Final = 0.05
 #: What a copy in another process has of the machine.
 _LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": None}
 
@@ -36,7 +41,7 @@ class PathCall:
 
     The path is that of the PE that ended last: the commands that it waited for, each from when it was sent or its unit
     was free. `call` is as "tl.load", `unit` the kind of unit that serves it, `line` as "gemm.py:22"; all are "" for the
-    time of the PE's CPU.
+    time of the PE's CPU, and but for `unit`, which is "late", for that until a launch began whose message came then.
     """
 
     call: str
@@ -199,7 +204,7 @@ def figures_of(
         ended_ns=max(launch.ended_ns.values()),
         completed_ns=response.completed_ns,
         last=meter.name_of(last),
-        path=tuple(_path(launch.steps.get(last), launch.ended_ns[last] - launch.started_ns[last])),
+        path=tuple(_path(launch.steps.get(last), launch.started_ns[last], launch.ended_ns[last])),
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
@@ -208,8 +213,11 @@ def figures_of(
     )
 
 
-def _path(step: PathStep | None, took: float) -> list[PathCall]:
-    """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's."""
+def _path(step: PathStep | None, start: float, end: float) -> list[PathCall]:
+    """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's.
+
+    Where it leads through a message to a PE of a launch that began later, the time until then is of unit `LATE`.
+    """
     if step is None:
         return []
     sums = step.sums()
@@ -219,6 +227,8 @@ def _path(step: PathStep | None, took: float) -> list[PathCall]:
         found = lines.setdefault((call, unit, f"{names[site[0].co_filename]}:{line_number(site)}"), [0.0, 0])
         found[0] += ns
         found[1] += commands
-    lines["", "", ""] = [took - sum(ns for ns, _ in lines.values()), 0]
+    if step.first - start > _LATER * (end - start) and any(unit == "pe_ipcq" for _, unit, _ in lines):
+        lines["", LATE, ""] = [step.first - start, 0]
+    lines["", "", ""] = [end - start - sum(ns for ns, _ in lines.values()), 0]
     calls = (PathCall(*key, ns, int(commands)) for key, (ns, commands) in lines.items() if ns > 0.0)
     return sorted(calls, key=lambda each: (-each.ns, each.call, each.line))

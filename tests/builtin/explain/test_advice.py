@@ -1,0 +1,237 @@
+"""Kernels with a planted cause each: advice names it, is gone where it was carried out, and gained 5 % or more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kernbench as kb
+import kernbench_ccl.distributed as dist
+from kernbench_builtin.explain.moved import moved_by
+from kernbench_builtin.explain.verdict import RunVerdict
+from kernbench_core.host.figures.launch import LATE
+from kernbench_core.host.session import GraphEngine
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+
+Kernel = Callable[..., None]
+
+
+def verdict(kernel: Kernel, *more: Any, pes: int = 4) -> RunVerdict:
+    """Run a kernel over two matrices on all PEs of a cube; return the verdict."""
+
+    def bench(rt: Any) -> None:
+        a, c = (rt.tensor((512, 512), "f16", name=name, preloaded=True) for name in "ac")
+        rt.launch(kernel, a, c, *more)
+
+    found = kb.run(bench, "tiny", set=[f"cube.pes={pes}"], data=False).part(RunVerdict)
+    assert found is not None and found.kernel_ns is not None
+    return found
+
+
+def rules(found: RunVerdict) -> set[str]:
+    return {each.rule for each in found.advice if each.about == "kernel"}
+
+
+def loads_again(a: Any, c: Any, keeps: bool, tl: Any) -> None:
+    """Multiply 8 blocks by the same matrix, loaded for each of them or once."""
+    me, w = tl.program_id(0), None
+    for i in range(8):
+        if w is None or not keeps:
+            w = tl.load(a + me * 16384, shape=(128, 128))
+        x = tl.load(a + me * 16384 + i * 2048, shape=(16, 128), wait=False)
+        tl.store(c + (me * 8 + i) * 2048, tl.dot(x, w, wait=False))
+
+
+def in_turn(a: Any, c: Any, early: bool, tl: Any) -> None:
+    """Hand a tile from PE to PE; compute before it comes, or when it is there."""
+    me, w = tl.program_id(0), tl.full((128, 128), 1.0, "f32")
+    if me and not early:
+        w = w + tl.recv((128, 128), "f32", me - 1)
+    for _ in range(4):
+        w = tl.exp(w)
+    if me and early:
+        w = w + tl.recv((128, 128), "f32", me - 1)
+    if me < tl.num_programs(0) - 1:
+        tl.send(w, me + 1)
+
+
+def collects(a: Any, c: Any, tree: bool, tl: Any) -> None:
+    """Add up a tile of each PE at the first one, one after the other or in a tree."""
+    me, count, x, step = tl.program_id(0), tl.num_programs(0), tl.full((1024,), 1.0, "f32"), 1
+    if not tree:
+        if me:
+            tl.send(x, 0)
+        for other in range(1, 0 if me else count):
+            x = x + tl.recv((1024,), "f32", other)
+    while tree and step < count and me % step == 0:
+        if me % (2 * step):
+            tl.send(x, me - step)
+        elif me + step < count:
+            x = x + tl.recv((1024,), "f32", me + step)
+        step *= 2
+    if me == 0:
+        tl.store(c, x.to("f16"))
+
+
+def picks_fields(a: Any, c: Any, apart: bool, tl: Any) -> None:
+    """Load one of 32 fields of each struct, or an array of these fields."""
+    me = tl.program_id(0) * 1024
+    step = 1 if apart else 32
+    tl.store(c + me, tl.load(a + (me + tl.arange(0, 1024)) * step))
+
+
+def loads_little(a: Any, c: Any, larger: bool, tl: Any) -> None:
+    """Copy rows, one by one or all."""
+    rows = 32 if larger else 1
+    for i in range(0, 32, rows):
+        at = (tl.program_id(0) * 32 + i) * 512
+        tl.store(c + at, tl.load(a + at, shape=(rows * 512,)))
+
+
+def few_rows(a: Any, c: Any, larger: bool, tl: Any) -> None:
+    """Multiply 64 rows, some at a time."""
+    me, rows = tl.program_id(0) * 16384, 32 if larger else 4
+    w = tl.load(a + me, shape=(128, 128))
+    for i in range(0, 64, rows):
+        x = tl.load(a + me + i * 128, shape=(rows, 128), wait=False)
+        tl.store(c + me + i * 128, tl.dot(x, w, wait=False))
+
+
+def divides(a: Any, c: Any, once: bool, tl: Any) -> None:
+    """Compute x / (1 + exp(-x)), or x times a sigmoid."""
+    at = tl.program_id(0) * 16384
+    x = tl.load(a + at, shape=(16384,)).to("f32")
+    for _ in range(4):
+        x = x * tl.sigmoid(x) if once else x / (1.0 + tl.exp(-x))
+    tl.store(c + at, x.to("f16"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rule", "pes"),
+    [
+        (loads_again, "moved-again", 4),
+        (in_turn, "in-turn", 4),
+        (collects, "messages", 16),
+        (picks_fields, "scattered", 4),
+        (loads_little, "small-transfers", 4),
+        (few_rows, "small-tiles", 4),
+        (divides, "vector-unit", 4),
+    ],
+)
+def test_a_planted_cause_is_named_and_gains(kernel: Kernel, rule: str, pes: int) -> None:
+    """Before, and not any more when it was carried out."""
+    before, after = (verdict(kernel, changed, pes=pes) for changed in (False, True))
+    assert rule in rules(before)
+    assert rule not in rules(after)
+    assert before.kernel_ns is not None and after.kernel_ns is not None
+    assert after.kernel_ns < 0.95 * before.kernel_ns
+
+
+def test_atomics_at_one_place() -> None:
+    """Several of a PE are added up first; where each has but one, there is nothing to advise."""
+
+    def verdict_of(times: int) -> RunVerdict:
+        c = np.zeros(1024, np.int32)
+        with kb.triton("tiny") as sim:
+            import triton
+            import triton.language as tl
+
+            @triton.jit
+            def count(c: Any, times: tl.constexpr) -> None:
+                at = tl.arange(0, 1024)
+                for _ in range(times):
+                    tl.atomic_add(c + at, at)
+
+            count[(4,)](c, times)
+        assert sim.result is not None
+        found = sim.result.part(RunVerdict)
+        assert found is not None and found.limiter is not None and found.limiter.kind == "atomic"
+        return found
+
+    before, after = verdict_of(8), verdict_of(1)
+    assert "atomics" in rules(before) and "atomics" not in rules(after)
+    assert before.kernel_ns is not None and after.kernel_ns is not None
+    assert after.kernel_ns < 0.95 * before.kernel_ns
+
+
+def one_row(a: Any, c: Any, tl: Any) -> None:
+    """Multiply a vector by a matrix of each PE's own: there are no more rows."""
+    me = tl.program_id(0) * 65536
+    x = tl.load(a, shape=(1, 128))
+    for i in range(8):
+        w = tl.load(a + me + i * 8192, shape=(128, 64), wait=False)
+        tl.store(c + me + i * 64, tl.dot(x, w, wait=False))
+
+
+def one_load(a: Any, c: Any, tl: Any) -> None:
+    """Load one short row after a vector op: there is none to load ahead of, and none to make larger."""
+    zeros = tl.zeros((512,), "f16")
+    at = tl.program_id(0) * 512
+    tl.store(c + at, tl.load(a + at, shape=(512,)) + zeros)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rule"),
+    [(one_row, "small-tiles"), (one_load, "small-transfers"), (one_load, "loads-ahead")],
+)
+def test_what_cannot_be_changed_is_not_advised(kernel: Kernel, rule: str) -> None:
+    """Though its figures are as bad."""
+    assert rule not in rules(verdict(kernel))
+
+
+def test_ranks_wait_for_one_that_launches_later() -> None:
+    """The time until then is nobody's CPU's; who has equal work before does not wait."""
+
+    def work(x: Any, times: int, tl: Any) -> None:
+        tile = tl.load(x, shape=(1024,))
+        for _ in range(times):
+            tile = tl.exp(tile)
+        tl.store(x, tile)
+
+    def train(rank: int, rt: Any, times: int) -> None:
+        dist.init_process_group()
+        x = rt.tensor((1024,), "f32", preloaded=True)
+        rt.launch(work, x, 2 if rank else times, grid=(1,))
+        dist.all_reduce(x)
+
+    def bench(rt: Any, times: int) -> None:
+        dist.spawn(train, args=(times,))
+
+    before, after = (
+        kb.run(bench, "tiny", {"times": times}, set=["system.sips=2"], data=False) for times in (60, 2)
+    )
+    found, other = before.part(RunVerdict), after.part(RunVerdict)
+    assert found is not None and other is not None and found.limiter is not None
+    assert (found.limiter.kind, "late-launch" in rules(found), "late-launch" in rules(other)) == (LATE, True, False)
+    first, second = sorted(before.launches[2:], key=lambda launch: launch.started_ns)
+    (late,) = (call.ns for call in first.path if call.unit == LATE)
+    assert late == pytest.approx(second.started_ns - first.started_ns, abs=60.0)
+    assert sum(call.ns for call in first.path) == first.time_ns
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=4, max_size=4))
+def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[int]]) -> None:
+    """Against a count of the tiles that each PE asks for."""
+
+    def loads(a: Any, c: Any, tl: Any) -> None:
+        for tile in asked[tl.program_id(0)]:
+            tl.load(a + tile * 1024, shape=(1024,))
+
+
+    def bench(rt: Any) -> None:
+        rt.launch(loads, *(rt.tensor((4096,), "f16", name=name, preloaded=True) for name in "ac"))
+
+    engine = GraphEngine(compile_topology(configure(plugins, "tiny", None, ()), plugins), plugins.components)
+    engine.run(bench)
+    found = moved_by(engine, engine.figures()[0])
+    again = sum(count - 1 for each in asked for count in Counter(each).values())
+    assert (found.loaded, found.again) == (sum(map(len, asked)) * 2048, again * 2048)
