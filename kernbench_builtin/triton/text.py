@@ -11,7 +11,7 @@ from rich.text import Text
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.parts import show_answers, show_result
 from kernbench_core.runs.summary import print_summary
-from kernbench_core.runs.text_report import bare_table, show
+from kernbench_core.runs.text_report import bare_table, shortened, show
 from kernbench_core.spread import NOT_MEASURED
 from kernbench_core.units import format_bandwidth, format_time
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "kernbench.triton/1"
 _LAUNCHES = 20
+#: Letters of a place that are shown at least.
+_PLACE = 12
 
 
 def _without_result(session: TritonRun) -> str:
@@ -54,7 +56,7 @@ def print_script(
         print_summary(result, console.file)
     else:
         show_result(result, console, plugins, verbose=verbose)
-        show(Group(Text(""), *_launches(session.launches, verbose)), console)
+        show(Group(Text(""), *_launches(session.launches, verbose, console.width)), console)
     if quiet:
         return
     for tuning in session.tunings:
@@ -67,23 +69,21 @@ def print_script(
         show_answers(result, console, plugins, verbose=verbose)
 
 
-def _launches(found: Sequence[LaunchFigures], verbose: bool) -> list[RenderableType]:
-    """Lay out a line for each launch, and the time of all of them."""
-    table = bare_table()
-    for head, justify in (
-        ("launch", "left"),
-        ("grid", "left"),
-        ("time", "right"),
-        ("busiest", "left"),
-        ("HBM", "right"),
-    ):
-        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # both are
+def _launches(found: Sequence[LaunchFigures], verbose: bool, width: int) -> list[RenderableType]:
+    """Lay out a line for each launch, and the time of all of them; in a narrow window places are cut short."""
+    rows = [("launch", "grid", "time", "busiest", "", "HBM")]
     listed = found if verbose else found[:_LAUNCHES]
     for each in listed:
-        busiest = f"{each.busiest[0].name} {each.busiest[0].utilisation:.1%}" if each.busiest else "-"
-        grid = "x".join(map(str, each.grid))
+        place, share = (each.busiest[0].name, f"{each.busiest[0].utilisation:.1%}") if each.busiest else ("-", "")
         rate = format_bandwidth(each.hbm_bytes / each.time_ns if each.time_ns else 0.0)  # bytes an ns are GB/s
-        table.add_row(shown(each.kernel), grid, format_time(each.time_ns), shown(busiest), rate)
+        rows.append((shown(each.kernel), "x".join(map(str, each.grid)), format_time(each.time_ns), place, share, rate))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = max(_PLACE, width - sum(widths) + widths[3] - 2 * (len(widths) - 1))
+    table = bare_table()
+    for head in rows[0]:
+        table.add_column(head, justify="left" if head in ("launch", "grid", "busiest") else "right", no_wrap=True)
+    for *cells, place, share, rate in rows[1:]:
+        table.add_row(*cells, shown(shortened(place, room)), share, rate)
     more = [Text(f"and {len(found) - len(listed)} more; -v lists them")] if len(listed) < len(found) else []
     total = sum(each.time_ns for each in found)
     count = "1 launch" if len(found) == 1 else f"{len(found):,} launches"

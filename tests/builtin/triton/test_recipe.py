@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report.run_section import command
+from kernbench_builtin.pages.web.saved_site import SavedSite
 from kernbench_builtin.triton.recipe import data_words
 from kernbench_core.cli import main
 from kernbench_core.compute.on_demand import HostReads
@@ -177,7 +179,7 @@ def test_diff_tells_what_of_two_scripts_is_otherwise(call: Call) -> None:
     assert "+    x[:] = 0  # fill_kernel[(1,)](x, 1.5, BLOCK=16)" in found["sources"][0]["lines"]
 
 
-def test_pages_say_which_script_ran(call: Call) -> None:
+def test_pages_say_which_script_ran(call: Call, plugins: Plugins) -> None:
     """The title of a report and its command name script, kernels and arguments; a module's too."""
     call("triton", "scale.py", "--topology", "tiny", "--out", "a", "--report", "a.html", "-q", "100", "64")
     assert "<title>scale.py on tiny (scale_kernel, fill_kernel) – kernbench</title>" in Path("a.html").read_text()
@@ -185,6 +187,9 @@ def test_pages_say_which_script_ran(call: Call) -> None:
     assert "<title>a: scale.py (scale_kernel, fill_kernel) – kernbench</title>" in Path("b.html").read_text()
     again = "kernbench triton --topology tiny scale.py -- 100 64"
     assert f'<pre class="command">{again}</pre>' in Path("b.html").read_text()
+    index = SavedSite(Path(), plugins.of(REPORT_SECTIONS)).answer("/", {})
+    assert index is not None
+    assert "scale.py (scale_kernel, fill_kernel) <span class=\"small\">arguments=100 64 </span>" in index.body.decode()
     words = ("triton", "--topology", "tiny", "--points", "3", "--seed", "2", "--json", "-m", "scale", "100", "64")
     told = command(json.loads(call(*words)[1])["result"])
     assert told == "kernbench triton --topology tiny --seed 2 --points 3 -m scale 100 64"
@@ -237,3 +242,12 @@ def test_races_stand_in_a_line_of_their_own(call: Call) -> None:
     out = call("run", "race.py:fill_kernel", *params, "--topology", "tiny")[1]
     assert "2 RACES, the first: " in out and "tl.send" not in out
     assert "RACE" not in call("triton", "scale.py", "--topology", "tiny", "100", "64")[1]
+
+
+def test_a_narrow_window_cuts_places_and_no_times(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the launches' lines: a place keeps its ends."""
+    monkeypatch.setenv("COLUMNS", "66")
+    lines = call("triton", "scale.py", "--topology", "tiny", "100", "64")[1].splitlines()
+    launch = next(line for line in lines if line.startswith("scale_kernel"))
+    assert re.fullmatch(r"scale_kernel +2x1x1 +[\d.]+ [un]s +\S+…\S+ +[\d.]+% +[\d.]+ GB/s", launch)
+    assert len(launch) <= 66
