@@ -185,7 +185,7 @@ def words_of(correctness: Correctness, interrupted: bool = False, unwritten: Seq
 def _of_data(correctness: Correctness) -> Iterator[Styled]:
     found, host = correctness.verification, correctness.host_reads
     if correctness.uncompared and not (found is not None and found.checked):
-        yield correctness.uncompared, _GOOD if host.read and host.confirmed == host.read else _OPEN
+        yield correctness.uncompared, "" if host.read and host.confirmed == host.read else _OPEN
     elif found is None:
         yield "data not verified (--verify-data does)", _OPEN
     elif found.checked:

@@ -133,6 +133,8 @@ def test_bad_command_lines(call: Call) -> None:
         (("n.py",), "the script must be a .py file that is there, not 'n.py'; name a file, or a module by -m MODULE."),
         (("-m", "none"), "-m must be followed by a module that can be imported, not 'none'; install it."),
         (("-m",), "option -m must be followed by a module. See 'kernbench triton --help'."),
+        (("--links", "all", "scale.py"),
+         "--links says which links --json and --out have; leave out --links all, or give one of them, too."),
         (("-q", "-v", "scale.py"), "options -q and -v exclude each other; give one of them."),
     ):
         code, out, errors = call(*args)
