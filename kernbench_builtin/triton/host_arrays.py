@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field, frozen
 
+from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape, place, placement
 from kernbench_builtin.triton.storage import StorageView, typed
 from kernbench_core.errors import UsageError
 from kernbench_core.kernel.pointers import Pointer
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 class DeviceCopy:
     """A storage that the device holds; `alike` are the bytes that both sides held when they were last alike.
 
-    `owner` gives the array that the storage is of, None once that is gone.
+    `owner` gives the array that the storage is of, None once that is gone; `place` is where it lies.
     """
 
     address: int
     nbytes: int
     tensor: DeviceTensor
+    place: ArrayPlace
     alike: Array | None
     owner: Any
 
@@ -57,11 +59,15 @@ class DeviceCopies:
     """
 
     rt: Runtime
+    places: list[ArrayPlace] = field(factory=list)
     _held: list[DeviceCopy] = field(factory=list)
 
-    def hold(self, views: Mapping[str, StorageView], kernel: str) -> dict[str, HeldArgument]:
+    def hold(
+        self, views: Mapping[str, StorageView], shapes: Mapping[str, Sequence[int]], launch: LaunchShape, kernel: str
+    ) -> dict[str, HeldArgument]:
         """Return the arguments of a launch with what the host has in them now; of storages that overlap the larger.
 
+        A storage that is new here lies where this launch puts an array of its shape.
         Raise UsageError where two overlap, and neither holds the other.
         """
         found: dict[str, HeldArgument] = {}
@@ -74,21 +80,29 @@ class DeviceCopies:
                         f"arguments {crossing.name!r} and {name!r} of kernel {kernel!r} must be apart in memory, or "
                         f"one inside the other, and they share a part; give a copy of {name!r}."
                     )
-            held = self._of(view, name) if inside is None else inside.held
+            if inside is None:
+                whole = typed(view.storage, view.dtype)
+                found_place = place(
+                    self.rt.array_placement, launch, name, shapes.get(name, ()), len(whole), whole.itemsize
+                )
+            held = self._of(view, found_place) if inside is None else inside.held
             found[name] = HeldArgument(name, view, held, _pointer(view, held, name, kernel))
         return found
 
-    def _of(self, view: StorageView, name: str) -> DeviceCopy:
+    def _of(self, view: StorageView, where: ArrayPlace) -> DeviceCopy:
         """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it."""
         address, nbytes = view.address, len(view.storage)
         same = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes) and _fits(each, view))
-        held = next(same, None) or next((each for each in self._held if _free_for(each, view, name)), None)
+        held = next(same, None) or next((each for each in self._held if _free_for(each, view, where)), None)
         self._held = [each for each in self._held if each is held or not _meets(each, view)]
         if held is None:
             whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
-            tensor = self.rt.tensor(whole, view.dtype, name=name, preloaded=True)
-            held = DeviceCopy(address, nbytes, tensor, view.storage.copy(), None)
+            tensor = self.rt.tensor(
+                whole, view.dtype, name=where.name, preloaded=True, placement=placement(where)
+            )
+            held = DeviceCopy(address, nbytes, tensor, where, view.storage.copy(), None)
             self._held.append(held)
+            self.places.append(where)
         elif held.alike is None or not np.array_equal(held.alike, view.storage):
             self.rt.preload(held.tensor, typed(view.storage, held.tensor.dtype))
             held.alike = view.storage.copy()
@@ -149,7 +163,7 @@ def _meets(held: DeviceCopy, view: StorageView) -> bool:
     return held.address < view.address + len(view.storage) and view.address < held.end
 
 
-def _free_for(held: DeviceCopy, view: StorageView, name: str) -> bool:
-    """Whether the array is gone that a tensor was for, and another one of the same name and size can be in it."""
-    alike = held.nbytes == len(view.storage) and held.tensor.dtype == view.dtype and held.tensor.name == name
+def _free_for(held: DeviceCopy, view: StorageView, where: ArrayPlace) -> bool:
+    """Whether the array is gone that a tensor was for, and another one of its name, size and place can be in it."""
+    alike = held.nbytes == len(view.storage) and held.tensor.dtype == view.dtype and held.place == where
     return alike and held.owner() is None

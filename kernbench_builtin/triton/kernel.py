@@ -180,7 +180,7 @@ class JitFunction(Launchable):
         self._note_source()
         kernel = JitKernel(self, hints)
         stages = kernel.stages if simulation.pipelines else None
-        asked = JitLaunch(kernel, self.__name__, arguments, shape, site, stages=stages)
+        asked = JitLaunch(kernel, self.__name__, arguments, shape, site, stages=stages, constants=self.constexprs)
         return CompiledKernel(self, simulation.launch(asked))
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from attrs import define, field, frozen
 from kernbench_builtin.triton import simulation
 from kernbench_builtin.triton.kernel import Grid, JitFunction, Launchable
 from kernbench_builtin.triton.modules import imports
+from kernbench_builtin.triton.placement import placed_for
 from kernbench_builtin.triton.simulation import facts_of
 from kernbench_builtin.triton.storage import restored
 from kernbench_core.errors import KernbenchWarning
-from kernbench_core.host.parameters.kernel_argument import NewArray, constant_of, placed
+from kernbench_core.host.parameters.kernel_argument import NewArray, constant_of
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
@@ -30,12 +31,13 @@ RunTrial = Callable[[Callable[..., None]], Any]
 
 @frozen(eq=False)
 class HeldArray:
-    """An array as hooks of a kernel have it, the device's tensor for it, and what both sides hold; None where no hook
-    can change it.
+    """An array as hooks of a kernel have it, what it was given as, by which name, and what both sides hold; None where
+    no hook can change it.
     """
 
     array: Array
-    tensor: DeviceTensor
+    name: str
+    value: object
     alike: Array | None
 
 
@@ -58,7 +60,7 @@ class SingleLaunch:
     _seen: dict[object, LaunchFigures] = field(factory=dict)
 
     def hold(self, name: str, value: object, hooked: bool) -> object:
-        """Place an array on the device, and return what hooks and trials have for it; everything else as it is.
+        """Keep an array for the launch, and return what hooks and trials have for it; everything else as it is.
 
         An array that is given twice is one tensor.
         """
@@ -71,9 +73,8 @@ class SingleLaunch:
             array = value.copy() if hooked else value
         else:
             return value
-        tensor = placed(self.rt, name, value)
         self._copies[id(value)] = value, array  # which keeps it, and so its id
-        self._held[id(array)] = HeldArray(array, tensor, array.copy() if hooked else None)
+        self._held[id(array)] = HeldArray(array, name, value, array.copy() if hooked else None)
         return array
 
     @property
@@ -95,13 +96,16 @@ class SingleLaunch:
 
     def start(self) -> None:
         """Run on the device what was asked for."""
+        tensors: dict[int, DeviceTensor] = {}
         for asked in self._asked:
             arguments: dict[str, Any] = {}
             for name, value in asked.arguments.items():
                 held = self._held.get(id(value))
+                if held is not None and id(value) not in tensors:
+                    tensors[id(value)] = placed_for(self.rt, asked, held.name, held.value)
                 if held is not None and held.alike is not None and held.alike.tobytes() != held.array.tobytes():
-                    self.rt.preload(held.tensor, held.array)
-                arguments[name] = value if held is None else held.tensor
+                    self.rt.preload(tensors[id(value)], held.array)
+                arguments[name] = value if held is None else tensors[id(value)]
             self.rt.launch(asked.kernel, grid=asked.grid, **arguments)
 
     @contextmanager
@@ -130,7 +134,7 @@ class SingleLaunch:
                 rt.launch(
                     asked.kernel,
                     grid=asked.grid,
-                    **{name: placed(rt, name, value) for name, value in asked.arguments.items()},
+                    **{name: placed_for(rt, asked, name, value) for name, value in asked.arguments.items()},
                 )
 
             program.__name__ = asked.name

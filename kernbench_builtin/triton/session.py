@@ -15,6 +15,7 @@ from kernbench_builtin.triton import simulation
 from kernbench_builtin.triton.host_arrays import DeviceCopies, HeldArgument
 from kernbench_builtin.triton.language.blocks import TensorDescriptor
 from kernbench_builtin.triton.modules import imports, torch_cuda
+from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape
 from kernbench_builtin.triton.recipe import ScriptRecipe
 from kernbench_builtin.triton.scalars import mapped
 from kernbench_builtin.triton.simulation import facts_of
@@ -38,14 +39,16 @@ if TYPE_CHECKING:
 class HeldMachine:
     """A run of `kb.run` with these options, between `begin` and `end`; `name` is what its result calls it.
 
-    The manifest has what `recipe` says. `make` runs its bench, where that is not `kb.run`.
+    The manifest has what `recipe` says; where arrays come to lie is added to `places`. `make` runs its bench, where
+    that is not `kb.run`.
     """
 
     def __init__(
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton",
-        recipe: ScriptRecipe | None = None, make: MakeRun | None = None,
+        recipe: ScriptRecipe | None = None, make: MakeRun | None = None, places: list[ArrayPlace] | None = None,
     ) -> None:  # fmt: skip
         self.launched = 0
+        self.places: list[ArrayPlace] = [] if places is None else places
         self._name = name
         self._recipe = ScriptRecipe() if recipe is None else recipe.again()
         if options.get("shake"):
@@ -109,7 +112,7 @@ class HeldMachine:
     def _run(self) -> RunResult:
         def program(rt: Runtime, **_: object) -> None:
             assert self._guest is not None
-            copies, answer = DeviceCopies(rt), None
+            copies, answer = DeviceCopies(rt, self.places), None
             while (request := self._guest.ask(answer)) is not None:
                 try:
                     answer = request(copies)
@@ -141,13 +144,14 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
     """Launch on the device what the host's code asks for, with the host's arrays."""
     rt = copies.rt
     views: dict[str, StorageView] = {}
-    for name, value in (each for given in asked.arguments.items() for each in _parts(*given)):
-        array = value.base if isinstance(value, TensorDescriptor) else value
-        view = view_of(array, f"argument {name!r} of kernel {asked.name!r}")
+    arrays = dict(each for given in asked.arguments.items() for each in _parts(*given))
+    for name, value in arrays.items():
+        view = view_of(_base(value), f"argument {name!r} of kernel {asked.name!r}")
         if view is not None:
             views[name] = view
     views.update(reached(views, asked.reachable, f"an array that kernel {asked.name!r} reaches by its address"))
-    held = copies.hold(views, asked.name)
+    shapes = {name: tuple(getattr(_base(value), "shape", ())) for name, value in arrays.items()}
+    held = copies.hold(views, shapes, LaunchShape.of(asked.grid, len(rt.pes), asked.of_compile_time), asked.name)
     if asked.reachable:
         asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
     arguments = {name: _on_device(name, value, held) for name, value in asked.arguments.items()}
@@ -161,6 +165,10 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
     else:
         copies.forget(held.values())
     return handle.figures
+
+
+def _base(value: object) -> Any:
+    return value.base if isinstance(value, TensorDescriptor) else value
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:
@@ -190,17 +198,18 @@ def _on_device(name: str, value: object, held: Mapping[str, HeldArgument]) -> ob
 
 #: Options of the run that a trial has, too: those that say what the machine is, and when to stop.
 _OF_TRIALS = (
-    "components", "set", "device", "seed", "data", "race_by", "oob", "pipeline_loops", "max_events", "max_sim_ns",
-    "timeout_s", "plugins",
+    "components", "set", "device", "seed", "data", "race_by", "oob", "pipeline_loops", "placement",
+    "max_events", "max_sim_ns", "timeout_s", "plugins",
 )  # fmt: skip
 
 
 class TritonRun:
     """A machine on which `kernel[grid](…)` runs, inside a `with`. `launches` are the figures of those that are over.
 
-    `tunings` are the choices that `triton.autotune` made, whose trials are not among the launches; `notes` say what a
-    script asked for that is not simulated. `result` is what the run gave, once the `with` is left; None where no kernel
-    was launched, or an error ended it. `points` is how many points of each benchmark `perf_report` runs, None for all.
+    `tunings` are the choices that `triton.autotune` made, whose trials are not among the launches; `places` are where
+    arrays lie; `notes` say what a script asked for that is not simulated. `result` is what the run gave, once the
+    `with` is left; None where no kernel was launched, or an error ended it. `points` is how many points of each
+    benchmark `perf_report` runs, None for all.
     """
 
     def __init__(
@@ -218,8 +227,9 @@ class TritonRun:
         self.launches: list[LaunchFigures] = []
         self.tunings: list[JitTuning] = []
         self.notes: list[str] = []
+        self.places: list[ArrayPlace] = []
         self.result: RunResult | None = None
-        self._new = partial(HeldMachine, topology, options, name, recipe, make)
+        self._new = partial(HeldMachine, topology, options, name, recipe, make, self.places)
         self._stack = ExitStack()
         self._machine = self._new()
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,7 +25,7 @@ class JitLaunch:
 
     `kernel` is a function as `rt.launch` takes it, `name` what messages call it, `site` the line that asks. `reachable`
     are arrays whose addresses may be among the elements of the arguments; `stages` are those of its loops where the
-    run pipelines them.
+    run pipelines them; `constants` name the arguments that are constants of compile time.
     """
 
     kernel: Callable[..., Any]
@@ -35,6 +35,12 @@ class JitLaunch:
     site: CallSite | None = None
     reachable: Sequence[object] = ()
     stages: int | None = None
+    constants: Collection[str] = ()
+
+    @property
+    def of_compile_time(self) -> dict[str, object]:
+        """The arguments that are constants."""
+        return {name: self.arguments[name] for name in self.constants}
 
     @property
     def likeness(self) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from kernbench_core.spread import NOT_MEASURED
 from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.triton.placement import ArrayPlace
     from kernbench_builtin.triton.session import TritonRun
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.plugins import Plugins
@@ -39,6 +41,7 @@ def script_json(session: TritonRun, exit_code: int) -> dict[str, Any]:
         "schema": SCHEMA,
         "exit_code": exit_code,
         "result": None if session.result is None else session.result.to_json(),
+        "arrays": [attrs.asdict(each) for each in session.places],
         "tunings": [tuning.to_json() for tuning in session.tunings],
         "notes": [*([_without_result(session)] if session.result is None and exit_code == 0 else []), *session.notes],
     }
@@ -56,7 +59,9 @@ def print_script(
         print_summary(result, console.file)
     else:
         show_result(result, console, plugins, verbose=verbose)
-        show(Group(Text(""), *_launches(session.launches, verbose, console.width)), console)
+        how, arrays = str(result.manifest.get("placement", "near")), session.places
+        launches = _launches(session.launches, verbose, console.width)
+        show(Group(Text(""), *launches, *_arrays(arrays, how, verbose)), console)
     if quiet:
         return
     for tuning in session.tunings:
@@ -67,6 +72,19 @@ def print_script(
         show(Text(f"note: {note}", "yellow"), console)
     if result is not None:
         show_answers(result, console, plugins, verbose=verbose)
+
+
+_HOW = {
+    "near": "near the programs of their first launch",
+    "blocks": "in equal blocks on all PEs",
+    "interleaved": "in pieces of 4 KiB on all PEs in turn",
+}
+
+
+def _arrays(found: Sequence[ArrayPlace], how: str, verbose: bool) -> list[RenderableType]:
+    """Say where arrays lie, each of them where that is wanted."""
+    more = [Text(f"  {shown(str(each))}") for each in found] if verbose else []
+    return [Text(f"arrays lie {_HOW[how]} (--placement){':' if more else ''}"), *more]
 
 
 def _launches(found: Sequence[LaunchFigures], verbose: bool, width: int) -> list[RenderableType]:

@@ -39,6 +39,7 @@ class DeviceOptions:
     materialize: str = "determined"
     oob: str = "error"
     pipeline_loops: bool = True
+    placement: str = "near"
     scratchpads: Callable[[Callable[[], float]], RecordsScratchpads] | None = None
 
 
@@ -57,6 +58,7 @@ class Device:
     kernels: Kernels
     queues: Queues
     recorder: Any = None
+    array_placement: str = "near"
     parts: Mapping[type, object] = field(init=False)
 
     def __repr__(self) -> str:
@@ -108,7 +110,7 @@ class Device:
             cut=cut,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
-        return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)
+        return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder, options.placement)
 
 
 class Neighbours:

@@ -220,6 +220,11 @@ class HostProgram:
         return self._session.device.kernels.pipelines
 
     @property
+    def array_placement(self) -> str:
+        """Where arrays of kernels written in Triton lie (`placement` of the run)."""
+        return self._session.device.array_placement
+
+    @property
     def graph(self) -> Graph:
         """The nodes and wires of that machine."""
         return self._session.hardware.graph

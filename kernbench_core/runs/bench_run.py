@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: Options of a run that trials of a kernel's configurations have, too.
 OF_TRIALS = (
-    "device", "seed", "data", "race_by", "materialize", "oob", "pipeline_loops", "max_events",
+    "device", "seed", "data", "race_by", "materialize", "oob", "pipeline_loops", "placement", "max_events",
     "max_sim_ns", "timeout_s",
 )  # fmt: skip
 
@@ -305,6 +305,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             materialize=options.materialize,
             oob=options.oob,
             pipeline_loops=options.pipeline_loops,
+            placement=options.placement,
             plugins=plugins,
             wall=wall,
             inputs=request.inputs,

@@ -194,6 +194,15 @@ class RunOptions(OptionRecord):
             group=KERNELS,
         ),
     ] = True
+    placement: Annotated[
+        str,
+        Option(
+            "Place the arrays of Triton kernels near the programs, in equal blocks on all PEs, or by 4 KiB in turn.",
+            kept=True,
+            choices=("near", "blocks", "interleaved"),
+            group=KERNELS,
+        ),
+    ] = "near"
     out: Annotated[
         str | Path | None, Option("Save manifest, result and op log in this folder.", "DIR", group=OUTPUT)
     ] = None

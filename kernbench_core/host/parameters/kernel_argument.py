@@ -20,6 +20,7 @@ from kernbench_core.values.masks import NO_MASK, has_mask
 
 if TYPE_CHECKING:
     from kernbench_core.host.runtime import Runtime
+    from kernbench_core.memory.placement import Placements
 
 #: The largest array that a text may ask for: more than a device holds.
 _MOST_ELEMENTS = 2**40
@@ -125,12 +126,13 @@ def constant_of(value: object) -> object:
     return new_array(value) or value
 
 
-def placed(rt: Runtime, name: str, value: object) -> Any:
+def placed(rt: Runtime, name: str, value: object, placement: Placements | None = None) -> Any:
     """Return the device's tensor for an array, whose content is there already; everything else as it is."""
     if isinstance(value, NewArray):
         if value.is_empty:
-            return rt.empty(value.shape, value.dtype, name=name)
-        return rt.tensor(np.zeros(value.shape, value.numpy_dtype), value.dtype, name=name, preloaded=True)
+            return rt.empty(value.shape, value.dtype, name=name, placement=placement)
+        zeros = np.zeros(value.shape, value.numpy_dtype)
+        return rt.tensor(zeros, value.dtype, name=name, preloaded=True, placement=placement)
     if not isinstance(value, np.ndarray):
         return value
-    return rt.tensor(value, dtype_name(value.dtype), name=name, preloaded=True)
+    return rt.tensor(value, dtype_name(value.dtype), name=name, preloaded=True, placement=placement)

@@ -189,6 +189,7 @@ def test_whatever_is_changed_the_answer_is_the_fresh_one(
 OPTIONS: dict[str, Any] = {
     "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
     "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison", "pipeline_loops": False,
+    "placement": "blocks",
     "outputs": True, "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=2",),
     "params": {"n": 128}, "topology": "default", "depends": ("$SCALE",), "shake": 3, "shake_seed": 5,
 }  # fmt: skip

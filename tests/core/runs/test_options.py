@@ -37,6 +37,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "materialize": (("--materialize", "on_demand"), "on_demand"),
     "oob": (("--oob", "poison"), "poison"),
     "pipeline_loops": (("--no-pipeline-loops",), False),
+    "placement": (("--placement", "blocks"), "blocks"),
     "out": (("--out", "o"), "o"),
     "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
