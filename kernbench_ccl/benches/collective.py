@@ -33,6 +33,7 @@ def bench(
     dtype: str = "f16",
     redop: Literal["sum", "product", "max", "min", "avg"] = "sum",
     root: int = 0,
+    settings: str = "",
 ) -> None:
     """Time one collective over all SIPs as a row of `kernbench ccl` does, out of place: time and bandwidths.
 
@@ -43,6 +44,7 @@ def bench(
         dtype: Of the elements.
         redop: The reduction, of a collective that reduces.
         root: The rank that a rooted collective begins or ends at.
+        settings: How it runs, as the defaults of ccl.yaml: "chunk=4 KiB, pipeline=off".
     """
     catalogue = Catalogue.of(rt.plugins)
     kind, dtype = _kind(catalogue, collective), _dtype(dtype)
@@ -55,11 +57,12 @@ def bench(
     if not 0 <= root < world:
         raise UsageError(f"parameter 'root' must be a rank from 0 to {world - 1}, not {root!r}.")
     sets = [] if algo == AUTO else [f"collectives.{collective}={algo}"]
+    sets += [f"defaults.{text.strip()}" for text in settings.split(",") if text.strip()]
     config = load_ccl(catalogue=catalogue, sets=sets)
     call = CallShape(world, count, redop if kind.reduces else None, root)
     door = auto_door(rt, TrialCall(kind, dtype, call.redop, root), collective)
-    algorithm, settings = choose_algorithm(catalogue, config, collective, rt.design, world, nbytes, door)
-    time_ns = _timed(rt, catalogue, algorithm, settings, call, dtype)
+    algorithm, how = choose_algorithm(catalogue, config, collective, rt.design, world, nbytes, door)
+    time_ns = _timed(rt, catalogue, algorithm, how, call, dtype)
     algbw = nbytes / time_ns if time_ns else 0.0
     rt.report(
         algorithm=algorithm.name, size_bytes=nbytes, time_ns=time_ns, algbw_gb_per_s=algbw,

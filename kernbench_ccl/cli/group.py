@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
 from kernbench_ccl.cli.completion import algorithms_of
+from kernbench_ccl.cli.explained import FILES, CollectiveCommand, wanted_parts
 from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
 from kernbench_ccl.plugin import COLLECTIVES
 from kernbench_core.cli.option_types import Whole
@@ -212,7 +213,7 @@ def _command(kind: CollectiveKind, sentence: str) -> click.Command:
         return _run(shell, kind, options)
 
     text = f"Time {kind.command}. {sentence}\n\nSizes, columns and factors are those of nccl-tests."
-    return click.RichCommand(name=kind.command, params=_options(kind), callback=run, help=text, short_help=sentence)
+    return CollectiveCommand(name=kind.command, params=_options(kind), callback=run, help=text, short_help=sentence)
 
 
 def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
@@ -248,8 +249,9 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     name = chosen_name(config, kind.name, names[0] if names else None)
     several = len(names) > 1 or (name == "all" and name not in config.entries)
     kind_of_table = AllAlgorithms if several else OneAlgorithm
-    table = kind_of_table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name)
-    if not options["cached"]:
+    parts = wanted_parts(options, sizes, several)
+    table = kind_of_table(shell, {**options, "algo": names, "parts": parts}, question, sizes, sweep, chooser, name)
+    if not options["cached"] or any(name in parts for name in FILES):
         return table.run()
     table_of_machine = config.auto.tuning
     asked = {name: value for name, value in options.items() if name not in _NOT_SHOWN}

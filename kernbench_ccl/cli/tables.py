@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
+from kernbench_ccl.cli.explained import run_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
-from kernbench_core.engine import Progress
+from kernbench_core.engine import Limits, Progress
 from kernbench_core.process import shown
-from kernbench_core.runs import ProgressDisplay
+from kernbench_core.runs import ProgressDisplay, make_console
+from kernbench_core.runs.parts import show_answers
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure.choice import Choice
     from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
+    from kernbench_core.runs.result import RunResult
 
 SCHEMA = "kernbench.ccl/1"
 
@@ -52,6 +55,8 @@ class Table:
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[SweepRow] = []
         self.as_json, self.quiet = options["as_json"], options["quiet"]
+        self.looked: RunResult | None = None
+        """The row once more as a run, with the parts that are asked for."""
         self.told_choice: Callable[[int, int], None] = lambda *_: None
 
     @property
@@ -77,13 +82,19 @@ class Table:
             self.say(*self.header())
             for lines in self.body():
                 self.say(*lines)
+            self.look()
         if self.as_json:
             click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
         elif self.quiet:
             click.echo(shown(self.in_one_line()))
         else:
             self.say(*self.footer(), *self.faults())
+            if self.looked is not None:
+                show_answers(self.looked, make_console(sys.stdout), self.shell.plugins)
         return self.failure() or self.verdict()
+
+    def look(self) -> None:
+        """Run the row once more with the parts that are asked for, if any are."""
 
     def failure(self) -> int:
         """Tell of runs that ended with an error; return the exit code of the first, or 0."""
@@ -232,6 +243,7 @@ class Table:
             "wrong": sum(row.wrong for row in self.rows),
             "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
             "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
+            "run": None if self.looked is None else self.looked.to_json(),
         }  # fmt: skip
 
 
@@ -281,6 +293,14 @@ class OneAlgorithm(Table):
     def to_json(self) -> dict[str, Any]:
         """Return the object of --json, with what auto went by, None where somebody named the algorithm."""
         return {**super().to_json(), "auto": self.chooser.basis if self.name == AUTO else None}
+
+    def look(self) -> None:
+        """Run the row once more with the parts that are asked for, if any are."""
+        parts = self.options["parts"]
+        if parts:
+            [(count, choice)] = self.planned
+            size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits
+            self.looked = run_of(self.shell, self.question, setup, choice, size, parts, limits or Limits())
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""

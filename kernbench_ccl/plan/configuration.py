@@ -121,6 +121,13 @@ class Settings:
         given = (self.slots, self.slot_bytes, self.tier, self.pes, self.topology)
         return self.pipeline and self.chunk == 16 << 10 and all(value is None for value in given)
 
+    def texts(self) -> tuple[str, ...]:
+        """Return what is not as where nobody says anything, as `KEY=VALUE` that `load_ccl` reads."""
+        sizes = {name: f"{value} B" for name in ("slot_bytes", "chunk") if (value := getattr(self, name)) is not None}
+        given = {**sizes, "slots": self.slots, "tier": self.tier, "pes": self.pes, "topology": self.topology}
+        told = [f"{name}={value}" for name, value in given.items() if value not in (None, "16384 B")]
+        return tuple(told if self.pipeline else [*told, "pipeline=off"])
+
     def check_pes(self, most: int) -> None:
         """Raise ConfigError where it asks for more than the `most` PEs of a SIP."""
         if self.pes is not None and self.pes > most:

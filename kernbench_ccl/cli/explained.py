@@ -1,0 +1,67 @@
+"""`--explain`, `--report` and `--trace` of `kernbench ccl COLLECTIVE`: its one row again, as a run with these parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import rich_click as click
+
+from kernbench_core.cli.options import with_parts
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_ccl.measure import Question, Setup
+    from kernbench_ccl.measure.choice import Choice
+    from kernbench_core.cli.shell import Shell
+    from kernbench_core.engine import Limits
+    from kernbench_core.runs.result import RunResult
+
+PARTS: Final = ("explain", "report", "trace")
+"""The parts of runs that the command has, where their plug-ins are there."""
+FILES: Final = PARTS[1:]
+
+
+class CollectiveCommand(click.RichCommand):
+    """The command of a collective, with the options of some parts of runs."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return its parameters, and those of the parts."""
+        return with_parts(ctx, super().get_params(ctx), takes=lambda part: part.NAME in PARTS)
+
+
+def wanted_parts(options: dict[str, Any], sizes: Sequence[int], several: bool) -> dict[str, Any]:
+    """Return the parts that are asked for, with what for; UsageError where there is more than one run to look at."""
+    found = {name: options[name] for name in PARTS if options.get(name)}
+    if not found:
+        return found
+    named = " and ".join(f"--{name}" for name in found)
+    if len(sizes) > 1:
+        raise UsageError(f"{named} must be asked of one size, not of {len(sizes)}; give -b and -e the same, as '64K'.")
+    if several:
+        raise UsageError(f"{named} must be asked of one algorithm, not of several; name one by --algo, or auto.")
+    if options.get("contributors") == "pe":
+        raise UsageError(f"{named} must be asked of one vector a rank, not of --contributors pe; leave that out.")
+    return found
+
+
+def run_of(
+    shell: Shell, question: Question, setup: Setup, choice: Choice, nbytes: int, parts: dict[str, Any], limits: Limits
+) -> RunResult:
+    """Run a row out of place once more, as `kernbench run collective` does, with parts; it takes the same time."""
+    from kernbench_ccl.measure.idealised import OVERLAY
+    from kernbench_core.runs.bench_run import configure, run
+
+    params = {
+        "collective": question.collective, "size": f"{nbytes} B", "algo": choice.algorithm.name,
+        "dtype": question.dtype, "root": question.root, "settings": ", ".join(choice.settings.texts()),
+        **({} if question.redop is None else {"redop": question.redop}),
+    }  # fmt: skip
+    topology: Any = setup.topology
+    if setup.idealised and setup.components is not None:
+        topology = configure(shell.plugins, topology, setup.components).data
+    return run(
+        "collective", topology, params, components=OVERLAY if setup.idealised else setup.components, set=setup.sets, plugins=shell.plugins,
+        verify_data=setup.checked, data=setup.checked, backend=setup.backend, max_events=limits.max_events,
+        timeout_s=limits.timeout_s, **parts,
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""`kernbench ccl` with --explain, --report and --trace: the row's run, as `kernbench run collective` says it; and -q."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_ccl.measure import time_collective
+from kernbench_core.units import format_time
+from tests.ccl.cli.machines import SMALL
+
+ONE = ("all_reduce", *SMALL, "-b", "2K", "-e", "2K")
+
+
+def test_a_row_is_explained_as_a_run_of_it_is(call, faulty_plugins):
+    """The verdict's lines are those of `run collective`, and end what is printed; the row is as without it."""
+    _, plain, _ = call(*ONE, "--algo", "ring")
+    code, out, _ = call(*ONE, "--algo", "ring", "--explain")
+    params = {"collective": "all_reduce", "size": "2 KiB", "algo": "ring"}
+    found = kb.run("collective", "tiny", params, set=["system.sips=3"], verify_data=True, plugins=faulty_plugins)
+    assert code == 0 and out.startswith(plain)
+    assert "where the time went" in out and found.parts["verdict"].limiter is not None
+    told = " ".join(out.split())
+    assert all(" ".join(line.split()) in told for line in found.parts["verdict"].lines[:-1])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("--algo", "ring", "--pipeline", "off", "--pes", "2"), ("--algo", "narrow"), ("--algo", "auto", "--idealised"),
+        ("--algo", "ring", "--network", "switch", "-d", "f32", "-o", "max"),
+    ],
+)  # fmt: skip
+def test_what_is_explained_takes_the_time_of_the_row(call, tmp_path, how):
+    """To the bit, however it runs: settings of an entry, of the command line, machines of options."""
+    (tmp_path / "ccl.yaml").write_text(
+        "algorithms: {narrow: {algorithm: ring, slots: 2, slot_bytes: 512 B, chunk: 256 B, tier: sram}}\n"
+    )
+    _, out, _ = call(*ONE, *how, "--config", "ccl.yaml", "--explain", "--json", folder=tmp_path)
+    found = json.loads(out)
+    assert found["run"]["rows"][0]["time_ns"] == found["rows"][0]["out_of_place"]["time_ns"]
+    assert found["run"]["explain"] is not None and found["run"]["verified"] is True
+
+
+def test_files_are_written_and_the_line_is_one(call, tmp_path):
+    """-q prints one line whatever else is asked; a page and a timeline are of the row."""
+    code, out, err = call(*ONE, "--algo", "ring", "-q", "--report", "p.html", "--trace", "t.json", folder=tmp_path)
+    assert (code, err) == (0, "")
+    [row] = time_collective("all_reduce", [2048], "tiny", algo="ring", ranks=3, check=False)
+    time = format_time(row.out_of_place.time_ns)
+    assert out == f"all_reduce, 3 ranks of tiny, 2 KiB by ccl.ring_all_reduce: {time}, data right\n"
+    assert "ring_all_reduce" in (tmp_path / "p.html").read_text()
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    _, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "2K", "--algo", "all", "-q", "--no-check")
+    assert out.startswith("all_reduce, 3 ranks of tiny, 1 KiB to 2 KiB by 5 algorithms: ")
+    assert out.endswith(", data not checked\n") and out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (("-e", "8K"), "--explain must be asked of one size, not of 3; give -b and -e the same, as '64K'."),
+        (("--algo", "all"), "--explain must be asked of one algorithm, not of several; name one by --algo, or auto."),
+        (
+            ("--contributors", "pe"),
+            "--explain must be asked of one vector a rank, not of --contributors pe; leave that out.",
+        ),
+    ],
+)
+def test_there_is_one_run_to_look_at(call, more, sentence):
+    code, out, err = call(*ONE, "--explain", *more)
+    assert (code, out, err) == (2, "", f"error: {sentence}\n")
