@@ -61,7 +61,7 @@ def run_of(
     if setup.idealised and setup.components is not None:
         topology = configure(shell.plugins, topology, setup.components).data
     return run(
-        "collective", topology, params, components=OVERLAY if setup.idealised else setup.components, set=setup.sets, plugins=shell.plugins,
-        verify_data=setup.checked, data=setup.checked, backend=setup.backend, max_events=limits.max_events,
-        timeout_s=limits.timeout_s, **parts,
+        "collective", topology, params, components=OVERLAY if setup.idealised else setup.components, set=setup.sets,
+        plugins=shell.plugins, verify_data=setup.checked, data=setup.checked, backend=setup.backend,
+        max_events=limits.max_events, timeout_s=limits.timeout_s, **parts,
     )  # fmt: skip

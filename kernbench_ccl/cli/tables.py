@@ -17,7 +17,7 @@ from kernbench_ccl.cli.explained import run_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks
+from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks, tried
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
@@ -304,7 +304,8 @@ class OneAlgorithm(Table):
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""
-        return [*remarks(self.rows, self.options["wide"]), *footer(self.rows)]
+        wide = self.options["wide"]
+        return [*remarks(self.rows, wide), *(tried(self.chooser.estimates) if wide else ()), *footer(self.rows)]
 
 
 class AllAlgorithms(Table):

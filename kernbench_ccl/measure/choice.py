@@ -70,6 +70,8 @@ class Chooser:
         self._able: dict[str, Choice] | None = None
         self.refusals: dict[str, str] = {}
         """The sentences of the algorithms that do not do these ranks or cannot be used, once `able` was asked for."""
+        self.estimates: dict[int, dict[str, float]] = {}
+        """The times in ns of algorithms, by their short names, that `best` tried for a size."""
         self.warnings: list[str] = []
         """What to say of those that cannot be used, once `able` was asked for."""
 
@@ -143,6 +145,8 @@ class Chooser:
             self.warnings.append(chosen.unused)
         self._bases[chosen.basis if not chosen.tried else ""] = None
         self._tried.update(dict.fromkeys(chosen.tried))
+        if chosen.estimates:
+            self.estimates[nbytes] = {able[name].short: ns for name, ns in chosen.estimates.items()}
         return able[chosen.name]
 
     @cached_property

@@ -7,7 +7,7 @@ nothing may be simulated, or nobody knows the size, the nearest measurement coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -57,13 +57,15 @@ class AutoMachine:
 class AutoChoice:
     """The algorithm that `auto` is, and on what grounds; `tried` are the (algorithm, size) that were simulated.
 
-    `unused` says why the user's table does not count.
+    `estimates` are the times in ns by which it was chosen, where it was tried. `unused` says why the user's table does
+    not count.
     """
 
     name: str
     basis: str
     tried: tuple[tuple[str, int], ...] = ()
     unused: str | None = field(default=None, eq=False)
+    estimates: Mapping[str, float] = field(factory=dict, eq=False)
 
 
 def choose_auto(
@@ -117,7 +119,7 @@ def _tried(able: Sequence[str], nbytes: int, times: TrialTimes, unused: str | No
     """Choose by trial; where every trial failed, by closed forms, and the first by name where there are none."""
     found = choose_by_trial(able, nbytes, times)
     if found.name is not None:
-        return AutoChoice(found.name, told_trials(found.tried), found.tried, unused)
+        return AutoChoice(found.name, told_trials(found.tried), found.tried, unused, found.estimates)
     name = choose_by_form(able, nbytes, times)
     return AutoChoice(name or min(able), "by closed forms, as no simulation ended", found.tried, unused)
 

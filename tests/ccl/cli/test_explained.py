@@ -1,4 +1,4 @@
-"""`kernbench ccl` with --explain, --report and --trace: the row's run, as `kernbench run collective` says it; and -q."""
+"""`kernbench ccl` with --explain, --report, --trace and --wide: why a row took its time; and -q."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_files_are_written_and_the_line_is_one(call, tmp_path):
     assert "ring_all_reduce" in (tmp_path / "p.html").read_text()
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     _, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "2K", "--algo", "all", "-q", "--no-check")
-    assert out.startswith("all_reduce, 3 ranks of tiny, 1 KiB to 2 KiB by 5 algorithms: ")
+    assert out.startswith("all_reduce, 3 ranks of tiny, 1 KiB to 2 KiB by 8 algorithms: ")
     assert out.endswith(", data not checked\n") and out.count("\n") == 1
 
 
@@ -72,3 +72,18 @@ def test_files_are_written_and_the_line_is_one(call, tmp_path):
 def test_there_is_one_run_to_look_at(call, more, sentence):
     code, out, err = call(*ONE, "--explain", *more)
     assert (code, out, err) == (2, "", f"error: {sentence}\n")
+
+
+def test_a_wide_table_says_what_a_time_is_made_of_and_what_auto_tried(call):
+    """Its parts add up to the time of --json, whose bound and formula they are; auto's best takes what the row does."""
+    how = ("all_reduce", *SMALL, "-b", "2K", "-e", "2K", "--link-bw", "37 GB/s", "--no-check")
+    [row] = json.loads(call(*how, "--json")[1])["rows"]
+    lines = call(*how, "--wide")[1].splitlines()
+    [why] = [line for line in lines if line.startswith("# 2 KiB: ")]
+    ns, bound, form = row["out_of_place"]["time_ns"], row["bound_ns"], row["formula_ns"]
+    parts = f"{format_time(ns)} is {format_time(bound)} for any algorithm ({row['bound_reason']}), "
+    assert why.startswith(f"# 2 KiB: {parts}{format_time(form - bound)} more for the steps of {row['algorithm']}, ")
+    assert f"{format_time(ns - form)} more for dies and memories" in why
+    [tried] = [line for line in lines if line.startswith("# auto tried for 2 KiB: ")]
+    short = row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
+    assert tried.startswith(f"# auto tried for 2 KiB: {short} {format_time(ns)}, ")
