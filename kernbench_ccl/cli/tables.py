@@ -55,7 +55,7 @@ class Table:
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[SweepRow] = []
         self.as_json, self.quiet = options["as_json"], options["quiet"]
-        self.looked: RunResult | None = None
+        self.run_again: RunResult | None = None
         """The row once more as a run, with the parts that are asked for."""
         self.told_choice: Callable[[int, int], None] = lambda *_: None
 
@@ -82,18 +82,18 @@ class Table:
             self.say(*self.header())
             for lines in self.body():
                 self.say(*lines)
-            self.look()
+            self.run_parts()
         if self.as_json:
             click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
         elif self.quiet:
             click.echo(shown(self.in_one_line()))
         else:
             self.say(*self.footer(), *self.faults())
-            if self.looked is not None:
-                show_answers(self.looked, make_console(sys.stdout), self.shell.plugins)
+            if self.run_again is not None:
+                show_answers(self.run_again, make_console(sys.stdout), self.shell.plugins)
         return self.failure() or self.verdict()
 
-    def look(self) -> None:
+    def run_parts(self) -> None:
         """Run the row once more with the parts that are asked for, if any are."""
 
     def failure(self) -> int:
@@ -243,7 +243,7 @@ class Table:
             "wrong": sum(row.wrong for row in self.rows),
             "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
             "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
-            "run": None if self.looked is None else self.looked.to_json(),
+            "run": None if self.run_again is None else self.run_again.to_json(),
         }  # fmt: skip
 
 
@@ -294,13 +294,13 @@ class OneAlgorithm(Table):
         """Return the object of --json, with what auto went by, None where somebody named the algorithm."""
         return {**super().to_json(), "auto": self.chooser.basis if self.name == AUTO else None}
 
-    def look(self) -> None:
+    def run_parts(self) -> None:
         """Run the row once more with the parts that are asked for, if any are."""
         parts = self.options["parts"]
         if parts:
             [(count, choice)] = self.planned
             size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits
-            self.looked = run_of(self.shell, self.question, setup, choice, size, parts, limits or Limits())
+            self.run_again = run_of(self.shell, self.question, setup, choice, size, parts, limits or Limits())
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""

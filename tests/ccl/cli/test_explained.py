@@ -50,12 +50,9 @@ def test_files_are_written_and_the_line_is_one(call, tmp_path):
     assert (code, err) == (0, "")
     [row] = time_collective("all_reduce", [2048], "tiny", algo="ring", ranks=3, check=False)
     time = format_time(row.out_of_place.time_ns)
-    assert out == f"all_reduce, 3 ranks of tiny, 2 KiB by ccl.ring_all_reduce: {time}, data right\n"
+    assert out.startswith(f"all_reduce, 3 ranks of tiny: 2 KiB in {time}, ") and out.count("\n") == 1
     assert "ring_all_reduce" in (tmp_path / "p.html").read_text()
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
-    _, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "2K", "--algo", "all", "-q", "--no-check")
-    assert out.startswith("all_reduce, 3 ranks of tiny, 1 KiB to 2 KiB by 8 algorithms: ")
-    assert out.endswith(", data not checked\n") and out.count("\n") == 1
 
 
 @pytest.mark.parametrize(
