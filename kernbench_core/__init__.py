@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kernbench_core.fabric import Fabric as Fabric
     from kernbench_core.graph import Node as Node
     from kernbench_core.host.bench import depends as depends
-    from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.session import GraphEngine as GraphEngine
     from kernbench_core.memory.placement import Interleave as Interleave
     from kernbench_core.memory.placement import Replicate as Replicate

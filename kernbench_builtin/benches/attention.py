@@ -27,8 +27,9 @@ from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, composite_tile, evenly
+from kernbench_builtin.sizes.decorator import sizes_from
 from kernbench_core.compute import in_threads
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import itemsize

@@ -22,7 +22,8 @@ from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, evenly
 from kernbench_builtin.benches.attention import LOG2_E, attention
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import itemsize

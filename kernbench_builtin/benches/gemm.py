@@ -23,7 +23,8 @@ from typing import Literal
 from kernbench_builtin.benches._grid import BlockSize, PeGrid
 from kernbench_builtin.benches._layers import by_columns, in_each_cube, launch_columns
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 
 
 def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, grid, tl):

@@ -6,7 +6,8 @@ from typing import Literal
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 
 
 def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):

@@ -16,7 +16,8 @@ from typing import Literal
 from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 
 
 @sizes_from(x=("M", "K"), w=("K", "N"))

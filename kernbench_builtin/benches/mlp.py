@@ -15,8 +15,9 @@ from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import product, read_back, require_positive
+from kernbench_builtin.sizes.decorator import sizes_from
 from kernbench_core.errors import UsageError
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
 

@@ -8,7 +8,8 @@ from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 
 
 @sizes_from(x=("tokens", "K"), w=("K", "N"))

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._shared import read_back, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, composite_tile, in_blocks, vector_block
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.values.dtypes import itemsize
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.benches._shared import check_product, read_back, require_positive
+from kernbench_builtin.sizes.decorator import sizes_from
 from kernbench_core.errors import UsageError
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.values import Array
 from kernbench_core.wording import brief
 

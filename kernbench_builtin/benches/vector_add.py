@@ -15,7 +15,8 @@ from typing import Literal
 from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._shared import read_back, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, evenly, memory_block
-from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_builtin.sizes.decorator import sizes_from
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.values.dtypes import itemsize
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kernbench_builtin.compare import compare as compare
     from kernbench_builtin.compare.reruns import rerun as rerun
     from kernbench_builtin.machines.drawing.machine import draw_machine as draw_machine
+    from kernbench_builtin.sizes.decorator import sizes_from as sizes_from
     from kernbench_builtin.sweeps import SweepResult as SweepResult
     from kernbench_builtin.sweeps import sweep as sweep
     from kernbench_builtin.triton.session import triton as triton
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
     from kernbench_core import compile_topology as compile_topology
     from kernbench_core import depends as depends
     from kernbench_core import load_plugins as load_plugins
-    from kernbench_core import sizes_from as sizes_from
 
     from .kernel_launch import launch as launch  # relative, as this folder is installed under another name
     from .runs import run as run
 
 _PLACES = {
     "kernbench_core": "ConfigError DataExecutor GraphEngine Interleave KernbenchError KernelError Replicate RunResult "
-    "Shard UsageError __version__ compile_topology depends load_plugins sizes_from",
+    "Shard UsageError __version__ compile_topology depends load_plugins",
     "kernbench_builtin.machines.drawing.machine": "draw_machine",
     "kernbench_builtin.compare": "compare",
     "kernbench_builtin.compare.reruns": "rerun",
     "kernbench_builtin.checks.budgets.fixture": "KernbenchFixture",
     ".kernel_launch": "launch",
     ".runs": "run",
+    "kernbench_builtin.sizes.decorator": "sizes_from",
     "kernbench_builtin.sweeps": "SweepResult sweep",
     "kernbench_builtin.triton.session": "triton",
     "kernbench_ccl.measure": "time_collective",

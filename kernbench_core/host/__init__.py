@@ -13,7 +13,6 @@ from kernbench_core.package import door
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench as Bench
     from kernbench_core.host.bench import depends as depends
-    from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.device_tensor import ArrayOrTensor as ArrayOrTensor
     from kernbench_core.host.device_tensor import DeviceTensor as DeviceTensor
     from kernbench_core.host.device_tensor import TensorPart as TensorPart

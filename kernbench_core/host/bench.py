@@ -3,25 +3,23 @@
 The first line of its docstring is its sentence. Each parameter after `rt` is annotated `int`, `float`,
 `str`, `bool`, `Literal[…]` of strings, or `np.ndarray` (given as the path of a `.npy` file), or one of these
 `| None`; a number may also be a word, `int | Literal["auto"]`. Values typed on a command line and values given in
-Python go through the same checks, and so do those that one bench gives another, which it calls (`sizes_from`).
+Python go through the same checks, and so do those that one bench gives another, which it calls.
 """
 
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Extents
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
@@ -36,12 +34,27 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import BenchEntry, Registry
 
 _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
-#: The attribute of a function that `sizes_from` has decorated.
-_SIZES = "kernbench_sizes"
+#: The attribute of a function that says which of its parameters its arrays tell.
+SIZES = "kernbench_sizes"
 _ARRAY = "an array, or a tensor of this run"
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class SaysSizes(Protocol):
+    """What says which parameters of a bench its arrays tell."""
+
+    def sentences(self) -> Mapping[str, str]:
+        """Return what each array is like, in words."""
+
+    def check(self, bench: str, kinds: Mapping[str, str]) -> None:
+        """Raise UsageError where it speaks of parameters that a bench does not have, by their kinds, or not as such."""
+
+    def derive(
+        self, bench: str, given: Mapping[str, Any], files: Mapping[str, str], choices: Mapping[str, Sequence[str]]
+    ) -> Mapping[str, Any]:
+        """Return the parameters that the arrays among those given tell; UsageError where they contradict."""
 
 
 @attrs.frozen
@@ -61,7 +74,7 @@ class Bench:
     params: tuple[BenchParam, ...]
     sources: Sources | None = None
     registered: bool = False
-    sizes: ArraySizes | None = None
+    sizes: SaysSizes | None = None
     program: Callable[[KernelGrid | None, Any], Callable[..., Any]] | None = None
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     needs_grid: bool = False
@@ -205,11 +218,11 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
         )
     params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
     doc = (inspect.getdoc(function) or "").strip()
-    sizes: ArraySizes | None = getattr(function, _SIZES, None)
+    sizes: SaysSizes | None = getattr(function, SIZES, None)
     told = {**({} if sizes is None else sizes.sentences()), **argument_sentences(doc)}
     params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
     if sizes is not None:
-        _check_sizes(name, sizes, {param.name: param.kind for param in params})
+        sizes.check(name, {param.name: param.kind for param in params})
     return Bench(name, function, doc.partition("\n")[0], params, sources, sizes=sizes)
 
 
@@ -229,75 +242,6 @@ def depends(*places: str) -> Callable[[_Function], _Function]:
         return function
 
     return decorate
-
-
-def sizes_from(
-    *, dtypes: Mapping[str, str] | None = None, **shapes: str | Extents | list[Extents]
-) -> Callable[[_Function], _Function]:
-    """Take sizes and dtypes of a bench from its array parameters, and let other benches call it.
-
-    Each array is given with the names of its extents: of parameters, which then need not be given, or of extents that
-    arrays have in common. "heads*tokens" is a product; a list holds one form for each number of dimensions; the bare
-    text "n" is what the elements of any shape are counted by. `dtypes` names, for arrays, the parameter that is their
-    dtype; by default that is `dtype` for all, where there is one. A size that is given all the same, and contradicts,
-    is a UsageError.
-
-    The bench may be called with its `rt` by another one: parameters are checked as those of a run are, and arrays may
-    be tensors of the device. `rt.operand` makes either, and None, a tensor.
-
-    >>> @kb.sizes_from(x=("rows", "cols"))
-    ... def bench(rt, rows: int = 8, cols: int = 4, dtype: str = "f16", x: "np.ndarray | None" = None):
-    ...     return rt.operand(x, (rows, cols), dtype, name="x")
-    >>> import numpy as np
-    >>> kb.run(bench, "tiny", {"x": np.ones((6, 2), np.float32)}).params["rows"]
-    6
-    """
-
-    def decorate(function: _Function) -> _Function:
-        forms = {name: _forms(form) for name, form in shapes.items()}
-        has_dtype = "dtype" in inspect.signature(function).parameters
-        named = {name: "dtype" for name in shapes if has_dtype} if dtypes is None else dict(dtypes)
-
-        @functools.wraps(function)
-        def call(rt: Any, *args: object, **kwargs: object) -> Any:
-            name = function.__name__
-            bench = describe_bench(function.__module__.rpartition(".")[2] if name == "bench" else name, call)
-            given = {**dict(zip((param.name for param in bench.params), args, strict=False)), **kwargs}
-            if len(given) < len(args) + len(kwargs):
-                inspect.signature(function).bind(rt, *args, **kwargs)  # which says what is wrong
-            for param in bench.params:
-                if param.kind == "npy" and isinstance(given.get(param.name), str | Path):
-                    given[param.name] = rt.input_file(given[param.name])
-            return function(rt, **bench.values(given, tensors=True))
-
-        setattr(call, _SIZES, ArraySizes(forms, named))
-        return call  # type: ignore[return-value]  # it takes what the function takes
-
-    return decorate
-
-
-def _forms(form: str | Extents | list[Extents]) -> tuple[Extents, ...]:
-    if isinstance(form, str):
-        return ((ANY_SHAPE, form),)
-    return tuple(form) if isinstance(form, list) else (form,)
-
-
-def _check_sizes(bench: str, sizes: ArraySizes, kinds: Mapping[str, str]) -> None:
-    """Raise UsageError where `sizes_from` speaks of parameters that the bench does not have, or not as such."""
-    named = {*sizes.shapes, *sizes.dtypes}
-    factors = {one for forms in sizes.shapes.values() for form in forms for extent in form for one in extent.split("*")}
-    wanted = (
-        (named, ("npy",), "an array"),
-        (factors & kinds.keys(), ("int",), "an integer"),
-        (set(sizes.dtypes.values()), ("choice", "str"), "a text"),
-    )
-    for names, right, words in wanted:
-        for name in sorted(names):
-            if kinds.get(name) not in right:
-                raise UsageError(
-                    f"sizes_from of bench {bench!r} must name {name!r} as {words} only if the bench has such a "
-                    f"parameter; its parameters are: {', '.join(kinds)}."
-                )
 
 
 def function_of(sources: Sources) -> Callable[..., object]:

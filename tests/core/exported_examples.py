@@ -21,7 +21,6 @@ RUN_A_BENCH = {
     "UsageError",
     "compile_topology",
     "run",
-    "sizes_from",
 }
 
 

@@ -57,7 +57,6 @@ PUBLIC = [
     "depends",
     "load_plugins",
     "run",
-    "sizes_from",
 ]
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
 ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]

@@ -38,7 +38,7 @@ def test_the_door_gives_what_it_tells_a_type_checker() -> None:
     ("name", "place"),
     [
         ("launch", "kernbench.kernel_launch"), ("rerun", "kernbench_builtin.compare.reruns"),
-        ("sweep", "kernbench_builtin.sweeps.call"),
+        ("sizes_from", "kernbench_core.plugins"), ("sweep", "kernbench_builtin.sweeps.call"),
     ],
 )  # fmt: skip
 def test_the_example_does_what_it_shows(

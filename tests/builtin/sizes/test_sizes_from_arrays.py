@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from kernbench_builtin.sizes.decorator import sizes_from
 from kernbench_core.errors import UsageError
-from kernbench_core.host.bench import describe_bench, sizes_from
+from kernbench_core.host.bench import describe_bench
 
 
 class Rt:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.sizes.array_sizes import ANY_SHAPE, ArraySizes
 from kernbench_core.errors import UsageError
-from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes
 
 CHOICES = {"dtype": ("f16", "bf16", "f32")}
 PRODUCT = ArraySizes({"a": (("M", "K"),), "b": (("K", "N"),)}, {"a": "dtype", "b": "dtype"})

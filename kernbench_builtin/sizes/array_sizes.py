@@ -33,6 +33,24 @@ class ArraySizes:
         """Return what each array is like, in words."""
         return {name: f"Of {' or '.join(map(_shown, forms))}." for name, forms in self.shapes.items()}
 
+    def check(self, bench: str, kinds: Mapping[str, str]) -> None:
+        """Raise UsageError where `sizes_from` speaks of parameters that the bench does not have, or not as such."""
+        named = {*self.shapes, *self.dtypes}
+        extents = (extent for forms in self.shapes.values() for form in forms for extent in form)
+        factors = {one for extent in extents for one in extent.split("*")}
+        wanted = (
+            (named, ("npy",), "an array"),
+            (factors & kinds.keys(), ("int",), "an integer"),
+            (set(self.dtypes.values()), ("choice", "str"), "a text"),
+        )
+        for names, right, words in wanted:
+            for name in sorted(names):
+                if kinds.get(name) not in right:
+                    raise UsageError(
+                        f"sizes_from of bench {bench!r} must name {name!r} as {words} only if the bench has such a "
+                        f"parameter; its parameters are: {', '.join(kinds)}."
+                    )
+
     def derive(
         self,
         bench: str,

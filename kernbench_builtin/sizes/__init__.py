@@ -1,0 +1,1 @@
+"""Sizes and dtypes of benches that their arrays say."""
