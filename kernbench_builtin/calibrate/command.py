@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_core.cli.option_types import completed_by, whole
 from kernbench_core.cli.options import CACHED, JOBS, JSON, QUIET, SETS, TIMEOUT, TOPOLOGY, Declared, parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -162,7 +162,7 @@ calibrate = click.RichCommand(
             Declared("--format", "form", metavar="NAME",
                      help="Format of the logs. [default: detected]"),
             Declared("--collective", metavar="NAME", help="Collective of a log that does not say."),
-            Declared("--ranks", metavar="N", type=Whole(2), help="Number of ranks of a log that does not say."),
+            Declared("--ranks", metavar="N", type=whole(2), help="Number of ranks of a log that does not say."),
             Declared("--algo", metavar="NAME|auto",
                      help="Algorithm of collectives. [default: auto, as kernbench ccl]"),
             Declared("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),

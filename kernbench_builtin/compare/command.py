@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from kernbench_builtin.compare.limit import SlowerLimit, SlowerLimitType
-from kernbench_core.cli.option_types import Whole, completed_by
+from kernbench_builtin.compare.limit import SlowerLimit, slower_limit
+from kernbench_core.cli.option_types import completed_by, whole
 from kernbench_core.cli.options import COMPONENTS, JSON, PARAMS, QUIET, SETS, TOPOLOGY, Declared, with_parameters
 from kernbench_core.cli.run import Look, run_options
 from kernbench_core.cli.run_help import RunCommand
@@ -55,9 +55,9 @@ class DiffCommand(RunCommand):
     "--b-bench", metavar="BENCH", help="The bench of run B, if it is another one.", panel=RUN_B,
     shell_complete=completed_by("benches"),
 )  # fmt: skip
-@click.option("--top", type=Whole(1), metavar="N", default=5, show_default=True, help="Show N rows of each kind.")
+@click.option("--top", type=whole(1), metavar="N", default=5, show_default=True, help="Show N rows of each kind.")
 @click.option(
-    "--fail-above", "limit", type=SlowerLimitType(), metavar="LIMIT",
+    "--fail-above", "limit", type=slower_limit(), metavar="LIMIT",
     help="Exit with 1 when B is slower than A by more than this ('3%' or '50 ns').",
 )
 @Declared("--report", metavar="FILE", help="Write an HTML page of both runs, side by side.")

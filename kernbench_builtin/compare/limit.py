@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import attrs
-import rich_click as click
 
-from kernbench_core.errors import UsageError
-from kernbench_core.wording import brief
+from kernbench_core.cli.option_types import ReadType
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
 
@@ -27,23 +25,16 @@ class SlowerLimit:
         return after - before <= max(before * self.share, self.ns)
 
 
-class SlowerLimitType(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """A limit as "3%" or "50 ns", refused in our words."""
+def slower_limit() -> ReadType:
+    """Return the type of a limit as "3%" or "50 ns"."""
+    return ReadType("limit", "a share or a time by which B may be slower, as '3%' or '50 ns'", _read)
 
-    name = "limit"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SlowerLimit:
-        """Return the limit; raise UsageError naming the option."""
-        from kernbench_core.units import parse_quantity
+def _read(value: object) -> SlowerLimit:
+    from kernbench_core.units import parse_quantity
 
-        text = str(value).strip()
-        found = _PERCENT.fullmatch(text)
-        if found is not None and len(text) < 30:
-            return SlowerLimit(text, share=float(found[1]) / 100)
-        try:
-            return SlowerLimit(text, ns=float(parse_quantity(text, "time")))
-        except ValueError:
-            raise UsageError(
-                "option --fail-above must be a share or a time by which B may be slower, as '3%' or '50 ns', not "
-                f"{brief(value)}."
-            ) from None
+    text = str(value).strip()
+    found = _PERCENT.fullmatch(text)
+    if found is not None and len(text) < 30:
+        return SlowerLimit(text, share=float(found[1]) / 100)
+    return SlowerLimit(text, ns=float(parse_quantity(text, "time")))

@@ -12,7 +12,7 @@ import rich_click as click
 from kernbench_builtin.pages.parts import TimelineOptions
 from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
-from kernbench_core.cli.option_types import PortNumber, completed_by
+from kernbench_core.cli.option_types import completed_by, port
 from kernbench_core.cli.options import option_of
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @option_of("window", command_options(TimelineOptions)["window"], None).but(panel=None)
 @click.option("--open", "show", is_flag=True, help="Open it in the Perfetto UI, offline; needs kernbench[trace].")
-@click.option("--port", type=PortNumber(), default=0, help="Port of --open. [default: any free one]")
+@click.option("--port", type=port(), default=0, help="Port of --open. [default: any free one]")
 @click.pass_obj
 def trace(
     shell: Shell, /, run: str, output: str | None, level: str, window: str | None, show: bool, port: int

@@ -9,14 +9,14 @@ import rich_click as click
 
 from kernbench_builtin.pages.plugin import FOLDERS, REPORT_SECTIONS
 from kernbench_builtin.pages.served import browse, say, wait
-from kernbench_core.cli.option_types import PortNumber, completed_by
+from kernbench_core.cli.option_types import completed_by, port
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.interrupt import doing
 
 
 @click.command()
 @click.argument("folder", metavar="[FOLDER]", default=".", shell_complete=completed_by("files"))
-@click.option("--port", type=PortNumber(), default=0, help="The port. [default: any free one]")
+@click.option("--port", type=port(), default=0, help="The port. [default: any free one]")
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.pass_obj
 def web(shell: Shell, folder: str, port: int, show: bool) -> None:

@@ -15,6 +15,7 @@ import rich_click as click
 
 from kernbench_ccl.cli.completion import every_algorithm
 from kernbench_ccl.cli.completion import networks as network_names
+from kernbench_core.cli.option_types import ReadType
 from kernbench_core.cli.options import JOBS, JSON, QUIET, TIMEOUT, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -36,30 +37,22 @@ _MOST_TOLD = 3
 """Faults that are told in full; --json has all of them."""
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """Numbers and ranges of numbers of at least 1: `2-17`, `2,4,8`."""
+def numbers() -> ReadType:
+    """Return the type of numbers and ranges of numbers of at least 1, each once, in their order: `2-17`, `2,4,8`."""
+    return ReadType("numbers", "numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8'", _read_numbers)
 
-    name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Return the numbers, each once, in their order; raise UsageError naming the option."""
-        if isinstance(value, tuple):
-            return value
-        found: dict[int, None] = {}
-        try:
-            for part in str(value).split(","):
-                low, dash, high = part.partition("-")
-                chosen = range(int(low), int(high if dash else low) + 1)
-                if not chosen or chosen[0] < 1:
-                    raise ValueError
-                found.update(dict.fromkeys(chosen))
-        except ValueError:
-            option = param.opts[0] if param is not None else "the option"
-            raise UsageError(
-                f"option {option} must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
-                f"{value!r}."
-            ) from None
-        return tuple(found)
+def _read_numbers(value: Any) -> tuple[int, ...]:
+    if isinstance(value, tuple):
+        return value
+    found: dict[int, None] = {}
+    for part in str(value).split(","):
+        low, dash, high = part.partition("-")
+        chosen = range(int(low), int(high if dash else low) + 1)
+        if not chosen or chosen[0] < 1:
+            raise ValueError
+        found.update(dict.fromkeys(chosen))
+    return tuple(found)
 
 
 class _Display(ProgressDisplay):
@@ -72,7 +65,7 @@ class _Display(ProgressDisplay):
 
 @click.command("check")
 @click.argument("algo", metavar="ALGO", shell_complete=every_algorithm)
-@click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
+@click.option("--ranks", metavar="N,N-N", type=numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
 @click.option(
     "--topology",
     "networks",
@@ -81,8 +74,8 @@ class _Display(ProgressDisplay):
     help="A network shape; repeatable. [default: all built-in ones]",
     shell_complete=network_names,
 )
-@click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank. [default: one, and several]")
-@click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts. [default: uneven ones]")
+@click.option("--pes", metavar="N", type=numbers(), help="PEs of each rank. [default: one, and several]")
+@click.option("--count", "counts", metavar="N,N-N", type=numbers(), help="Element counts. [default: uneven ones]")
 @TIMEOUT.but(default="60 s", help="Stop a case after this wall time.")
 @with_parameters(JSON, JOBS.but(default="2"), QUIET)
 @click.pass_obj

@@ -18,7 +18,7 @@ from kernbench_ccl.cli.completion import algorithms_of
 from kernbench_ccl.cli.explained import FILES, CollectiveCommand, wanted_parts
 from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
 from kernbench_ccl.plugin import COLLECTIVES
-from kernbench_core.cli.option_types import Whole
+from kernbench_core.cli.option_types import whole
 from kernbench_core.cli.options import (
     CACHED,
     COMPONENTS,
@@ -166,7 +166,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
                             help="Who contributes a vector and gets the result.", panel=SIZES))
     if kind.rooted:
         own.append(
-            Declared("-r", "--root", metavar="RANK", default="0", type=Whole(0), help="The root rank.", panel=SIZES)
+            Declared("-r", "--root", metavar="RANK", default="0", type=whole(0), help="The root rank.", panel=SIZES)
         )
     return parameters(
         Declared("-b", "--minbytes", "least", metavar="SIZE", default="1K", callback=_size,
@@ -179,7 +179,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
                  help="Step from one size to the next, instead of -f.", panel=SIZES),
         DTYPE.but(panel=SIZES),
         *own,
-        Declared("--ranks", metavar="N", type=Whole(2), help="Ranks, each a SIP. [default: the SIPs of the topology]",
+        Declared("--ranks", metavar="N", type=whole(2), help="Ranks, each a SIP. [default: the SIPs of the topology]",
                  panel=MACHINE),
         NETWORK, LINK_BW, LINK_LATENCY, TOPOLOGY, COMPONENTS, SETS,
         Declared("--idealised", is_flag=True, help="Only the scale-up links take time.", panel=MACHINE),
@@ -191,7 +191,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
                  panel=ALGORITHM),
         Declared("--pipeline", metavar="on|off", type=OneOf("on", "off"),
                  help="off: a step begins only when the whole last step has ended.", panel=ALGORITHM),
-        Declared("--pes", metavar="N", type=Whole(1), help="PEs of each rank that take part.", panel=ALGORITHM),
+        Declared("--pes", metavar="N", type=whole(1), help="PEs of each rank that take part.", panel=ALGORITHM),
         Declared("--check/--no-check", "check", default=True, show_default=False,
                  help="Check the data, or simulate shapes only.", panel=DATA),
         Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
@@ -199,7 +199,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--wide", is_flag=True,
                  help="Also show bound, formula, efficiency, events, and why a row took its time."),
         JSON, CACHED, JOBS.but(default="2"),
-        Declared("--max-events", metavar="N", type=Whole(1), panel=LIMITS,
+        Declared("--max-events", metavar="N", type=whole(1), panel=LIMITS,
                  help="Stop a simulation after this many events."),
         TIMEOUT.but(help="Stop a simulation after this wall time ('60 s').", panel=LIMITS),
         QUIET,

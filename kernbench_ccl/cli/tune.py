@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import evolve
 
-from kernbench_ccl.cli.check import Numbers
+from kernbench_ccl.cli.check import numbers
 from kernbench_ccl.cli.completion import collectives
 from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
 from kernbench_core.cli.options import COMPONENTS, JOBS, JSON, QUIET, SETS, TOPOLOGY, Declared, with_parameters
@@ -46,7 +46,7 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     "--collective", "names", metavar="NAME", multiple=True, shell_complete=collectives,
     help="The collective to measure; repeatable. [default: all with several algorithms]",
 )
-@click.option("--ranks", metavar="N,N-N", type=Numbers(), help="Numbers of ranks. [default: the topology's SIPs]")
+@click.option("--ranks", metavar="N,N-N", type=numbers(), help="numbers of ranks. [default: the topology's SIPs]")
 @click.option("--sizes", metavar="SIZE,SIZE", default=_SIZES, show_default=True, callback=_sizes, help="Bytes.")
 @with_parameters(
     DTYPE, TOPOLOGY, COMPONENTS, NETWORK, LINK_BW, LINK_LATENCY, SETS,

@@ -12,83 +12,56 @@ from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """An integer, of at least `least` if that is given; refused in our words."""
+class ReadType(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """What `read` makes of a text; where it raises ValueError the option is refused: it `must` be something else."""
 
-    name = "integer"
+    def __init__(self, name: str, must: str, read: Callable[[Any], Any]) -> None:
+        self.name, self.must, self.read = name, must, read
 
-    def __init__(self, least: int | None) -> None:
-        self.least = least
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the integer; raise UsageError naming the option."""
-        least = "" if self.least is None else f" of at least {self.least}"
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what is read; raise UsageError naming the option."""
         try:
-            number = int(value)
+            return self.read(value)
         except ValueError:
-            number = None
-        if number is None or (self.least is not None and number < self.least):
-            raise UsageError(f"option {_name(param)} must be an integer{least}, not {brief(value)}.")
-        return number
+            option = "the option" if param is None else param.opts[0]
+            raise UsageError(f"option {option} must be {self.must}, not {brief(value)}.") from None
 
 
-class NumberType(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """A finite number, refused in our words."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number; raise UsageError naming the option."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise UsageError(f"option {_name(param)} must be a number, not {brief(value)}.")
-        return number
+def _that(holds: bool, value: Any) -> Any:
+    if not holds:
+        raise ValueError
+    return value
 
 
-class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """A time with its unit, such as the `example`, taken in one of which an ns has `per_ns`; refused in our words."""
+def whole(least: int | None) -> ReadType:
+    """Return the type of an integer, of at least `least` if that is given."""
+    must = "an integer" if least is None else f"an integer of at least {least}"
+    return ReadType("integer", must, lambda text: _that(least is None or int(text) >= least, int(text)))
 
-    name = "time"
 
-    def __init__(self, example: str, per_ns: float) -> None:
-        self.example = example
-        self.per_ns = per_ns
+def number() -> ReadType:
+    """Return the type of a finite number."""
+    return ReadType("number", "a number", lambda text: _that(math.isfinite(float(text)), float(text)))
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number; raise UsageError naming the option."""
+
+def duration(example: str, per_ns: float) -> ReadType:
+    """Return the type of a time with its unit, such as the `example`, taken in one of which an ns has `per_ns`."""
+
+    def read(text: Any) -> float:
         from kernbench_core.units import parse_quantity
 
-        try:
-            found = float(parse_quantity(value, "time", positive=True))
-        except ValueError:
-            found = 0.0
-        if not found * 1e-9:  # also what no float tells from nothing
-            raise UsageError(
-                f"option {_name(param)} must be a positive time with its unit, as {self.example!r}, not {brief(value)}."
-            )
-        return found * self.per_ns
+        found = float(parse_quantity(text, "time", positive=True))
+        return float(_that(found * 1e-9 > 0, found * per_ns))  # what no float tells from nothing is none
+
+    return ReadType("time", f"a positive time with its unit, as {example!r}", read)
 
 
-class PortNumber(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """The number of a port, 0 for any free one; refused in our words."""
-
-    name = "port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; raise UsageError naming the option."""
-        number = int(value) if str(value).isdecimal() else -1
-        if not 0 <= number < 1 << 16:
-            raise UsageError(
-                f"option {_name(param)} must be a port from 0 (any free one) to 65535, not {brief(value)}."
-            )
-        return number
-
-
-def _name(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None else "the option"
+def port() -> ReadType:
+    """Return the type of the number of a port, 0 for any free one."""
+    return ReadType(
+        "port", "a port from 0 (any free one) to 65535",
+        lambda text: int(_that(str(text).isdecimal() and int(text) < 1 << 16, text)),
+    )  # fmt: skip
 
 
 _BY_METAVAR = {

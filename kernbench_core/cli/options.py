@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import NumberType, PortNumber, Time, Whole, completed_as
+from kernbench_core.cli.option_types import completed_as, duration, number, port, whole
 from kernbench_core.cli.project import ProjectOption
 from kernbench_core.runs.options import BENCH, MACHINE, Option, OptionRecord, command_options
 
@@ -58,13 +58,13 @@ def option_of(name: str, option: Option, default: object) -> Declared:
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.metavar == "PORT":
-        kind = PortNumber()
+        kind = port()
     elif option.example is not None:
-        kind = Time(option.example, option.per_ns)
+        kind = duration(option.example, option.per_ns)
     elif option.least is not None or isinstance(default, int):
-        kind = Whole(option.least)
+        kind = whole(option.least)
     elif isinstance(default, float):
-        kind = NumberType()
+        kind = number()
     several = default == ()
     bare = {} if option.bare is None else {"is_flag": False, "flag_value": option.bare}
     return Declared(
@@ -145,7 +145,7 @@ VERBOSE: Final = Declared("-v", "--verbose", is_flag=True, help="Print all detai
 CACHED: Final = Declared(
     "--cached", is_flag=True, help="Print the stored output if nothing that it depends on changed; else store it."
 )
-JOBS: Final = Declared("-j", "--jobs", metavar="N", type=Whole(1), default="1", help="Number of processes.")
+JOBS: Final = Declared("-j", "--jobs", metavar="N", type=whole(1), default="1", help="Number of processes.")
 TIMEOUT: Final = Declared(
-    "--timeout", "timeout_s", metavar="TIME", type=Time("60 s", 1e-9), help="Stop after this wall time ('60 s')."
+    "--timeout", "timeout_s", metavar="TIME", type=duration("60 s", 1e-9), help="Stop after this wall time ('60 s')."
 )

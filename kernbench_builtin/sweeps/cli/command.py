@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 
 from kernbench_builtin.sweeps.shaken import ShakeOptions
-from kernbench_core.cli.option_types import Time, Whole, completed_by
+from kernbench_core.cli.option_types import completed_by, duration, whole
 from kernbench_core.cli.options import JSON, QUIET, Declared, grouped, part_options, with_parameters
 from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import GroupedCommand
@@ -44,14 +44,14 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
     Declared("--figures", metavar="FILE.py", help="Functions (config, figures) for --objective."),
     Declared("--sample", metavar="HOW", help="Points: grid, random:N or lhs:N. [default: grid]"),
     Declared("--search", metavar="HOW", help="Let Optuna choose points: nsga2:N, tpe:N or random:N trials."),
-    Declared("--sample-seed", "seed", type=Whole(0), metavar="N", help="Seed of --sample and --search."),
+    Declared("--sample-seed", "seed", type=whole(0), metavar="N", help="Seed of --sample and --search."),
     Declared("--fidelity", metavar="auto[:K]", help="Screen all points coarsely, then run the best (K) in full."),
 ))  # fmt: skip
 @with_parameters(*grouped(
     "Processes",
-    Declared("-j", "processes", type=Whole(1), metavar="N", help="Number of processes. [default: one per core]"),
+    Declared("-j", "processes", type=whole(1), metavar="N", help="Number of processes. [default: one per core]"),
     Declared("--scheduler", metavar="tcp://HOST:PORT", help="Run the points on the workers of this Dask scheduler."),
-    Declared("--patience", "patience_s", type=Time("5 min", 1e-9), metavar="TIME",
+    Declared("--patience", "patience_s", type=duration("5 min", 1e-9), metavar="TIME",
              help="Wait this long for the scheduler and its workers. [default: 60 s]"),
 ))  # fmt: skip
 @with_parameters(*grouped(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.catalogue import Catalogue, read_file
-from kernbench_ccl.cli.check import Numbers
+from kernbench_ccl.cli.check import numbers
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove import Ranks, Wanted, check, network_of
 from kernbench_ccl.prove.algorithm_check import cases, prove_case
@@ -313,10 +313,10 @@ def test_refused_numbers_of_ranks_are_told(tmp_path: Path) -> None:
 
 def test_numbers_are_read() -> None:
     """Ranges and lists, each number once."""
-    assert Numbers().convert("2-4,8,3", None, None) == (2, 3, 4, 8)
+    assert numbers().convert("2-4,8,3", None, None) == (2, 3, 4, 8)
     for wrong in ("", "0", "5-2", "a", "2-", "2,,3"):
         with pytest.raises(UsageError) as refused:
-            Numbers().convert(wrong, None, None)
+            numbers().convert(wrong, None, None)
         assert str(refused.value) == (
             "option the option must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
             f"{wrong!r}."
