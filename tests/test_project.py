@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.cli.project import VARIABLES, MachineLayer, machine_of
+from kernbench_core.cli.project import VARIABLES, MachineLayer, ProjectMachine, machine_of
 from kernbench_core.plugins import Plugins
 
 SMALL = ("-p", "M=16", "-p", "N=16", "-p", "K=16", "--no-data")
@@ -50,6 +50,11 @@ def of_run(call: Call, *more: str) -> dict[str, object]:
     assert code == 0
     manifest = json.loads(out)["manifest"]
     return {name: manifest[name] for name in ("topology", "changes", "configuration_sha256", "op_log_sha256")}
+
+
+def told(machine: ProjectMachine) -> list[str]:
+    """Return who won, as -v prints it."""
+    return [f"{text} ({origin}{over})" for text, origin, over in machine.winners]
 
 
 def test_a_run_in_a_project_is_the_run_with_these_options(call: Call) -> None:
@@ -174,7 +179,7 @@ def test_a_file_that_cannot_be_read_is_told(call: Call, monkeypatch: pytest.Monk
 
 def test_layers_are_laid_over_one_another(tmp_path: Path) -> None:
     """Settings add up; one file under two names is one topology; without layers all is as by default."""
-    assert [str(each) for each in machine_of([]).winners] == ["topology default (default)"]
+    assert told(machine_of([])) == ["topology default (default)"]
     file = tmp_path / "m.yaml"
     file.write_text("")
     other = str(tmp_path / "x" / ".." / "m.yaml")
@@ -182,7 +187,7 @@ def test_layers_are_laid_over_one_another(tmp_path: Path) -> None:
     below, above = MachineLayer("low", str(file), "c.yaml", ("a=1", "b=2")), MachineLayer("high", other, None, ("a=3",))
     found = machine_of([below, above])
     assert (found.topology, found.components, found.set) == (other, "c.yaml", ("a=1", "b=2", "a=3"))
-    assert [str(each) for each in found.winners] == [
+    assert told(found) == [
         f"topology {other} (high, over low)", "components c.yaml (low)", "set a=3 (high, over low)", "set b=2 (low)",
     ]  # fmt: skip
     everywhere = machine_of([MachineLayer("low", None, "c.yaml", ("a=1",)), MachineLayer("high", "tiny")])

@@ -7,8 +7,9 @@ a word.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stderr
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
+    from kernbench_core.plugins import Plugins
 
 VARIABLE = "_KERNBENCH_COMPLETE"
 """The environment variable by which a shell asks, as click's protocol has it."""
@@ -50,24 +52,27 @@ def _plain(names: Iterable[str], incomplete: str) -> Items:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def _or_path(found: Items, incomplete: str, kind: str = "file") -> Items:
+def _or_path(found: Items, incomplete: str) -> Items:
     """Let the shell complete the path of a file where no name matches."""
-    return found or [CompletionItem(incomplete, type=kind)]
+    return found or [CompletionItem(incomplete, type="file")]
 
 
-def shells(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a shell."""
-    return _plain(SHELLS, incomplete)
+def _named(names: Callable[[Plugins], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], Items]:
+    return lambda ctx, param, incomplete: _plain(names(ctx.obj.plugins), incomplete)
 
 
-def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Let the shell complete the path of a file."""
-    return _or_path([], incomplete)
+shells = _named(lambda plugins: SHELLS)
+devices = _named(lambda plugins: ("all", "sip:0"))
+networks = _named(lambda plugins: plugins.networks)
+plugins = _named(lambda plugins: sorted({provider.plugin for provider in plugins.providers}))
 
 
-def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Let the shell complete the path of a folder."""
-    return _or_path([], incomplete, "dir")
+def files(ctx: click.Context, param: click.Parameter, incomplete: str, kind: str = "file") -> Items:
+    """Let the shell complete a path."""
+    return [CompletionItem(incomplete, type=kind)]
+
+
+folders = partial(files, kind="dir")
 
 
 def benches(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -115,11 +120,6 @@ def keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     ]  # fmt: skip
 
 
-def networks(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a shape of the scale-up network."""
-    return _plain(ctx.obj.plugins.networks, incomplete)
-
-
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete the name of a hardware model; the name without its vendor where that begins so, or a word of it."""
     entries = ctx.obj.plugins.components
@@ -128,13 +128,3 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     begun = {name: told for name, told in named.items() if name.startswith(incomplete)}
     later = {name: told for name, told in named.items() if f"_{incomplete}" in name}
     return [CompletionItem(name, help=told) for name, told in (whole or begun or later).items()]
-
-
-def plugins(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a plug-in."""
-    return _plain(sorted({provider.plugin for provider in ctx.obj.plugins.providers}), incomplete)
-
-
-def devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete what `--device` may be of any machine."""
-    return _plain(("all", "sip:0"), incomplete)

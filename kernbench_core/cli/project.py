@@ -56,25 +56,13 @@ class MachineLayer:
 
 
 @frozen
-class Winner:
-    """A thing that is said of the machine, by whom, and by whom else, who does not count."""
-
-    text: str
-    origin: str
-    over: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.origin}{''.join(f', over {each}' for each in self.over)})"
-
-
-@frozen
 class ProjectMachine:
-    """What counts of several layers, who won, and what does not count as it is for another topology."""
+    """What counts of several layers, each thing in words with who won, and what is for another topology."""
 
     topology: str | None
     components: str | None
     set: tuple[str, ...]
-    winners: tuple[Winner, ...]
+    winners: tuple[tuple[str, str, str], ...]
     left_out: tuple[str, ...]
 
     def tell(self, shell: Shell, *, verbose: bool = False) -> None:
@@ -82,11 +70,11 @@ class ProjectMachine:
         for sentence in self.left_out:
             shell.note(sentence)
         by_origin: dict[str, list[str]] = {}
-        for each in self.winners:
+        for text, origin, over in self.winners:
             if verbose:
-                shell.note(str(each))
-            elif each.origin not in (_TYPED, _DEFAULT):
-                by_origin.setdefault(each.origin, []).append(each.text)
+                shell.note(f"{text} ({origin}{over})")
+            elif origin not in (_TYPED, _DEFAULT):
+                by_origin.setdefault(origin, []).append(text)
         for origin, texts in by_origin.items():
             more = f" and {len(texts) - _MOST} more" if len(texts) > _MOST else ""
             shell.note(f"{', '.join(texts[:_MOST])}{more} ({origin})")
@@ -107,7 +95,10 @@ def machine_of(layers: Sequence[MachineLayer]) -> ProjectMachine:
     sets = [(text, each.origin) for each in counted for text in each.set]
     for text, origin in sets:
         said.setdefault(f"set {text.partition('=')[0].strip()}", []).append((f"set {text}", origin))
-    winners = [Winner(*each[-1], tuple(dict.fromkeys(by for _, by in each[-2::-1]))) for each in said.values() if each]
+    winners = [
+        (*each[-1], "".join(f", over {by}" for by in dict.fromkeys(by for _, by in each[-2::-1])))
+        for each in said.values() if each
+    ]  # fmt: skip
     components = next((each.components for each in reversed(counted) if each.components), None)
     return ProjectMachine(topology, components, tuple(text for text, _ in sets), tuple(winners), tuple(left_out))
 
