@@ -25,7 +25,7 @@ def test_programs_change_the_same_elements(how: str) -> None:
     out = rng.integers(0, 99, 5).astype(np.int32)
     expected = out.copy()
     HOWS[how].at(expected, at, x)
-    with kb.triton("tiny", verify_ops=True) as sim:
+    with kb.triton("tiny", verify_ops=True, placement="blocks") as sim:
         import triton
         import triton.language as tl
 
