@@ -65,10 +65,15 @@ __all__ = sorted(exports(__name__))
 
 def __getattr__(name: str) -> Any:
     found = door(__name__)(name)
+    show_pictures()
+    return found
+
+
+def show_pictures() -> None:
+    """Have notebooks show pictures of what was imported; the doors call it when they give a name."""
     notebook = sys.modules.get(f"{__name__}.process.notebook")
     if notebook is not None and notebook.Pictured.draw is None:
         notebook.Pictured.draw = _picture
-    return found
 
 
 def _picture(thing: object) -> str | None:

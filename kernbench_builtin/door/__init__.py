@@ -59,7 +59,11 @@ if not TYPE_CHECKING:  # type checkers know the names, and refuse all others
     def __getattr__(name: str) -> Any:
         if name not in _PLACE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_PLACE[name], __name__), name)
+        import kernbench_core
+
+        found = getattr(importlib.import_module(_PLACE[name], __name__), name)
+        kernbench_core.show_pictures()
+        return found
 
 
 def __dir__() -> list[str]:

@@ -77,3 +77,10 @@ def test_the_signature_of_run_has_the_options_of_our_parts(plugins: Plugins) -> 
     assert bases == {"RunCall", *(record.__name__ for record in records)}
     taken = set(inspect.signature(kernbench.run).parameters)
     assert taken >= {field.name for record in (RunCall, *records) for field in attrs.fields(record)}
+
+
+def test_a_notebook_shows_a_picture_of_a_run() -> None:
+    """In a process that has asked the door for nothing else, as a first cell has."""
+    told = "import kernbench as kb; print(kb.run('vector-add', 'tiny', {'n': 64})._repr_html_()[:5])"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout == "<div \n"
