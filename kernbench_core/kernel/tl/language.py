@@ -160,7 +160,7 @@ class TLContext(MemoryLanguage, UnitOpLanguage, QueueLanguage):
             here = f"tl.{name} at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
         hint = f" Did you mean tl.{close}?" if (close := closest(name, [*SAME, *DIFFERS, *OURS, *calls])) else ""
-        raise AttributeError(f"tl has no name {name!r}.{hint}{calls.left_out}")
+        raise AttributeError(f"tl has no name {name!r}.{hint or calls.left_out}")
 
     def __repr__(self) -> str:
         return f"<tl of program {self._program} on {self._state.site.prefix}>"

@@ -294,7 +294,8 @@ def test_unknown_names_are_corrected() -> None:
     """A misspelt name gets the closest one."""
     text = refused(lambda x, tl: tl.laod(x), KernelError, X)
     assert text == "LINE: AttributeError: tl has no name 'laod'. Did you mean tl.load?"
-    assert refused(lambda x, tl: tl.qqq, KernelError, X) == "LINE: AttributeError: tl has no name 'qqq'."
+    text = refused(lambda x, tl: tl.qqq, KernelError, X)  # and it may be a call of a plug-in that is left out
+    assert text.partition(" It may belong to a plug-in ")[0] == "LINE: AttributeError: tl has no name 'qqq'."
 
 
 def test_the_documentation_holds_the_generated_table() -> None:
