@@ -23,6 +23,8 @@ _STEPS = 0.015
 """By which part a value is off where simulated times have steps, however many rows there are."""
 _NEIGHBOURS = 3
 """Rows on either side of one that may be off for the reason that it is."""
+_GLANCE = 2
+"""Steps after which it is plain whether rows ran in the way that is simulated."""
 
 Slopes = Callable[[Vector], Matrix]
 """Give d time / d term of each row and term."""
@@ -72,18 +74,32 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
         UsageError: the rows do not identify a parameter, by the closed forms or as the machine simulates them.
     """
     low, high = _ends(unknowns)
-    at = _start(measured, slopes, middle_of(unknowns), low, high)
-    floor = _floor(low, high)
-    steep = slopes(at)
-    require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
-    require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None])
-    search = FitSearch(measured, low, high, floor, simulate)
+    search, at, steep = _search(unknowns, measured, slopes, simulate)
     search.run(at, steep)
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
     told = [one is None or at == end for one, at, end in zip(limits, search.at, high, strict=True)]
     require_simulated(unknowns, search.elasticities, told, search.far_alike())
     near = Linear(search.matrix, measured, low, high, search.took - search.matrix @ search.at)
     return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
+
+
+def glance(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate) -> float:
+    """Return how far rows are off, as a root mean square, where a fit is after its first steps; raise as `fit`."""
+    search, at, steep = _search(unknowns, measured, slopes, simulate)
+    return search.begin(at, steep, _GLANCE)
+
+
+def _search(
+    unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate
+) -> tuple[FitSearch, Vector, Matrix]:
+    """Return a search, and where closed forms have it begin, with their slopes there."""
+    low, high = _ends(unknowns)
+    at = _start(measured, slopes, middle_of(unknowns), low, high)
+    floor = _floor(low, high)
+    steep = slopes(at)
+    require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
+    require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None])
+    return FitSearch(measured, low, high, floor, simulate), at, steep
 
 
 def closed_elasticities(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes) -> tuple[Matrix, Vector]:

@@ -84,9 +84,7 @@ class FitSearch:
 
     def run(self, at: Vector, matrix: Matrix) -> None:
         """Search from terms with the slopes of closed forms; in the end slopes are the simulation's."""
-        self.matrix = matrix
-        self._try(at)
-        self._descend(np.inf, _QUICK)
+        self.begin(at, matrix, _QUICK)
         self._settle()
         while not self._refused() and self.rounds < _MOST and self._look_far():
             self._settle()
@@ -94,8 +92,15 @@ class FitSearch:
             self._fold()
             self._look_around()
 
+    def begin(self, at: Vector, matrix: Matrix, most: int) -> float:
+        """Step from terms so often at most, as `run` begins; return the root mean square of the errors then."""
+        self.matrix = matrix
+        self._try(at)
+        self._descend(np.inf, most)
+        return float(np.sqrt(self._mean_square()))
+
     def _settle(self) -> None:
-        """Look around and descend until that gains little; the last thing is to look around."""
+        """Look around and descend until that gains little; slopes are of close by in the end."""
         while True:
             self._look_around()
             if self._refused():
@@ -103,6 +108,8 @@ class FitSearch:
             here, before = self.at, self.badness
             self._descend(_FAR, _MOST - self.rounds)
             if self.at is here:
+                return
+            if float(np.max(np.abs(self.at - here) / self._sizes())) <= _ASIDE / 2:
                 return
             if self.badness > (1 - _WORTH) * before or self.exact or self.rounds >= _MOST:
                 break

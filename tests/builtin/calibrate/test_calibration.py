@@ -83,12 +83,14 @@ def test_rows_that_tell_nothing_are_left_out_and_said() -> None:
 @pytest.mark.parametrize("said", [False, True])
 def test_ranks_that_waited_at_each_step_are_found_out_unless_it_is_said_how_they_ran(said: bool) -> None:
     """Else rows near the kink are off by more than noise, and the error stated covers what that does to bandwidth."""
-    found = calibrate(logs(Ring(said=said), Ring(pipelined=False)), BASE)
+    ring = Ring(said=said)
+    found = calibrate(logs(ring, Ring(pipelined=False)), BASE)
     bandwidth = found.values[1]
     assert bandwidth.error is not None
     if said:
         assert found.logs.way is None and found.mean_error > 0.05 and bandwidth.error > 0.1
     else:
         assert found.logs.way == "step by step" and found.mean_error < 0.02
+        assert len(ring.simulated) <= 3 * len(SIZES)  # which shows that they did not run so
         assert bandwidth.value == pytest.approx(61, rel=0.02)
         assert "All were simulated step by step: so they fit, and otherwise not." in summary(found)
