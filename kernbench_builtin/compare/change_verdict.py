@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST: Final = 3
 #: From which share on a difference of two times is more than chance makes, as far as was measured.
 _NO_CHANCE: Final = 0.05
+#: Totals that say whether a run is right.
+_RIGHT: Final = {"hazards": "hazards", "outside": "accesses outside of tensors", "wrong": "wrong tensors"}
 _DIGESTS: Final = {"sources": "the text of", "models": "the code of"}
 
 
@@ -45,6 +47,10 @@ def sentences(
     """Yield what was changed, what moved, at which lines, and what limits."""
     if causes:
         yield f"changed: {_listed([*_changed(causes)])}"
+    for name in _RIGHT:
+        old, new = before.totals.get(name, 0), after.totals.get(name, 0)
+        if old != new:
+            yield f"{_RIGHT[name]}: {old:,.0f} → {new:,.0f}"
     kernels = after.tables.get("kernel")
     for head, sort in (("moved", "phase"), ("kernels", "kernel"), ("lines", "critical line")):
         moved = [row for row in rows if row.sort == sort and row.figure == "ns"]
@@ -64,8 +70,9 @@ def are_all_told(causes: Sequence[ChangedInput]) -> bool:
 def _changed(causes: Sequence[ChangedInput]) -> Iterator[str]:
     """Say what was run otherwise; of a text only that, and of functions nothing where their file is told."""
     files = {cause.name for cause in causes if cause.sort == "sources" and ":" not in cause.name}
+    other = any(cause.sort == "bench" for cause in causes)  # whose sources are others, of course
     for cause in causes:
-        if cause.sort == "sources" and cause.name.partition(":")[0] in files - {cause.name}:
+        if cause.sort == "sources" and (other or cause.name.partition(":")[0] in files - {cause.name}):
             continue
         digest = _DIGESTS.get(cause.sort)
         yield f"{digest} {cause.name}" if digest and cause.absent is None else cause_line(cause)

@@ -95,7 +95,8 @@ def cause_texts(cause: ChangedInput) -> tuple[str, str, str]:
     sides = [_value(cause, side, brief) for side in ("before", "after")]
     plain = [_value(cause, side, _plain) for side in ("before", "after")]
     sides = sides if plain[0] == plain[1] else plain
-    return f"{_CAUSES.get(cause.sort, cause.sort)} {cause.name}", sides[0], sides[1]
+    name = cause.name if cause.name == cause.sort else f"{_CAUSES.get(cause.sort, cause.sort)} {cause.name}"
+    return name, sides[0], sides[1]
 
 
 def figure_name(figure: str) -> str:

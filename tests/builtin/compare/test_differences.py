@@ -179,6 +179,7 @@ def test_lines_of_all_sorts() -> None:
         "total time 100 ns → 125.5 ns, +25.5 ns (+25.50 %)",
         "changed: parameter tile: 64 → '64'; configuration a.b: 8 ns → absent;",
         "  configuration a.c: absent → none; 1 more below",
+        "hazards: 0 → 1",
         "moved: kernel 60 ns → 85.5 ns (+42.50 %)",
         "",
         "what was run otherwise",
@@ -295,3 +296,10 @@ def test_the_verdict_names_lines_of_the_critical_path() -> None:
     row, = found.of_sort("critical line")
     assert (row.name, row.change) == (f"{file}:{int(number) - 2}→{number}", 500.0)
     assert any(line.startswith(f"lines: {row.name} ") for line in found.lines())
+
+
+def test_the_verdict_on_two_benches_names_them_once() -> None:
+    """And not their sources, which are others."""
+    sides = [run(causes={"bench": {"bench": name}, "sources": {f"{name}.py": "0" * 64}}) for name in ("one", "two")]
+    lines = compare(sides[0], attrs.evolve(sides[1], totals={"time_ns": 100.0, "ops": 5})).lines()
+    assert lines[2] == "changed: bench: one → two"
