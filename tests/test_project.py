@@ -101,6 +101,12 @@ def test_who_won_is_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("run", "gemm", *SMALL, "--topology", "default")[2] == [left_out]
     monkeypatch.setenv("KERNBENCH_TOPOLOGY", "default")
     assert call("run", "gemm", *SMALL)[2] == [left_out, "note: topology default (environment)"]
+    Path(file).write_text("[tool.kernbench.set]\ncube.pes = 4\n")
+    monkeypatch.delenv("KERNBENCH_TOPOLOGY")
+    told = ["note: topology default (default)", f"note: set cube.pes=4 ({file})"]
+    assert call("run", "gemm", *SMALL, "-v")[2] == told
+    Path(file).unlink()
+    assert call("run", "gemm", *SMALL, "-v", "--topology", "tiny")[2] == []
 
 
 def test_every_command_with_a_topology_has_that_of_the_project(call: Call, tmp_path: Path) -> None:

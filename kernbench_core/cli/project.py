@@ -127,7 +127,11 @@ _FILES: Final = ("topology", "components")
 
 def _project(presets: Collection[str], problems: list[str]) -> MachineLayer | None:
     """Return what the nearest pyproject.toml with our table says, relative to the current folder."""
-    for folder in (here := Path.cwd(), *here.parents):
+    try:
+        here = Path.cwd()
+    except OSError:  # a folder that is gone
+        return None
+    for folder in (here, *here.parents):
         file = Path(os.path.relpath(folder / "pyproject.toml"))
         table = _table(file, problems)
         if table is None:
@@ -232,9 +236,10 @@ def _machine(ctx: click.Context, names: Mapping[str, str], opts: Mapping[str, An
         shell = ctx.ensure_object(Shell)
         given = {name: opts.get(names.get(name, "")) for name in VARIABLES}
         typed = MachineLayer(_TYPED, given["topology"], given["components"], tuple(given["set"] or ()))
-        found = ctx.meta[__name__] = machine_of([*layers_below(shell), typed])
+        below = layers_below(shell)
+        found = ctx.meta[__name__] = machine_of([*below, typed])
         if found.components and "components" not in names:
             shell.warn(f"components {found.components} are left out: {ctx.command_path} has none.")
-        if not opts.get("quiet"):
+        if below and not opts.get("quiet"):
             found.tell(shell, verbose=bool(opts.get("verbose")))
     return found
