@@ -1,4 +1,4 @@
-"""`--explain`, `--report` and `--trace` of `kernbench ccl COLLECTIVE`: its one row again, as a run with these parts."""
+"""`--explain`, `--report`, `--trace` and `--shake` of `kernbench ccl`: rows again, as runs with these parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
+from attrs import evolve
 
 from kernbench_core.cli.options import with_parts
 from kernbench_core.errors import UsageError
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
     from kernbench_core.engine import Limits
     from kernbench_core.runs.result import RunResult
+    from kernbench_core.spread import TimeSpread
 
 PARTS: Final = ("explain", "report", "trace")
-"""The parts of runs that the command has, where their plug-ins are there."""
+"""The parts of runs that a row may have, where their plug-ins are there."""
 FILES: Final = PARTS[1:]
+SHAKE: Final = "shake"
+"""The part that says how much times say."""
 
 
 class CollectiveCommand(click.RichCommand):
@@ -27,7 +31,7 @@ class CollectiveCommand(click.RichCommand):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its parameters, and those of the parts."""
-        return with_parts(ctx, super().get_params(ctx), takes=lambda part: part.NAME in PARTS)
+        return with_parts(ctx, super().get_params(ctx), takes=lambda part: part.NAME in (*PARTS, SHAKE))
 
 
 def wanted_parts(options: dict[str, Any], sizes: Sequence[int], several: bool) -> dict[str, Any]:
@@ -65,3 +69,13 @@ def run_of(
         plugins=shell.plugins, verify_data=setup.checked, data=setup.checked, backend=setup.backend,
         max_events=limits.max_events, timeout_s=limits.timeout_s, **parts,
     )  # fmt: skip
+
+
+def spread_of(
+    shell: Shell, question: Question, setup: Setup, choice: Choice, nbytes: int, options: dict[str, Any], limits: Limits
+) -> TimeSpread:
+    """Return what a row's time comes to on `options["shake"]` machines that are the same but for a thousandth."""
+    shake = {name: options[name] for name in (SHAKE, f"{SHAKE}_seed")}
+    unchecked = evolve(setup, checked=False)
+    found: TimeSpread = run_of(shell, question, unchecked, choice, nbytes, shake, limits).parts[SHAKE].phases["kernel"]
+    return found

@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
 
-from kernbench_ccl.cli.explained import run_of
+from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
+from kernbench_ccl.measure.contest import Contest, contest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks, tried
 from kernbench_ccl.plan.candidates import first_sentence
@@ -24,6 +26,7 @@ from kernbench_core.engine import Limits, Progress
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay, make_console
 from kernbench_core.runs.parts import show_answers
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
     from kernbench_core.runs.result import RunResult
+    from kernbench_core.spread import TimeSpread
 
 SCHEMA = "kernbench.ccl/1"
 
@@ -57,6 +61,8 @@ class Table:
         self.as_json, self.quiet = options["as_json"], options["quiet"]
         self.run_again: RunResult | None = None
         """The row once more as a run, with the parts that are asked for."""
+        self.shaken: dict[int, Contest] = {}
+        """What algorithms came to on other machines, by size; empty without --shake."""
         self.told_choice: Callable[[int, int], None] = lambda *_: None
 
     @property
@@ -83,6 +89,8 @@ class Table:
             for lines in self.body():
                 self.say(*lines)
             self.run_parts()
+            if self.options.get("shake"):
+                self.shake()
         if self.as_json:
             click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
         elif self.quiet:
@@ -93,8 +101,20 @@ class Table:
                 show_answers(self.run_again, make_console(sys.stdout), self.shell.plugins)
         return self.failure() or self.verdict()
 
+    def shake(self) -> None:
+        """Run rows again on machines that are the same but for a thousandth, and keep in `shaken` what it says."""
+
+    def spread_of(self, choice: Choice, size: int) -> TimeSpread:
+        """Return what a row's time comes to on such machines."""
+        sweep = self.sweep
+        return spread_of(self.shell, self.question, sweep.setup, choice, size, self.options, sweep.limits or Limits())
+
     def run_parts(self) -> None:
         """Run the row once more with the parts that are asked for, if any are."""
+
+    def spreads(self) -> list[str]:
+        """Say how much the times say, where that was asked for."""
+        return [f"# {format_bytes(size)} shaken: {found.sentence}" for size, found in self.shaken.items()]
 
     def failure(self) -> int:
         """Tell of runs that ended with an error; return the exit code of the first, or 0."""
@@ -243,6 +263,11 @@ class Table:
             "wrong": sum(row.wrong for row in self.rows),
             "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
             "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
+            "shaken": [
+                {"size": size, "not_shown_to_differ": list(found.equals),
+                 "algorithms": {name: spread.to_json() for name, spread in found.spreads.items()}}
+                for size, found in self.shaken.items()
+            ],
             "run": None if self.run_again is None else self.run_again.to_json(),
         }  # fmt: skip
 
@@ -302,10 +327,16 @@ class OneAlgorithm(Table):
             size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits
             self.run_again = run_of(self.shell, self.question, setup, choice, size, parts, limits or Limits())
 
+    def shake(self) -> None:
+        """Run each row again on machines that are the same but for a thousandth."""
+        for row, (_, choice) in zip(self.rows, self.planned, strict=True):
+            self.shaken[row.size] = Contest({row.called: self.spread_of(choice, row.size)})
+
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""
         wide = self.options["wide"]
-        return [*remarks(self.rows, wide), *(tried(self.chooser.estimates) if wide else ()), *footer(self.rows)]
+        by_trial = tried(self.chooser.estimates) if wide else []
+        return [*self.spreads(), *remarks(self.rows, wide), *by_trial, *footer(self.rows)]
 
 
 class AllAlgorithms(Table):
@@ -357,7 +388,18 @@ class AllAlgorithms(Table):
 
     def footer(self) -> list[str]:
         """Say where the algorithms cross, and whether the data is right."""
-        return [f"# {crossovers(self.times)}", footer(self.rows)[0], "#"]
+        known = self.spreads() or [f"# single times: {NOT_KNOWN}"]
+        return [f"# {crossovers(self.times)}", *known, footer(self.rows)[0], "#"]
+
+    def shake(self) -> None:
+        """Run the fastest of each size again, until one is beyond the best of them and its spread."""
+        for size, found in self.times:
+            times = {name: measured.time_ns for name, measured in found.items()}
+            if times:
+                self.shaken[size] = contest(times, partial(self._spread_of, size))
+
+    def _spread_of(self, size: int, name: str) -> TimeSpread:
+        return self.spread_of(self.choices[name], size)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of --json, with the best of each size and what refuses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +14,24 @@ from attrs import evolve
 from kernbench_ccl.cli.check import numbers
 from kernbench_ccl.cli.completion import collectives
 from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
+from kernbench_core.cli.option_types import whole
 from kernbench_core.cli.options import COMPONENTS, JOBS, JSON, QUIET, SETS, TOPOLOGY, Declared, with_parameters
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
-from kernbench_core.spread import NOT_MEASURED
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
+    from kernbench_ccl.measure.contest import Contest
     from kernbench_ccl.measure.machine import Setup
     from kernbench_ccl.measure.machine_tuner import TunedCell
+    from kernbench_ccl.measure.trials import AlgorithmTrials
     from kernbench_ccl.plan.machine_tuning import MachineTuning, MeasuredTimes
     from kernbench_core.graph import Graph
+    from kernbench_core.spread import TimeSpread
 
 SCHEMA = "kernbench.ccl_tune/1"
 _SIZES = "1K,4K,16K,64K,256K,1M,4M"
@@ -57,6 +61,10 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     ),
     Declared(
         "--nccl-csv", metavar="FILE", help="Also write a CSV for NCCL's example tuner plug-in."
+    ),
+    Declared(
+        "--shake", metavar="N", type=whole(3),
+        help="Run the leaders of each size N more times, latencies and bandwidths varied by 0.1 %.",
     ),
     JSON, JOBS.but(default="2"), QUIET,
 )  # fmt: skip
@@ -91,14 +99,16 @@ class _Tuning:
             if path is not None:
                 check_file(what, Path(path))
         made: list[MeasuredTimes] = []
+        spread_of = self._shaken if self.options["shake"] else None
         with ProgressDisplay("tuning", enabled=not self.options["quiet"]) as display:
-            tuner = MachineTuner(cells, self.options["sizes"], self.plugins, self.options["jobs"], _teller(display))
+            sizes, jobs = self.options["sizes"], self.options["jobs"]
+            tuner = MachineTuner(cells, sizes, self.plugins, jobs, _teller(display), spread_of)
             for entry in tuner.run():
                 table = table.with_entry(entry)
                 write_text(self.output, table.text())
                 made.append(entry)
                 if not self.options["quiet"]:
-                    self._say(*_summary_lines(entry))
+                    self._say(*_summary_lines(entry), *_even_lines(entry, tuner.contests))
         if not made:
             raise UsageError("there must be algorithms to choose from, and of what is asked for there is one or none.")
         for measurement, sentence in tuner.failures.items():
@@ -159,6 +169,17 @@ class _Tuning:
             )
         return evolve(found, made_on=fresh.made_on)
 
+    def _shaken(self, cell: TunedCell, trials: AlgorithmTrials, nbytes: int, name: str) -> TimeSpread:
+        """Return what the time of an algorithm comes to on machines that are the same but for a thousandth."""
+        from kernbench_ccl.cli.explained import spread_of
+        from kernbench_ccl.measure.choice import Choice, Question
+        from kernbench_core.engine import Limits
+
+        call = trials.call
+        asked = Question(call.kind, call.dtype, call.redop, call.root)
+        shake = {"shake": self.options["shake"], "shake_seed": 0}
+        return spread_of(self.shell, asked, cell.setup, Choice(*trials.able[name]), nbytes, shake, Limits())
+
     def _write_csv(self, table: MachineTuning) -> None:
         from kernbench_ccl.plan.nccl_csv import nccl_lines
         from kernbench_core.process import write_text
@@ -178,8 +199,8 @@ class _Tuning:
         """Say where the table is and how it is used, or print all of it as JSON."""
         if not self.options["as_json"]:
             self._say(f"wrote {self.output}; kernbench ccl COLLECTIVE --tuning {self.output} goes by it")
-            if not self.options["quiet"]:
-                self._say(f"it compares single times: {NOT_MEASURED}")
+            if not (self.options["quiet"] or self.options["shake"]):
+                self._say(f"it compares single times: {NOT_KNOWN}")
             return
         best = [
             {"collective": e.collective, "network": e.network, "ranks": e.world,
@@ -211,6 +232,15 @@ def _summary_lines(entry: MeasuredTimes) -> list[str]:
         spans = ["all sizes"]
     lines = [f"  {span}: {name}" for span, (_, name) in zip(spans, stretches, strict=True)]
     return [f"{entry.collective}, {entry.world} ranks, {entry.network}", *lines]
+
+
+def _even_lines(entry: MeasuredTimes, contests: Mapping[tuple[str, int, int], Contest]) -> list[str]:
+    """Say at which sizes the best is not shown to be better than others."""
+    return [
+        f"  {format_bytes(nbytes)}: no difference shown between {', '.join(found.equals)}"
+        for nbytes, _ in entry.rows
+        if (found := contests.get((entry.collective, entry.world, nbytes))) is not None and len(found.equals) > 1
+    ]
 
 
 def _in_words(topology: str, graph: Graph) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure.choice import Chooser, Question
+from kernbench_ccl.measure.contest import Contest, contest
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.trials import AlgorithmTrials
@@ -23,6 +24,7 @@ from kernbench_ccl.plan.machine_tuning import MeasuredTimes
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.spread import TimeSpread
 
 __tracebackhide__ = True
 
@@ -75,6 +77,10 @@ class Measurement:
         return trials.failures[self.algorithm] if found is None else found.ns
 
 
+SpreadOf = Callable[[TunedCell, AlgorithmTrials, int, str], TimeSpread]
+"""Returns what the time of an algorithm, by its registered name, comes to at a size in bytes."""
+
+
 @lru_cache(maxsize=4)
 def _prepared(cell: TunedCell) -> AlgorithmTrials:
     """Compile the machine of a cell once in a worker process."""
@@ -94,6 +100,10 @@ class MachineTuner:
     plugins: Plugins
     workers: int = 2
     done: Done = lambda *_: None
+    spread_of: SpreadOf | None = None
+    """What shakes an algorithm of a cell at a size; None where single times are compared."""
+    contests: dict[tuple[str, int, int], Contest] = field(factory=dict, init=False)
+    """How the leaders of a (collective, ranks, bytes) did then."""
     failures: dict[Measurement, str] = field(factory=dict, init=False)
 
     def run(self) -> Iterator[MeasuredTimes]:
@@ -109,6 +119,7 @@ class MachineTuner:
                 self._report_progress(found, every)
             rows = self._rows(several, found)
             if rows:
+                rows = self._shaken(cell, trials, rows)
                 yield MeasuredTimes(cell.collective, trials.machine.network.name, trials.world, rows)
 
     def _prepared(self) -> Iterator[tuple[TunedCell, AlgorithmTrials]]:
@@ -135,6 +146,18 @@ class MachineTuner:
             else:
                 rows.setdefault(each.nbytes, {})[each.algorithm] = end
         return tuple(rows.items())
+
+    def _shaken(
+        self, cell: TunedCell, trials: AlgorithmTrials, rows: tuple[tuple[int, dict[str, float]], ...]
+    ) -> tuple[tuple[int, dict[str, float]], ...]:
+        """Put the median in the place of the single time of whoever is near the best, where that is asked for."""
+        if self.spread_of is None:
+            return rows
+        for nbytes, times in rows:
+            found = contest(times, partial(self.spread_of, cell, trials, nbytes))
+            self.contests[cell.collective, trials.world, nbytes] = found
+            times.update({name: spread.median_ns for name, spread in found.spreads.items()})
+        return rows
 
     def _report_progress(self, found: dict[Measurement, float | str], every: Sequence[Measurement]) -> None:
         whole = sum(each.nbytes + _SMALL for each in every)

@@ -20,7 +20,7 @@ def test_all_compares_side_by_side_and_lists_who_refuses(call):
     times = dict(zip(heads, (float(cell.rstrip("*")) for cell in cells[1:]), strict=True))
     best = min(times, key=times.get)
     assert next(cell for cell in cells if cell.endswith("*")) == f"{times[best]:.2f}*"
-    assert lines[-3] == f"# {best} is best at every size."
+    assert lines[-4] == f"# {best} is best at every size."
     assert lines[-2] == "# Out of bounds values : not checked"
     found = json.loads(call(*args, "--json")[1])
     assert found["best"][0]["algorithm"].endswith(f".{best}_all_reduce")

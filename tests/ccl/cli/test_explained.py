@@ -8,6 +8,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_ccl.measure import time_collective
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_time
 from tests.ccl.cli.machines import SMALL
 
@@ -84,3 +85,29 @@ def test_a_wide_table_says_what_a_time_is_made_of_and_what_auto_tried(call):
     [tried] = [line for line in lines if line.startswith("# auto tried for 2 KiB: ")]
     short = row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
     assert tried.startswith(f"# auto tried for 2 KiB: {short} {format_time(ns)}, ")
+
+
+def test_algorithms_are_called_different_beyond_the_spread_alone(call):
+    """Without --shake the table says that nobody knows; the spread lies round the row's time, the same every time."""
+    how = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--algo", "ring", "--algo", "ring_bidirectional")
+    assert f"# single times: {NOT_KNOWN}" in call(*how)[1].splitlines()
+    found = json.loads(call(*how, "--shake", "3", "--json")[1])
+    [shaken] = found["shaken"]
+    rows = {row["algorithm"]: row["out_of_place"]["time_ns"] for row in found["rows"]}
+    for name, spread in shaken["algorithms"].items():
+        assert spread["low_ns"] < spread["high_ns"] and spread["runs"] == 3
+        assert spread["median_ns"] == pytest.approx(rows[f"ccl.{name}_all_reduce"], rel=0.01)
+    [line] = [line for line in call(*how, "--shake", "3")[1].splitlines() if "shaken" in line]
+    assert line.startswith(f"# 1 KiB shaken: {shaken['not_shown_to_differ'][0]} against ")
+    assert "# single times" not in line
+
+
+def test_tune_shakes_the_leaders(call, tmp_path):
+    """The table has medians then; what compares single times says so."""
+    how = ("tune", *SMALL[:4], "-j", "1", "--collective", "broadcast", "--sizes", "1K")
+    code, out, _ = call(*how, "-o", "a.json", folder=tmp_path)
+    assert code == 0 and out.endswith(f"it compares single times: {NOT_KNOWN}\n")
+    code, out, _ = call(*how, "-o", "b.json", "--shake", "3", folder=tmp_path)
+    assert code == 0 and "single times" not in out
+    tables = [json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json")]
+    assert tables[0] != tables[1]

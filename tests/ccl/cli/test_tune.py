@@ -16,6 +16,7 @@ from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.trials import AlgorithmTrial
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from kernbench_core.spread import NOT_KNOWN
 from tests.core.forked import Forked, command
 
 MACHINE = ("--topology", "tiny", "--set", "cube.pes=1", "--link-bw", "37 GB/s", "-j", "1")
@@ -125,7 +126,7 @@ def test_what_a_table_holds_stays_and_what_was_simulated_is_not_again(
     assert (code, first, len(ran)) == (0, 3, 4)
     assert out.splitlines()[0] == "all_to_all, 3 ranks, ring"
     assert out.splitlines()[-2] == "wrote more.json; kernbench ccl COLLECTIVE --tuning more.json goes by it"
-    assert out.splitlines()[-1] == "it compares single times: no spread is known: a small difference may be chance"
+    assert out.splitlines()[-1] == f"it compares single times: {NOT_KNOWN}"
     old, new = (json.loads((tuned / name).read_text())["entries"] for name in ("t.json", "more.json"))
     assert [each["collective"] for each in new] == ["all_gather", "all_to_all"] and new[0] == old[0]
     code, out, _ = call(tuned, *words, "-o", "fresh.json", "--json")
