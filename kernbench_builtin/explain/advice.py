@@ -37,8 +37,8 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda each: (each.about != "kernel", -each.gain, each.rule)))
 
 
-#: Transfers of fewer bytes take mostly latency, where that is most of them.
-_SMALL: Final = 16 << 10
+#: Transfers of so many bytes or fewer take mostly latency, where that is most of them.
+_SMALL: Final = 8 << 10
 #: What gains less is not worth a line.
 _LEAST: Final = 0.05
 
@@ -58,7 +58,7 @@ def uneven(facts: Facts) -> Iterator[Advice]:
     if most > 1 and most > even * 1.05:
         told = (
             f"{together} programs on {facts.pes} PEs leave PEs without work in the last round, as one has {most} and "
-            f"the mean is {even:.1f}: choose a grid that is a multiple of {facts.pes}."
+            f"the mean is {even:.1f}: divide the work into a multiple of {facts.pes}."
         )
         yield Advice("last-round", told, gain)
     elif gain > 0.25 and facts.more_work > 0.1 and facts.share("message") < 0.3:  # else it waits for others
@@ -90,14 +90,14 @@ def far_data(facts: Facts) -> Iterator[Advice]:
 
 
 def not_ahead(facts: Facts) -> Iterator[Advice]:
-    """Loads, again and again, that nothing is computed under."""
+    """Loads, again and again, that nothing is computed under; of two there is but one to go ahead."""
     overlap = facts.overlap
     most = min(overlap.late_ns, overlap.working_ns)
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
     memory = facts.use("hbm_ctrl channel")
     full = memory is not None and memory.mean_utilisation > 0.6
-    ever = facts.share("load") > 0.15 and overlap.times > 1 and not full
-    if ever and could > 0.1 and overlap.hidden_ns < most / 2:
+    ever = facts.share("load") > 0.15 and overlap.times > 2 and not full
+    if ever and could > 0.1 and overlap.hidden_ns < most / 4:
         how = facts.waiting or "load ahead (wait=False; loops in Triton do, as deep as num_stages)"
         told = (
             f"{how}: units work under loads for "
@@ -120,9 +120,10 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
 
 
 def _scattered(facts: Facts) -> bool:
-    """Whether loads and stores touch pieces of less than a burst, of equal steps."""
+    """Whether loads and stores touch pieces of less than a burst, several each, of equal steps."""
     moved = facts.moved
-    return moved.pieces > 0 and moved.nbytes < BURST * moved.pieces and moved.strided > moved.pieces / 2
+    several = moved.pieces > 2 * moved.transfers
+    return several and moved.nbytes < BURST * moved.pieces and moved.strided > moved.pieces / 2
 
 
 def small_transfers(facts: Facts) -> Iterator[Advice]:
@@ -149,12 +150,12 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
 
 
 def _short(facts: Facts, waits: float) -> Iterator[Advice]:
-    """Transfers that a PE makes one after the other, and that take little more than a chunk on its way."""
+    """Transfers of few chunks each that a PE makes one after the other."""
     each = facts.moved.nbytes / facts.moved.transfers
     calls = [call for kind in ("load", "store") for call in facts.calls(kind)]
     worst = max(calls, key=lambda call: call.ns)
-    times, trip = worst.commands // facts.launches, sum(facts.trips.values()) / facts.round_trips
-    if each < _SMALL and times > 3 and worst.ns < 2.5 * trip * worst.commands:
+    times = worst.commands // facts.launches
+    if each <= _SMALL and times > 3 and facts.round_trips <= 4 * facts.moved.transfers:
         told = (
             f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency, and a PE waits "
             f"for {times:,} of {worst.call} ({worst.line}) one after the other: larger blocks, or more rows a program."
@@ -173,7 +174,7 @@ def masked(facts: Facts) -> Iterator[Advice]:
 def small_tiles(facts: Facts) -> Iterator[Advice]:
     """Arrays that are hardly filled, though tiles could be larger."""
     fill, share = facts.fill, facts.share("product") + facts.share("composite")
-    if fill is None or share < 0.35 or fill.lost < 0.5:
+    if fill is None or share < 0.5 or fill.lost < 0.5:
         return
     if fill.filling_ns > fill.unfilled_ns:
         told = (

@@ -32,7 +32,7 @@ class Overlap:
     """Say what a PE did in its time, in ns: units at work, and loads.
 
     `late_ns` is the time in which loads were under way that began after units first were at work, and not behind
-    others, so many `times`: all but the first could have begun before. In `hidden_ns` of it, units were at work.
+    others, so many `times` alike: all but the first could have begun before. In `hidden_ns` of it, units were at work.
     """
 
     time_ns: float
@@ -224,7 +224,8 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     reads = np.array([template.sig[1] == "dma_read" for template in columns.templates])[take(columns.template, rows)]
     keep = start < end
     works = keep & ~dma & ~queue
-    late, times = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    times = int(np.bincount(take(columns.template, rows)[late]).max()) if late.any() else 0
     working, moving = _joined(start, end, works), _joined(start, end, late)
     hidden = working + moving - _joined(start, end, works | late)
     return Overlap(launch.time_ns, working, moving, hidden, times)
@@ -252,18 +253,17 @@ def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
 
 def _late(
     start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_], since: float
-) -> tuple[npt.NDArray[np.bool_], int]:
-    """Return which intervals are of those rows of them, one behind the other, that began after a time; how many."""
+) -> npt.NDArray[np.bool_]:
+    """Return which intervals are of those rows of them, one behind the other, that began after a time."""
     found = np.zeros(len(start), bool)
     at = np.flatnonzero(keep)
     at = at[np.argsort(start[at], kind="stable")]
     if not len(at):
-        return found, 0
+        return found
     reach = np.maximum.accumulate(end[at])
     first = np.concatenate([[True], start[at][1:] > reach[:-1]])
-    later = start[at][first] > since
-    found[at] = later[np.cumsum(first) - 1]
-    return found, int(later.sum())
+    found[at] = (start[at][first] > since)[np.cumsum(first) - 1]
+    return found
 
 
 def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_]) -> float:

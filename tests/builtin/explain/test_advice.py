@@ -178,9 +178,30 @@ def one_load(a: Any, c: Any, tl: Any) -> None:
     tl.store(c + at, tl.load(a + at, shape=(512,)) + zeros)
 
 
+def two_loads(a: Any, c: Any, tl: Any) -> None:
+    """Load two tiles after a vector op: the second could go ahead, and no more."""
+    at, total = tl.program_id(0) * 65536, tl.zeros((128, 128), "f16")
+    for i in range(2):
+        total = total + tl.load(a + at + i * 16384, shape=(128, 128))
+    tl.store(c + at, total)
+
+
+def tiny_runs(a: Any, c: Any, tl: Any) -> None:
+    """Copy runs of 16 B: short, and each in one piece."""
+    for i in range(32):
+        at = tl.program_id(0) * 512 + i * 8
+        tl.store(c + at, tl.load(a + at, shape=(8,)))
+
+
 @pytest.mark.parametrize(
     ("kernel", "rule"),
-    [(one_row, "small-tiles"), (one_load, "small-transfers"), (one_load, "loads-ahead")],
+    [
+        (two_loads, "loads-ahead"),
+        (tiny_runs, "scattered"),
+        (one_row, "small-tiles"),
+        (one_load, "small-transfers"),
+        (one_load, "loads-ahead"),
+    ],
 )
 def test_what_cannot_be_changed_is_not_advised(kernel: Kernel, rule: str) -> None:
     """Though its figures are as bad."""
