@@ -50,7 +50,7 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     "--collective", "names", metavar="NAME", multiple=True, shell_complete=collectives,
     help="The collective to measure; repeatable. [default: all with several algorithms]",
 )
-@click.option("--ranks", metavar="N,N-N", type=numbers(), help="numbers of ranks. [default: the topology's SIPs]")
+@click.option("--ranks", metavar="N,N-N", type=numbers(), help="Numbers of ranks. [default: the topology's SIPs]")
 @click.option("--sizes", metavar="SIZE,SIZE", default=_SIZES, show_default=True, callback=_sizes, help="Bytes.")
 @with_parameters(
     DTYPE, TOPOLOGY, COMPONENTS, NETWORK, LINK_BW, LINK_LATENCY, SETS,
