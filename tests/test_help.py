@@ -14,8 +14,8 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.runs.options import GROUPS
 
 _WIDE = 80
-#: Options that take several values, or a word more, in some commands.
-_SEVERAL = {"-p", "--set", "--topology", "--ranks", "--algo"}
+#: Options that take several values, a word more, or no value in some commands.
+_SEVERAL = {"-p", "--set", "--topology", "--ranks", "--algo", "--shake"}
 
 
 def _commands(command: click.Command, context: click.Context) -> Iterator[click.Context]:
