@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import runpy
 import shlex
@@ -156,10 +157,16 @@ def run_recorded(recorded: RecordedProgram, make: MakeRun, plugins: Plugins) -> 
 
 
 def _is_importable(module: str) -> bool:
+    """Look for a module without importing the packages that it is in, which may need Triton."""
+    top, *parts = module.split(".")
     try:
-        return importlib.util.find_spec(module) is not None
+        spec = importlib.util.find_spec(top)
+        for part in parts:
+            top = f"{top}.{part}"
+            spec = spec and importlib.machinery.PathFinder.find_spec(top, spec.submodule_search_locations or ())
     except (ImportError, ValueError):
         return False
+    return spec is not None
 
 
 def _print_traceback(error: BaseException) -> None:
