@@ -81,7 +81,7 @@ def far_data(facts: Facts) -> Iterator[Advice]:
             "they are used, give each package a copy, or use one package (--device sip:0)."
         )
         yield Advice("far-package", told, 0.5 * waits * min(1.0, 2 * package))
-    elif cube > 0.3 and waits > 0.5:
+    elif waits * cube > 0.35:
         told = (
             f"{cube:.0%} of the bytes of loads and stores come from or go to another cube: place tensors (or give "
             "programs to PEs) so that each reads its own cube's HBM, or give each cube a copy."
