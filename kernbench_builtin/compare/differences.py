@@ -6,7 +6,8 @@ import html
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -15,8 +16,11 @@ from kernbench_builtin.compare.change_verdict import are_all_told, change_lines
 from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
 from kernbench_builtin.compare.folding import large
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
-from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, Moved, MovedRow, SourceChange
+from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, MovedFigure, MovedRow, SourceChange
 from kernbench_core.spread import NOT_KNOWN
+
+if TYPE_CHECKING:
+    from kernbench_builtin.compare.run_figures import AnsweredRun
 
 SCHEMA: Final = "kernbench.diff/1"
 
@@ -134,12 +138,18 @@ class RunComparison:
         return f"<RunComparison of {self.before.name} and {self.after.name}: {len(self.rows)} rows moved>"
 
 
-def compare(before: RunFigures, after: RunFigures) -> RunComparison:
-    """Lay the figures of two runs side by side.
+def compare(
+    before: RunFigures | AnsweredRun | str | Path, after: RunFigures | AnsweredRun | str | Path
+) -> RunComparison:
+    """Lay two runs side by side: results, their figures, or folders and files that `kernbench diff` takes.
 
-    Every difference counts, however small. Kernel lines are paired by what they say, so that one that only has another
-    number now did not move. Exchanged runs give the same rows, with before and after exchanged.
+    Raise UsageError for a path that holds no run. Every difference counts, however small. Kernel lines are paired by
+    what they say, so that one that only has another number now did not move. Exchanged runs give the same rows, with
+    before and after exchanged.
+
+        kb.compare(kb.run("gemm", "tiny"), kb.run("gemm", "tiny", {"tile_m": 64}))
     """
+    before, after = _figures(before), _figures(after)
     rows = list(_ranked(_totals(before, after)))
     for sort in COLUMNS:
         if sort in before.tables and sort in after.tables:
@@ -153,9 +163,18 @@ def compare(before: RunFigures, after: RunFigures) -> RunComparison:
     )
 
 
+def _figures(run: RunFigures | AnsweredRun | str | Path) -> RunFigures:
+    from kernbench_builtin.compare.run_figures import figures_of
+    from kernbench_builtin.compare.saved_figures import figures_of_saved
+
+    if isinstance(run, RunFigures):
+        return run
+    return figures_of_saved(run) if isinstance(run, str | Path) else figures_of(run)
+
+
 def _totals(before: RunFigures, after: RunFigures) -> Iterator[MovedRow]:
     for name in sorted({*before.totals, *after.totals}):
-        one = Moved(name, before.totals.get(name), after.totals.get(name))
+        one = MovedFigure(name, before.totals.get(name), after.totals.get(name))
         if one.before != one.after:
             yield MovedRow("total", name, (one,))
 
@@ -168,7 +187,7 @@ def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[Moved
         name, old, new = pair
         rows = nothing if old is None else tables[0].rows[old], nothing if new is None else tables[1].rows[new]
         if rows[0] != rows[1]:
-            figures = [Moved(*each) for each in zip(COLUMNS[sort], *rows, strict=True)]
+            figures = [MovedFigure(*each) for each in zip(COLUMNS[sort], *rows, strict=True)]
             moved = sorted((each for each in figures if each.before != each.after), key=_figure_order)
             about = tables[1].about.get(new or "") or tables[0].about.get(old or "", "")
             found.append((_pair_order(old, new, about), MovedRow(sort, name, tuple(moved), about)))
@@ -180,7 +199,7 @@ def _pair_order(old: str | None, new: str | None, about: str) -> tuple[list[str]
     return sorted(name for name in (old, new) if name is not None), about
 
 
-def _figure_order(each: Moved) -> tuple[bool, bool, float, str]:
+def _figure_order(each: MovedFigure) -> tuple[bool, bool, float, str]:
     """Order the figures of a thing: what it is, then times, then anything else; the most at the head."""
     return each.figure not in RATES, not each.figure.endswith("ns"), -abs(each.change), each.figure
 

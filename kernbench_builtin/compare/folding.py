@@ -7,14 +7,14 @@ from typing import Final
 
 import attrs
 
-from kernbench_builtin.compare.moved_rows import RATES, Moved, MovedRow
+from kernbench_builtin.compare.moved_rows import RATES, MovedFigure, MovedRow
 
 #: Changes below either are told only where there are no others: a share of what it was, and ns of a time.
 LEAST_SHARE: Final = 0.001
 LEAST_NS: Final = 1.0
 
 
-def is_small(each: Moved) -> bool:
+def is_small(each: MovedFigure) -> bool:
     """Whether a figure hardly moved; one that is what a thing is, or that only one run has, never is."""
     if each.figure in RATES or each.before is None or each.after is None:
         return False
@@ -33,7 +33,7 @@ def large(rows: Iterable[MovedRow]) -> tuple[MovedRow, ...]:
     return tuple(found)
 
 
-def _named(row: MovedRow, each: Moved) -> Moved:
+def _named(row: MovedRow, each: MovedFigure) -> MovedFigure:
     """Return a figure under the name that says its unit: of totals that is the row's."""
     return attrs.evolve(each, figure=row.name) if row.sort == "total" else each
 
@@ -57,17 +57,17 @@ def _changes(row: MovedRow) -> Iterator[tuple[object, ...]]:
         yield from shares if shares[0][0] != shares[-1][0] else [shares[0][:1]]
 
 
-def share_text(each: Moved) -> str:
+def share_text(each: MovedFigure) -> str:
     """Say by which share a figure moved, to a tenth of a percent; from nothing, or to nothing known, in words."""
     if each.before is None or each.after is None:
         return "gone" if each.after is None else "new"
     return f"{each.after / each.before - 1:+.1%}".replace(".0%", "%").replace("%", " %") if each.before else "from 0"
 
 
-def together(rows: Iterable[MovedRow]) -> tuple[Moved, ...]:
+def together(rows: Iterable[MovedRow]) -> tuple[MovedFigure, ...]:
     """Add up the figures of several things, but for those that say what a thing is."""
     sums: dict[str, tuple[float, float]] = {}
     for each in (one for row in rows for one in row.moved if one.figure not in RATES):
         before, after = sums.get(each.figure, (0.0, 0.0))
         sums[each.figure] = before + (each.before or 0.0), after + (each.after or 0.0)
-    return tuple(Moved(figure, *both) for figure, both in sums.items())
+    return tuple(MovedFigure(figure, *both) for figure, both in sums.items())

@@ -14,7 +14,7 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_count, f
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
+    from kernbench_builtin.compare.moved_rows import ChangedInput, MovedFigure, MovedRow
 
 #: What a sort is called where several are told.
 HEADS: Final = {
@@ -142,7 +142,7 @@ def percent_text(before: float | None, after: float | None) -> str:
     return f"{share:+.2%}".replace("%", " %") if abs(share) >= 5e-5 else f"{100 * share:+.2g} %"
 
 
-def moved_text(each: Moved) -> str:
+def moved_text(each: MovedFigure) -> str:
     """Say in words what became of one figure."""
     before, after = both_texts(each.figure, each.before, each.after)
     percent = percent_text(each.before, each.after)

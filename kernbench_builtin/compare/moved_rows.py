@@ -11,7 +11,7 @@ RATES: Final = ("gb_per_s", "latency_ns")
 
 
 @attrs.frozen
-class Moved:
+class MovedFigure:
     """A figure before and after; None where there was no such thing."""
 
     figure: str
@@ -33,7 +33,7 @@ class MovedRow:
 
     sort: str
     name: str
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedFigure, ...]
     about: str = ""
 
     @property

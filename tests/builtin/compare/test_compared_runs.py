@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,3 +174,16 @@ def test_one_wire_that_a_model_makes_longer_is_named_first(
     first, *others = found.of_sort("link")
     assert (first.name, first.figure, first.change) == ("sip0.cube0.pe1.pe_tcm#read", "latency_ns", 1.0)
     assert not [row for row in others if row.figure == "latency_ns"]
+
+
+def test_results_and_folders_are_compared_as_their_figures(plugins: Plugins, tmp_path: Path) -> None:
+    """The same rows and causes, whichever of them is given; a path without a run is a sentence."""
+    old = kb.run("gemm-naive", "tiny", SIZE, plugins=plugins, out=tmp_path / "old")
+    new = kb.run("gemm-naive", "tiny", {**SIZE, "K": 64}, plugins=plugins)
+    expected = compare(figures_of(old), figures_of(new))
+    for before in (old, tmp_path / "old", str(tmp_path / "old")):
+        found = compare(before, new)
+        assert found.of_sort("total") == expected.of_sort("total") != ()
+        assert found.causes == expected.causes
+    with pytest.raises(kb.UsageError, match="must hold result.json, and does not"):
+        compare(old, tmp_path / "nothing")

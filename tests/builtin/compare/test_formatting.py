@@ -15,7 +15,7 @@ from kernbench_builtin.compare.formatting import (
     total_line,
     unknown_section,
 )
-from kernbench_builtin.compare.moved_rows import ChangedInput, Moved, MovedRow
+from kernbench_builtin.compare.moved_rows import ChangedInput, MovedFigure, MovedRow
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_total() -> None:
 
 def row(name: str, sort: str = "phase", about: str = "") -> MovedRow:
     """Return a row of 1 ns more."""
-    return MovedRow(sort, name, (Moved("ns", 1.0, 2.0),), about)
+    return MovedRow(sort, name, (MovedFigure("ns", 1.0, 2.0),), about)
 
 
 def test_sections_have_as_many_lines_as_asked_for() -> None:
