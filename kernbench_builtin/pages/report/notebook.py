@@ -119,7 +119,7 @@ def _of_run(result: RunResult) -> str:
     where = [] if explain is None else list(_where(explain, page.total_ns))
     roofline, points = _under_the_roof(result.launches)
     return _drawn(
-        "run", SUMMARY.html(page), "" if kernels is None else kernels.hint, where,
+        "run", SUMMARY.html(page), where,
         stacked([(name, ns) for name, ns, _ in where]), () if kernels is None else kernels.busiest[:_DRAWN],
         _over_time(result.launches, 0.0, page.total_ns, timeline), roofline, points,
     )  # fmt: skip

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse
 
-#: A unit is worth a hint where it was at work for a tenth of the time, and half of that was lost.
-_AT_WORK, _LOST = 0.1, 0.5
-
 
 @attrs.frozen(repr=False)
 class KernelUse:
@@ -75,19 +72,6 @@ class KernelFigures:
         first = f", {self.busiest[0].name} {self.busiest[0].utilisation:.1%} busy" if self.busiest else ""
         return f"<KernelFigures of {format_time(self.time_ns)}{first}>"
 
-    @property
-    def hint(self) -> str:
-        """A sentence where units that multiply were hardly filled, and a bigger array would gain little; else ""."""
-        for fill in self.fills:
-            if fill.busy_ns >= _AT_WORK * self.time_ns * fill.units and fill.lost >= _LOST:
-                around, empty = fill.filling_ns / fill.busy_ns, fill.unfilled_ns / fill.busy_ns
-                return (
-                    f"{fill.kind} lost {fill.lost:.1%} of its time at work: {around:.1%} to start, fill and drain, "
-                    f"{empty:.1%} to cells without an element. A bigger array gains little; larger tiles, or more "
-                    "products in a row, gain."
-                )
-        return ""
-
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
         return {
@@ -95,7 +79,6 @@ class KernelFigures:
             "busiest": [attrs.asdict(use) for use in self.busiest],
             "roofline": None if self.roofline is None else self.roofline.to_json(),
             "fills": [{**attrs.asdict(fill), "lost": fill.lost} for fill in self.fills],
-            "hint": self.hint,
         }
 
 

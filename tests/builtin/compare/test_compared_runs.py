@@ -185,5 +185,5 @@ def test_results_and_folders_are_compared_as_their_figures(plugins: Plugins, tmp
         found = compare(before, new)
         assert found.of_sort("total") == expected.of_sort("total") != ()
         assert found.causes == expected.causes
-    with pytest.raises(kb.UsageError, match="must hold result.json, and does not"):
+    with pytest.raises(kb.UsageError, match="must be a folder that --out wrote, or a file"):
         compare(old, tmp_path / "nothing")

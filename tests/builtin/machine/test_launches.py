@@ -151,19 +151,3 @@ def test_time_at_work_is_filling_empty_cells_and_what_full_arrays_take(
     if bench == "gemm-stream":
         assert useful == pytest.approx(ideal, rel=1e-3)
     assert fill.lost == (fill.filling_ns + fill.unfilled_ns) / fill.busy_ns
-
-
-def test_a_hint_is_given_where_it_is_true(plugins: Plugins) -> None:
-    """Small tiles on an array that is grown eight times: the hint is there, and the bigger array is no faster."""
-    small = {"M": 64, "N": 64, "K": 64, "tile_m": 16, "tile_n": 16, "tile_k": 64}
-    sizes = [("32", "64"), ("128", "128")]
-    runs = [
-        kb.run("gemm", "tiny", small, data=False, plugins=plugins,
-               set=(f"components.pe_gemm.params.rows={rows}", f"components.pe_gemm.params.columns={columns}"))
-        for rows, columns in sizes
-    ]  # fmt: skip
-    times, hints = zip(*((run.kernels.time_ns, run.kernels.hint) for run in runs if run.kernels), strict=True)
-    assert times[1] > times[0]
-    assert all(hint.startswith("pe_gemm lost ") for hint in hints)
-    large = kb.run("gemm-stream", "tiny", data=False, plugins=plugins)
-    assert large.kernels is not None and large.kernels.hint == ""
