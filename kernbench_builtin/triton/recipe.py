@@ -35,8 +35,9 @@ _PARAMS: Final = (BenchParam(ARGUMENTS, "str", True, False, None), BenchParam(PO
 class ScriptRecipe:
     """What is kept of a run: the `command` that makes it, and its launches, equal ones counted.
 
-    `module` is that of `-m`, `arguments` are the script's, `points` is the option of that name, and `sources` are the
-    script's file and the modules beside it, as they were. There is none of these where `kb.triton` is held open.
+    `failure` says how the script failed. `module` is that of `-m`, `arguments` are the script's, `points` is the option
+    of that name, and `sources` are the script's file and the modules beside it, as they were. There is none of these
+    where `kb.triton` is held open.
     """
 
     command: Sequence[str] = ()
@@ -44,6 +45,7 @@ class ScriptRecipe:
     arguments: Sequence[str] = ()
     points: int | None = None
     sources: Sources | None = None
+    failure: str = ""
     _launches: dict[str, dict[str, Any]] = field(factory=dict)
 
     def again(self) -> ScriptRecipe:
@@ -61,6 +63,10 @@ class ScriptRecipe:
         command = {"command": [*self.command]} if self.command else {}
         return {"kind": KIND, **module, **command, "launches": [*self._launches.values()]}
 
+    def told(self, reads: HostReads) -> tuple[str, bool]:
+        """Say whether the data is right, and whether the script failed."""
+        return (f"THE SCRIPT FAILED, {self.failure}", True) if self.failure else (data_words(reads), False)
+
     @property
     def params(self) -> dict[str, Any]:
         """The arguments of the script, and how many points of its benchmarks run."""
@@ -70,7 +76,7 @@ class ScriptRecipe:
         """Return the bench of a run that `program` is."""
         params = _PARAMS if self.command else ()
         return Bench(
-            name, program, "", params, self.sources, recipe=self.to_json, data_words=data_words, orders=ORDERS
+            name, program, "", params, self.sources, recipe=self.to_json, data_words=self.told, orders=ORDERS
         )
 
 

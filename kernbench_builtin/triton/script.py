@@ -101,11 +101,13 @@ class Script:
                 else:
                     runpy.run_path(self.name, run_name="__main__")
             except SystemExit as stop:
-                return _code(stop)
+                if code := _code(stop):
+                    session.failed(f"exit code {code}")
+                return code
             except (KernbenchError, *INTERRUPTS):
                 raise
             except BaseException as error:
-                _print_traceback(error)
+                session.failed(_print_traceback(error))
                 return 1
         return 0
 
@@ -169,14 +171,17 @@ def _is_importable(module: str) -> bool:
     return spec is not None
 
 
-def _print_traceback(error: BaseException) -> None:
-    """Write what a script raised, as Python does, from its own lines on."""
+def _print_traceback(error: BaseException) -> str:
+    """Write what a script raised, as Python does, from its own lines on; return what it was, and at which of these."""
     if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "triton":
         error.add_note("kernbench has those modules and names of Triton's that kernels need, and not this one.")
     at = error.__traceback__
     while at is not None and (machinery(at.tb_frame.f_globals) or at.tb_frame.f_globals.get("__name__") == "runpy"):
         at = at.tb_next
     traceback.print_exception(type(error), error, at)
+    lines = traceback.extract_tb(at)
+    own = [each for each in lines if each.filename == lines[0].filename]
+    return f"{type(error).__name__}{f' at {Path(own[-1].filename).name}:{own[-1].lineno}' if own else ''}"
 
 
 def _code(stop: SystemExit) -> int:

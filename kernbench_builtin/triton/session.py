@@ -96,6 +96,10 @@ class HeldMachine:
         result: RunResult = answer.value
         return result
 
+    def failed(self, how: str) -> None:
+        """Say how the script failed whose launches run."""
+        self._recipe.failure = how
+
     def abandon(self) -> None:
         """Give the run up."""
         if self.open:
@@ -279,6 +283,10 @@ class TritonRun:
             self._machine.abandon()
         elif self._machine.open:
             self.result = self._machine.end()
+
+    def failed(self, how: str) -> None:
+        """Say how the script failed, for the result."""
+        self._machine.failed(how)
 
     @property
     def machine(self) -> MachineFacts:

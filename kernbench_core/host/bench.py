@@ -65,7 +65,8 @@ class Bench:
     the `function` for a grid, with what launches trials of configurations, and `defaults` are options of its runs;
     `needs_grid` says that it has no programs by itself. `recipe` gives at the end of a run what a manifest keeps of it
     besides: the `kind` of program that runs it again, and its `launches`. `data_words` say of what was read before the
-    end whether that is right, where nothing is compared with a reference; `orders` says what orders uses of memory.
+    end whether that is right, where nothing is compared with a reference, and whether the program failed; `orders` says
+    what orders uses of memory.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Bench:
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     needs_grid: bool = False
     recipe: Callable[[], Mapping[str, Any]] | None = None
-    data_words: Callable[[HostReads], str] | None = None
+    data_words: Callable[[HostReads], tuple[str, bool]] | None = None
     orders: str = ORDERS
 
     @property

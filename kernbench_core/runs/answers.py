@@ -43,7 +43,7 @@ class Correctness:
     how many it confirmed, `host_reads` the same of what the host read before the end. `python_reads` says what of
     loaded data kernels read into Python, whose arithmetic is not timed; None where they read nothing. `computed_by`
     says what computed data, None where nothing did. `uncompared` are the words of a kind of program for data that is
-    compared with nothing, `orders` what would order uses of memory that are hazards.
+    compared with nothing, or that `failed`, `orders` what would order uses of memory that are hazards.
     """
 
     verification: Verification | None = None
@@ -55,6 +55,7 @@ class Correctness:
     python_reads: PythonReads | None = None
     computed_by: ComputedBy | None = None
     uncompared: str = ""
+    failed: bool = False
     orders: str = ORDERS
 
     @property
@@ -69,8 +70,8 @@ class Correctness:
 
     @property
     def right(self) -> bool:
-        """Whether nothing that was verified is wrong."""
-        return self.verified is not False and self.ops_verified is not False
+        """Whether nothing that was verified is wrong, and the program did not fail."""
+        return self.verified is not False and self.ops_verified is not False and not self.failed
 
     @property
     def max_abs_error(self) -> float | None:
@@ -185,7 +186,8 @@ def words_of(correctness: Correctness, interrupted: bool = False, unwritten: Seq
 def _of_data(correctness: Correctness) -> Iterator[Styled]:
     found, host = correctness.verification, correctness.host_reads
     if correctness.uncompared and not (found is not None and found.checked):
-        yield correctness.uncompared, "" if host.read and host.confirmed == host.read else _OPEN
+        style = "" if host.read and host.confirmed == host.read else _OPEN
+        yield correctness.uncompared, _BAD if correctness.failed else style
     elif found is None:
         yield "data not verified (--verify-data does)", _OPEN
     elif found.checked:

@@ -348,6 +348,7 @@ def _result(
         with part_blamed(part, request.plugins.run_parts):
             answers[part.NAME] = part.answer(engine)
     kernels, on_demand, words = engine.device.kernels, engine.device.on_demand, request.bench.data_words
+    uncompared, failed = ("", False) if words is None else words(on_demand.host_reads)
     correctness = Correctness(
         **verified,
         hazards=engine.device.hazards.found(),
@@ -355,7 +356,8 @@ def _result(
         branch_values=on_demand.branch_values,
         host_reads=on_demand.host_reads,
         orders=request.bench.orders,
-        uncompared="" if words is None else words(on_demand.host_reads),
+        uncompared=uncompared,
+        failed=failed,
         python_reads=python_reads(kernels),
     )
     tables = Tables(

@@ -251,3 +251,15 @@ def test_a_narrow_window_cuts_places_and_no_times(call: Call, monkeypatch: pytes
     launch = next(line for line in lines if line.startswith("scale_kernel"))
     assert re.fullmatch(r"scale_kernel +2x1x1 +[\d.]+ [un]s +\S+…\S+ +[\d.]+% +[\d.]+ GB/s", launch)
     assert len(launch) <= 66
+
+
+def test_a_script_that_failed_is_said_to_have_before_all_else(call: Call) -> None:
+    """By an exception or its exit code, wherever data is spoken of; one that exits with 0 did not fail."""
+    Path("ends.py").write_text(f"{SCRIPT}\nif len(sys.argv) > 3: sys.exit(int(sys.argv[3]))\nassert not sys.argv")
+    code, out, _ = call("triton", "ends.py", "--topology", "tiny", "--out", "run", "100", "64")
+    first = "THE SCRIPT FAILED, AssertionError at ends.py:27: make it right first."
+    assert code == 1 and out.split("\n\n")[-1].splitlines()[0] == first
+    assert call("explain", "run")[1].splitlines()[1] == first
+    for end, told in ((3, ", THE SCRIPT FAILED, exit code 3"), (0, " values that the script read were confirmed")):
+        code, out, _ = call("triton", "ends.py", "--topology", "tiny", "-q", "100", "64", str(end))
+        assert code == end and out.endswith(f"{told}\n")
