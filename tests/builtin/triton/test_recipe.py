@@ -257,7 +257,7 @@ def test_a_script_that_failed_is_said_to_have_before_all_else(call: Call) -> Non
     """By an exception or its exit code, wherever data is spoken of; one that exits with 0 did not fail."""
     Path("ends.py").write_text(f"{SCRIPT}\nif len(sys.argv) > 3: sys.exit(int(sys.argv[3]))\nassert not sys.argv")
     code, out, _ = call("triton", "ends.py", "--topology", "tiny", "--out", "run", "100", "64")
-    first = "THE SCRIPT FAILED, AssertionError at ends.py:27: make it right first."
+    first = "THE SCRIPT FAILED, AssertionError at ends.py:28: make it right first."
     assert code == 1 and out.split("\n\n")[-1].splitlines()[0] == first
     assert call("explain", "run")[1].splitlines()[1] == first
     for end, told in ((3, ", THE SCRIPT FAILED, exit code 3"), (0, " values that the script read were confirmed")):
