@@ -174,7 +174,8 @@ def words_of(correctness: Correctness, interrupted: bool = False, unwritten: Seq
         yield (f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"), ""
     if correctness.hazards:
         yield ", ", ""
-        yield count_hazards(correctness.hazards), _BAD
+        count = len(correctness.hazards)
+        yield "1 RACE" if count == 1 else f"{count} RACES", _BAD
     if correctness.outside:
         yield ", ", ""
         yield count_outside(correctness.outside), _BAD

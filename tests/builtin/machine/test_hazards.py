@@ -40,7 +40,7 @@ def race(tmp_path: Path) -> Path:
 def test_the_verdict_names_hazards(race: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On the one line of -q, with both sides under -v, and as entries of --json."""
     assert main(["run", str(race), "--topology", "tiny", "--verify-data", "-q"]) == 0
-    assert capsys.readouterr().out.rstrip().endswith("data verified: 1 tensor, largest error 0, 1 hazard")
+    assert capsys.readouterr().out.rstrip().endswith("data verified: 1 tensor, largest error 0, 1 RACE")
     assert main(["run", str(race), "--topology", "tiny"]) == 0
     text = capsys.readouterr().out
     assert "  unordered writes: x[0], 32 B, 6 such pairs\n" in text
@@ -222,7 +222,7 @@ def test_race_by_is_an_option_and_part_of_the_manifest(tmp_path: Path, capsys: p
     out = tmp_path / "out"
     capsys.readouterr()
     assert main([*given, "-q", "--out", str(out)]) == 0
-    assert capsys.readouterr().out.rstrip().endswith(", 2 hazards")
+    assert capsys.readouterr().out.rstrip().endswith(", 2 RACES")
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["race_by"] == "program"
     assert len(kb.rerun(out / "manifest.json").result.hazards) == 2
