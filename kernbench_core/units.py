@@ -203,7 +203,8 @@ def format_bandwidth(bytes_per_ns: float) -> str:
 
 def format_flops(per_ns: float) -> str:
     """Write a rate in FLOP per ns as FLOP/s, to four digits: `4.096 TFLOP/s`."""
-    return _scaled(per_ns, ((1e3, "TFLOP/s"), (1.0, "GFLOP/s"), (1e-3, "MFLOP/s"), (1e-6, "kFLOP/s"), (1e-9, "FLOP/s")))
+    steps = ((1e6, "PFLOP/s"), (1e3, "TFLOP/s"), (1.0, "GFLOP/s"))
+    return _scaled(per_ns, (*steps, (1e-3, "MFLOP/s"), (1e-6, "kFLOP/s"), (1e-9, "FLOP/s")))
 
 
 def format_count(count: float) -> str:
