@@ -90,19 +90,30 @@ def verdict_of(page: SweepPage) -> Iterator[str]:
     yield f"{best.word} {first.name}: {best.value}, point {index}{others}: {values}."
     if len(page.objectives) > 1:
         front = sum(map(bool, page.front))
-        yield f"{front} of {len(page.points):,} points are such that none is better in all of {_names(page)}."
+        of = f"{front} of {len(page.points):,} points are on the front of {_names(page)}"
+        yield f"{of}: what is better in one is worse in another."
     yield from _compared(first, best, ranked)
     moved = [each for each in page.moved_by if each.objective == first.name and (each.share or 0) > each.chance]
     if moved := sorted(moved, key=lambda each: -(each.share or 0))[:2]:
         told = " and ".join(f"{_short(page, each.parameter)} ({each.share:.0%})" for each in moved)
-        yield f"What moves {first.name} most: {told}."
+        least = min((each for each in page.moved_by if each.objective == first.name and each.share is not None),
+                    key=lambda each: each.share or 0.0)  # fmt: skip
+        last = f"; least: {_short(page, least.parameter)} ({least.share:.0%})" if least not in moved else ""
+        yield f"What moves {first.name} most: {told}{last}."
 
 
 def _compared(first: SweptObjective, best: _Best, ranked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     values = sorted(float(value) for each in ranked if _is_number(value := each["objectives"].get(first.name)))
     middle, end = values[len(values) // 2], values[0 if first.greatest else -1]
     if values[0] < values[-1]:
-        yield f"The median is {_said(first, middle)}, the worst {_said(first, end)}."
+        start = values[-1 if first.greatest else 0]
+        middle_told, end_told = (f"{_said(first, each)}{_against(each, start)}" for each in (middle, end))
+        yield f"The median is {middle_told}, the worst {end_told}."
+
+
+def _against(value: float, best: float) -> str:
+    """Say how much more or less than the best it is, in percent, where both are above 0."""
+    return f" ({value / best - 1:+.0%})" if value > 0 and best > 0 else ""
 
 
 def _names(page: SweepPage) -> str:

@@ -121,9 +121,9 @@ def test_the_verdict_names_the_best_and_what_moves_it() -> None:
     moved = [MovedBy("a.x", "time_ns", 0.9), MovedBy("c.y", "time_ns", 0.02, chance=0.1), MovedBy("b.x", "area", 0.99)]
     assert list(verdict_of(sweep_page(points, moved_by=moved))) == [
         "least time_ns: 100 ns, point 2: a.x=2, b.x=k, y=2.",
-        "3 of 3 points are such that none is better in all of time_ns and area.",
-        "The median is 200 ns, the worst 300 ns.",
-        "What moves time_ns most: a.x (90%).",
+        "3 of 3 points are on the front of time_ns and area: what is better in one is worse in another.",
+        "The median is 200 ns (+100%), the worst 300 ns (+200%).",
+        "What moves time_ns most: a.x (90%); least: y (2%).",
     ]
     greatest = [SweptObjective("time_ns", greatest=True)]
     assert next(verdict_of(sweep_page(points, greatest))).startswith("greatest time_ns: 300 ns, point 0: ")

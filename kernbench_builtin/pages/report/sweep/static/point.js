@@ -55,7 +55,7 @@ kernbench.pointPanel = (element, points, run) => {
     const title = make("h3", { tabindex: "-1" }, `Point ${points.index[i]}`);
     const close = make("button", { type: "button", "aria-label": "Close the point", onclick: leave }, "✕");
     const inside = [make("div", { class: "title" }, title, close)];
-    const marks = [points.front[i] ? "★ none is better in all objectives" : "", points.fidelity(i) && `fidelity: ${points.fidelity(i)}`].filter(Boolean);
+    const marks = [points.front[i] ? "★ on the front: no point is better in all objectives" : "", points.fidelity(i) && `fidelity: ${points.fidelity(i)}`].filter(Boolean);
     if (marks.length) inside.push(make("p", { class: "note" }, marks.join("; ")));
     if (points.status(i) !== "ok") inside.push(make("p", { class: "warn" }, make("strong", {}, points.status(i))), make("pre", { class: "warn" }, points.error(i) || "Nothing more is known."));
     if (points.warning(i)) inside.push(make("pre", { class: "warn" }, points.warning(i)));

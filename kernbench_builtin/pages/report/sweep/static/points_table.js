@@ -28,12 +28,11 @@ kernbench.pointsTable = (element, points, run) => {
     const found = [{ key: "index", name: "point", number: true, value: (i) => points.index[i], cell: opener }];
     if (points.statuss.some((each) => each !== "ok")) found.push({ key: "status", name: "status", value: points.status, cell: status });
     if (points.fidelitys.some(Boolean)) found.push({ key: "fidelity", name: "fidelity", value: points.fidelity, cell: (i) => points.fidelity(i) || "–" });
-    if (points.front.some(Boolean)) found.push({ key: "front", name: "best", value: (i) => -points.front[i], cell: (i) => (points.front[i] ? make("span", { role: "img", "aria-label": "none is better in all objectives" }, "★") : "") });
+    if (points.front.some(Boolean)) found.push({ key: "front", name: "front", value: (i) => -points.front[i], cell: (i) => (points.front[i] ? make("span", { role: "img", "aria-label": "none is better in all objectives" }, "★") : "") });
     for (const [at, column] of points.columns.entries()) {
       if (column.role === "figure" && !all.checked) continue;
-      const arrow = { least: " ↓", greatest: " ↑" }[column.best] || "";
       const says = column.best ? `, the ${column.best} is the best` : "";
-      found.push({ key: at, name: column.short + arrow, title: column.name + says, number: column.numbers !== undefined, value: (i) => column.value(i), cell: (i) => column.text(i) });
+      found.push({ key: at, name: column.short, title: column.name + says, number: column.numbers !== undefined, value: (i) => column.value(i), cell: (i) => column.text(i) });
     }
     return found;
   }

@@ -81,7 +81,7 @@ kernbench.scatter = (element, points, run) => {
     if (i === null) {
       let without = 0;
       for (let n = 0; n < points.count; n++) if (points.kept[n] && !drawn(n)) without++;
-      const line = front.length ? `The line is the front: ${front.length === 1 ? "one point is" : `${front.length} points are`} such that none is better in both.`
+      const line = front.length ? `The line is the front, with ${front.length === 1 ? "one point" : `${front.length} points`}: what is better in one objective there is worse in the other.`
         : across.column.best && up.column.best && across.column !== up.column ? "No point has both figures." : "A front is drawn where both columns are objectives.";
       told.textContent = `${line}${without ? ` ${without === 1 ? "One point has" : `${without} points have`} no value here, and ${without === 1 ? "stands" : "stand"} as × at the edge.` : ""}`;
       return;
