@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
@@ -23,9 +24,9 @@ def file_name(line: str | None) -> str:
     return PurePath(line).name if line else ""
 
 
-def place(name: str | None) -> str:
-    """Write the name of a place: a wire has an arrow that no line ends in."""
-    return (name or "").replace("->", " → ")
+def place(name: str | None) -> Markup:
+    """Write the name of a place: a wire has an arrow, and lines break behind dots only."""
+    return _split(r"(?<=\.)", (name or "").replace("->", " → "))
 
 
 def figure(value: Any) -> str:
@@ -39,9 +40,24 @@ def figure(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
+def quantity(value: Any, form: str) -> str:
+    """Write a figure with its unit, where its name says which: `form` is as of `figure_form`."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return str(FILTERS[form](value)) if known and form in FILTERS else figure(value)
+
+
+def unitless(name: str) -> str:
+    """Leave out of the name of a figure the unit that its value says."""
+    return re.sub(r"_(ns|bytes|gb_per_s)$", "", name)
+
+
 def breakable(name: str) -> Markup:
     """Let a long name break behind its dots and underscores, and nowhere else."""
-    return Markup("<wbr>").join(re.split(r"(?<=[._])", name))
+    return _split(r"(?<=[._])", name)
+
+
+def _split(at: str, name: str) -> Markup:
+    return Markup("<wbr>").join(re.split(at, name))
 
 
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
@@ -52,7 +68,9 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "figure": figure,
     "file_name": file_name,
     "place": place,
+    "quantity": quantity,
     "rate": rate_text,
     "share": share,
     "time": format_time,
+    "unitless": unitless,
 }

@@ -12,6 +12,7 @@ from kernbench_builtin.pages.report.formats import share
 from kernbench_builtin.pages.report.page import environment
 from kernbench_builtin.pages.report.run_page import RunPage
 from kernbench_builtin.pages.report.section import Section
+from kernbench_builtin.pages.report.sweep.columns import figure_form
 from kernbench_core.wording import spell_numbers
 
 #: Rows of a table that are shown at once; the others stand below "more".
@@ -48,6 +49,7 @@ def _html(page: RunPage) -> str:
         sorts=SORTS,
         few=FEW,
         columns=_columns(page.result.get("rows", ())),
+        form_of=figure_form,
     )  # fmt: skip
 
 
@@ -56,12 +58,20 @@ def _launches(page: RunPage) -> Iterator[Mapping[str, Any]]:
     if page.explain is not None:
         for number, launch in enumerate(page.explain.get("launches", ()), start=1):
             since = launch["injected_ns"]
-            yield {**launch, "number": number, "from_ns": since, "ns": launch["completed_ns"] - since}
+            yield {**launch, **_calls(page, number), "number": number, "from_ns": since,
+                   "ns": launch["completed_ns"] - since}  # fmt: skip
         return
     for number, launch in enumerate(page.result.get("launches") or (), start=1):
         since = launch["started_ns"]
         yield {"kernel": launch["kernel"], "number": number, "from_ns": since, "ns": launch["ended_ns"] - since,
-               "lines": (), "balance": None, "roofline": launch.get("roofline")}  # fmt: skip
+               "lines": (), "balance": None, "roofline": launch.get("roofline"), **_calls(page, number)}  # fmt: skip
+
+
+def _calls(page: RunPage, number: int) -> Mapping[str, Any]:
+    """Return what the time of the PE that ended a launch last went to, by call, and that PE: what verdicts tell of."""
+    launches = page.result.get("launches") or ()
+    launch = launches[number - 1] if number <= len(launches) else {}
+    return {"calls": launch.get("path") or (), "last": launch.get("last")}
 
 
 def _busiest(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

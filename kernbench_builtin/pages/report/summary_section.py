@@ -53,7 +53,7 @@ def _verdict(page: RunPage) -> Iterator[tuple[str, str, str]]:
         what, lines = ", ".join(limiter["calls"]) or limiter["kind"], ", ".join(limiter["lines"])
         yield "limiter", what, f"{limiter['share']:.0%} of the critical path{', ' if lines else ''}{lines}"
     if verdict.get("share") is not None:
-        yield "of the roof", f"{verdict['share']:.0%}", f"{format_time(verdict['roof_ns'])} is the least that it allows"
+        yield "of the roof", f"{verdict['share']:.0%}", f"at least {format_time(verdict['roof_ns'])}"
     if used := max((each.get("pes", 0) for each in page.result.get("launches") or ()), default=0):
         timeline = page.timeline
         there = 0 if timeline is None else sum(track.kind == "kernel" for track in timeline.tracks)

@@ -150,13 +150,16 @@ def _lines(timeline: Timeline, sources: Mapping[str, str]) -> Iterator[Mapping[s
 def _opens(page: RunPage) -> Mapping[str, Any] | None:
     """Return the launch that the page opens on, the longest: its number from 0, name, begin and end in ns.
 
-    Beside other runs, `beside` is how long the longest such launch of any of them is.
+    `pe` is the PE that ended last, of which the verdict tells. Beside other runs, `beside` is how long the longest such
+    launch of any of them is.
     """
     launches = () if page.goes_on else launches_of(page)
     number, found = max(enumerate(launches), key=lambda each: each[1]["to"] - each[1]["from"], default=(0, None))
     if found is None:
         return None
-    return {"launch": number, "beside": page.launch_scale_ns, **{name: found[name] for name in ("name", "from", "to")}}
+    told = {name: found[name] for name in ("name", "from", "to")}
+    last = page.result["launches"][number].get("last")
+    return {"launch": number, "pe": last, "beside": page.launch_scale_ns, **told}
 
 
 def _path(page: RunPage) -> Iterator[Mapping[str, Any]]:

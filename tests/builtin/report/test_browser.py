@@ -200,12 +200,12 @@ def test_a_window_says_in_which_steps_it_is_known(opened: Callable[..., Any], ru
     page.wait_for_timeout(100)
     edges = page.evaluate("kernbench.run(0).machine.data.activity.edges")
     longest = np.diff(edges).max()
-    assert "of the time of the window busy" in scale.inner_text()
+    assert "busy, as a share of the window" in scale.inner_text()
     told = scale.inner_text().rsplit("in steps of ", 1)[1]
     assert told == f"{float(f'{longest:.4g}'):g} ns."
     for scope, word in (("launch0", "launch"), ("run", "run")):
         page.locator(f"{MACHINE} .scope").select_option(scope)
-        assert f"of the time of the {word} busy" in scale.inner_text() and "steps" not in scale.inner_text()
+        assert f"busy, as a share of the {word}" in scale.inner_text() and "steps" not in scale.inner_text()
 
 
 def test_queues_of_a_launch_are_told(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:

@@ -35,6 +35,7 @@ kernbench.remember = (run) => {
     const window = [from, Math.min(timeline.total, from + (beside || to - from))];
     run.set("window", beside ? window : Object.assign(window, { launch, name: `Launch ${name}` }));
   }
+  if (timeline) timeline.sumUp(); // at once: what is below it stays where it is
   const keep = () => kernbench.keep(`run ${run.number}`, {
     part: machine && machine.part,
     span: run.window && [...run.window],

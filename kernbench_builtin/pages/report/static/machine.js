@@ -17,6 +17,8 @@ class Machine {
     this.figures = new kernbench.Figures(data, this.total);
     this.ground = element.querySelector(".ground");
     this.detail = element.querySelector(".detail");
+    this.busiest = make("div");
+    this.detail.prepend(this.busiest);
     this.metric = element.querySelector(".metric");
     this.scope = element.querySelector(".scope");
     this.metric.addEventListener("change", () => this.paint());
@@ -148,6 +150,14 @@ class Machine {
     for (const thing of this.things) this.colour(thing, metric, top);
     this.legend(metric, top, span);
     if (this.current) this.tell(this.current);
+    else this.tellBusiest(span);
+  }
+  // While nothing is chosen: what was busiest of each kind in the launch, anywhere in the machine.
+  tellBusiest(span) {
+    const launch = span === null || span.launch === undefined ? undefined : this.data.launches[span.launch];
+    const found = launch === undefined ? [] : [...launch.exact].sort(([, a], [, b]) => b - a).slice(0, 6);
+    const item = ([place, share]) => make("li", {}, make("button", { type: "button", onclick: () => this.find(place) }, place.replace("->", " → ")), ` ${kernbench.share(share)}`);
+    this.busiest.replaceChildren(...(found.length ? [make("h4", {}, "Busiest of each kind in the launch"), make("ul", { class: "busiest" }, ...found.map(item))] : []));
   }
   colour(thing, metric, top) {
     const value = thing.most === null ? 0 : thing.most.value;
@@ -206,8 +216,8 @@ class Machine {
       svg.append(make("text", { x: Math.sqrt(mark) * 260, y: 25, "text-anchor": anchor }, String(text)));
     }
     this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
-      ? `messages that waited, on average over ${over}; of a part, at the worst place in it.`
-      : `of the time of ${over} busy, by its square root; of a part, the busiest place in it. Lines are thicker, too, the busier they are.`,
+      ? `messages that waited, on average over ${over}; a box shows the worst place in it.`
+      : `busy, as a share of ${over} (on a square-root scale). A box shows the busiest place in it; the busier a line, the thicker it is.`,
     step ? ` What is busy when is known in steps of ${kernbench.time(step)}.` : "",
     known === null ? "" : ` It is known from ${kernbench.time(known[0])} to ${kernbench.time(known[1])} only.`));
   }

@@ -9,6 +9,7 @@ const SQUARE = Float32Array.from({ length: 256 }, (_, root) => (root / 255) ** 2
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#b3a500", "#8f6fc9", "#999999"];
 const INKS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
 const OTHERS = COLOURS.length - 1;
+kernbench.OTHER = COLOURS[OTHERS];
 
 // Give each kernel line a colour, by its weight in the whole run: here and wherever else it stands.
 kernbench.colourLines = (data, spans) => {

@@ -61,8 +61,9 @@ kernbench.source = (element, data, spans, choose) => {
       }
       body.append(row);
     }
-    const head = make("thead", {}, make("tr", {}, ...[`time, sum over ${pes} PE${pes === 1 ? "" : "s"}`, "critical path", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
-    element.append(make("table", {}, make("caption", {}, file), head, body));
+    const head = make("thead", {}, make("tr", {}, ...[[pes === 1 ? "time" : `sum of ${pes} PEs`, "The time of each line, over all PEs"], ["critical path", "The time of each line on the critical path: a wait for tl.recv is the tl.send that it waits for"], ["", ""], [file.split("/").pop(), file]]
+      .map(([name, title]) => make("th", { scope: "col", title }, name))));
+    element.append(make("table", {}, head, body));
   }
   const atTheEnd = make("tr", {}, make("td", { class: "flame" }), make("td"), make("td"), make("td", { class: "note" }, "waiting at the end of the program"));
   const last = element.querySelector("table:last-of-type");

@@ -22,7 +22,7 @@ class Timeline {
     this.lanes = this.countLanes();
     this.layPath();
     this.closed = new Set(data.tracks.keys());
-    this.pe = data.opens ? this.criticalPe(data.opens.launch + 1) : -1;
+    this.pe = data.opens ? this.peOf(data.opens.pe) : -1;
     this.openSome();
     this.canvas = element.querySelector("canvas");
     this.box = element.querySelector(".rows");
@@ -35,6 +35,7 @@ class Timeline {
     this.showPe();
     kernbench.brush(element.querySelector(".window"), run, this.total, run.profile || this.profile());
     this.listen();
+    this.tellLongest();
     this.tellLines();
   }
   // Have the PE that is open, and its units, in sight.
@@ -43,6 +44,13 @@ class Timeline {
     if (last < 0) return;
     this.scrollTo(this.rows[last]);
     this.scrollTo(this.rowOf.get(this.pe));
+  }
+  // At first, what took longest on the critical path of the launch that is open is told.
+  tellLongest() {
+    const { path, opens } = this.data;
+    const long = (each) => each.to_ns - each.from_ns;
+    const longest = path.filter((each) => opens && each.launch === opens.launch + 1).reduce((most, each) => (most === null || long(each) > long(most) ? each : most), null);
+    if (longest !== null) this.detail.replaceChildren(...this.segmentTold(longest, "Longest on the critical path"), ...this.detail.childNodes);
   }
   // How busy all parts together were over time, where the drawing of the machine does not say it.
   profile() {
@@ -97,19 +105,10 @@ class Timeline {
       open = inner.flatMap((track) => this.data.below[track]);
     }
   }
-  // The PE on which the critical path of a launch was longest: the track of the place; -1 where the path is not known.
-  criticalPe(launch) {
-    const places = new Map();
-    for (const [, parent, kind, node] of this.data.tracks) if (kind === "kernel") places.set(node, parent);
-    const time = new Map();
-    for (const { launch: of, place, from_ns, to_ns } of this.data.path) {
-      if (of !== launch) continue;
-      let at = place.split("->")[0].split("#")[0];
-      while (at && !places.has(at)) at = at.slice(0, Math.max(0, at.lastIndexOf(".")));
-      if (at) time.set(at, (time.get(at) || 0) + to_ns - from_ns);
-    }
-    const [longest] = [...time].sort((a, b) => b[1] - a[1]);
-    return longest === undefined ? -1 : places.get(longest[0]);
+  // The track of a PE that ran a kernel; -1 where there is none.
+  peOf(name) {
+    const kernel = this.data.tracks.find(([, , kind, node]) => kind === "kernel" && node === name);
+    return kernel === undefined ? -1 : kernel[1];
   }
   // List the rows that are open, with their places; the critical path stands above them and does not scroll.
   lay() {
@@ -174,7 +173,6 @@ class Timeline {
     for (const each of element.querySelectorAll(".lit, .arrows")) each.addEventListener("change", () => this.draw());
     element.querySelector(".zoom-in").addEventListener("click", () => this.zoom(0.5));
     element.querySelector(".zoom-out").addEventListener("click", () => this.zoom(2));
-    element.querySelector(".fit").addEventListener("click", () => run.set("window", null));
     element.querySelector(".all").addEventListener("click", (event) => this.openAll(event.target));
     canvas.addEventListener("focus", () => this.draw());
     canvas.addEventListener("blur", () => this.draw());
@@ -368,12 +366,13 @@ class Timeline {
     if (way.length) rows.push(make("h5", {}, "the same message"), this.links(way.slice(0, 16).map((each) => [`${this.where(spans.track[each])}, ${kernbench.time(spans.from(each))}`, each])));
     this.detail.replaceChildren(...rows);
   }
-  segmentTold(segment) {
+  segmentTold(segment, title = "On the critical path") {
     const parts = Object.entries(segment.parts).map(([name, ns]) => [name, kernbench.time(ns)]);
-    const facts = [["launch", String(segment.launch)], ["at", segment.place.replace("->", " → ")], ["from", kernbench.time(segment.from_ns)],
-      ["for", kernbench.time(segment.to_ns - segment.from_ns)], ...parts];
-    if (segment.line) facts.push(["line", segment.line.split("/").pop()]);
-    const rows = [make("h4", {}, `On the critical path: ${segment.call || segment.sort}`), this.list(facts)];
+    const facts = [["at", segment.place.replace("->", " → ")], ["for", `${kernbench.time(segment.to_ns - segment.from_ns)}, from ${kernbench.time(segment.from_ns)}`]];
+    if (segment.line) facts.unshift(["line", segment.line.split("/").pop()]);
+    if (segment.waited_at) facts.push(["waited most at", segment.waited_at.replace("->", " → ")]);
+    facts.push(...parts, ["launch", String(segment.launch)]);
+    const rows = [make("h4", {}, `${title}: ${segment.call || segment.sort}`), this.list(facts)];
     if (segment.waited_at) {
       const found = this.spans.holders(segment);
       const held = found && found.ops;
@@ -421,18 +420,22 @@ class Timeline {
       const { file, number, text } = this.data.lines[index];
       return make("li", {}, key(kernbench.lineColour(this.data, index).ground), `${file.split("/").pop()}:${number} `, make("code", {}, text));
     });
-    const path = this.data.path.length ? [make("li", {}, key("var(--kb-crit)"), "critical path")] : [];
-    this.element.querySelector(".legend.lines").replaceChildren(...path, ...lines);
+    const sent = this.data.path.some(({ call }) => call === "tl.send") ? ", a wait for tl.recv as its tl.send" : "";
+    const path = this.data.path.length ? [make("li", {}, key("var(--kb-crit)"), `critical path${sent}; its foot: in a queue`)] : [];
+    const others = make("li", {}, key(kernbench.OTHER), "other lines; of a closed row, how busy it is");
+    this.element.querySelector(".legend.lines").replaceChildren(...path, others, ...lines);
   }
   // Sum up the lines a moment after the window has come to rest.
   tellLines() {
     clearTimeout(this.later);
-    this.later = setTimeout(() => {
-      const window = this.run.window || [0, this.total];
-      this.source.show(...window);
-      this.legend(this.spans.weights(...window).slice(0, 5));
-      if (this.flame !== null) this.flame.show(...window);
-    }, 80);
+    this.later = setTimeout(() => this.sumUp(), 80);
+  }
+  sumUp() {
+    clearTimeout(this.later);
+    const window = this.run.window || [0, this.total];
+    this.source.show(...window);
+    this.legend(this.spans.weights(...window).slice(0, 5));
+    if (this.flame !== null) this.flame.show(...window);
   }
 }
 
