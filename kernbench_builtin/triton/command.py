@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -17,6 +19,7 @@ from kernbench_core.process.interrupt import doing
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
+    from kernbench_core.runs.progress import ProgressDisplay
 
 _MODULE = "kernbench.module"
 _INTERRUPTED = 130
@@ -87,15 +90,18 @@ def triton(
     with doing("loading kernbench"):
         from kernbench_builtin.triton.script import Script
         from kernbench_core.runs.bench_run import RunInterrupted
+        from kernbench_core.runs.progress import ProgressDisplay
 
     topology = asked.pop("topology")
     cached, depends = asked.pop("cached", False), asked.pop("depends")
     program = Script(given[0], given[1:], is_module=module is not None)
-    session = program.session(topology, {**asked, "plugins": shell.plugins}, points)
+    display = ProgressDisplay(program.title, enabled=not quiet)
+    told = {"on_progress": display.update} if display.active else {}
+    session = program.session(topology, {**asked, **told, "plugins": shell.plugins}, points)
 
     def run_script() -> int:
         try:
-            with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            with _until_input(display), redirect_stdout(sys.stderr) if as_json else nullcontext():
                 code = program.run(session)
         except RunInterrupted as interruption:
             session.result = interruption.result
@@ -113,6 +119,24 @@ def triton(
     of_command = {"autotune": autotune, "points": points, "json": as_json, "quiet": quiet, "verbose": verbose}
     options = {**asked, **of_command, "depends": depends, "script": (*program.files, *given)}
     return shell.replay("triton", options, config, run_script)
+
+
+@contextmanager
+def _until_input(display: ProgressDisplay) -> Iterator[None]:
+    """Show progress, but no more once the script asks for input, as the line would wipe out what it asks."""
+    ask = builtins.input
+
+    def stop_and_ask(prompt: object = "", /) -> str:
+        display.stop()
+        return ask(prompt)
+
+    with display:
+        if display.active:
+            builtins.input = stop_and_ask
+        try:
+            yield
+        finally:
+            builtins.input = ask
 
 
 @doing("printing the result")

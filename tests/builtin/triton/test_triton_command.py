@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 import kernbench as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs.progress import ProgressDisplay
 from tests.builtin.triton.kernels import scaling
 
 SCRIPT = """
@@ -150,3 +153,18 @@ def test_a_module_is_run_with_all_that_is_behind_it(call: Call) -> None:
     assert code == 5
     assert out.splitlines()[0] == "found 8.0 ['-q', '--json', 'sys.exit(5)']"
     assert "scale on tiny" in out
+
+
+def test_a_terminal_shows_how_far_a_script_is_until_it_asks(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step of its run is told; when `input` is called the line is gone, and the cursor is there again."""
+    terminal, steps, asked = io.StringIO(), [], []
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(ProgressDisplay, "update", lambda _, progress: steps.append(progress.phase))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(builtins, "input", ask := lambda _: asked.append(terminal.getvalue()))
+    assert call("scale.py", "--topology", "tiny", "input('how many? ')")[0] == 0
+    assert {"building", "bench", "summing"} <= set(steps)
+    assert asked and "scale.py" in asked[0] and "\x1b[?25h" in asked[0] and builtins.input is ask
+    steps.clear()
+    assert call("-q", "scale.py", "--topology", "tiny", "0")[0] == 0 and not steps
