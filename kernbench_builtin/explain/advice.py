@@ -271,10 +271,10 @@ def around(facts: Facts) -> Iterator[Advice]:
     """Copies and launches that take longer than kernels."""
     copies = facts.phases["host_to_device"] + facts.phases["device_to_host"]
     if copies > facts.total_ns / 2:
-        told = (
-            f"host copies take {copies / facts.total_ns:.0%} of the run: compare kernels by their own time, or keep "
-            "tensors on the device for several launches."
-        )
+        what, rest = ("host copies take", ", or keep tensors on the device for several launches")
+        if not facts.copied:
+            what, rest = ("telling the device's page tables where tensors lie takes", "")
+        told = f"{what} {copies / facts.total_ns:.0%} of the run: compare kernels by their own time{rest}."
         yield Advice("copies", told, copies / facts.total_ns, "run")
     if facts.phases["launch"] > facts.kernel_ns:
         told = (

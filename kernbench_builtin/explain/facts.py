@@ -14,6 +14,7 @@ from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import ByteRanges, Roof, joined, length, peaks_of, roof, touched, work_on
 from kernbench_core.host.figures.launch import LATE
 from kernbench_core.host.timing import PHASES, phase_spans
+from kernbench_core.messages import MemoryMsg
 from kernbench_core.oplog.spill import take
 from kernbench_core.values.dtypes import itemsize
 
@@ -58,7 +59,7 @@ class Facts:
     longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, `busy_pes` with those of
     launches at the same time, of `all_pes`; `programs` are those of the PE with most, and of all; `more_work` is how
     much more the slowest PE had to do than the mean, from 0. `fill` says what arrays were at work for,
-    `waiting` which load of a loop in Triton does not go ahead, and why.
+    `waiting` which load of a loop in Triton does not go ahead, and why. `copied` is whether the host copied anything.
     `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and
     to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
     `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these. `rows` are
@@ -66,6 +67,7 @@ class Facts:
     """
 
     phases: dict[str, float]
+    copied: bool
     roof: Roof
     kernel: str
     launches: int
@@ -147,6 +149,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     sips = {sip for each in launches for sip in each.sips}
     return Facts(
         phases=_phases(session),
+        copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
         roof=roof(peaks_of(session, sips), work_on(session, bytes_of)),
         kernel=kernel,
         launches=len(own),

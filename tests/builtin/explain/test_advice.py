@@ -256,3 +256,17 @@ def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[int
     found = moved_by(engine, engine.figures()[0])
     again = sum(count - 1 for each in asked for count in Counter(each).values())
     assert (found.loaded, found.again) == (sum(map(len, asked)) * 2048, again * 2048)
+
+
+def test_only_what_the_host_copies_is_a_copy() -> None:
+    """Tensors that are there from the beginning cost page-table updates alone, which no reuse of data saves."""
+    for preloaded, told in ((True, "telling the device's page tables"), (False, "host copies take")):
+
+        def bench(rt: Any, preloaded: bool = preloaded) -> None:
+            x, *_ = (rt.tensor((64,), "f32", name=f"x{at}", preloaded=preloaded) for at in range(8))
+            rt.launch(lambda x, tl: tl.store(x, tl.load(x, shape=(64,))), x, grid=(1,))
+
+        found = kb.run(bench, "tiny", data=False).part(RunVerdict)
+        assert found is not None
+        [copies] = (each.sentence for each in found.advice if each.rule == "copies")
+        assert copies.startswith(told)
