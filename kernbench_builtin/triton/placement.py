@@ -78,7 +78,8 @@ class ArrayPlace:
 
     def __str__(self) -> str:
         pieces = "equal blocks" if not self.piece else f"pieces of {format_bytes(self.piece)}"
-        return f"{self.name} ({format_bytes(self.nbytes)}) lies in {pieces} on {self.pes} PEs"
+        where = "on 1 PE" if self.pes == 1 else f"in {pieces} on {self.pes} PEs"
+        return f"{self.name} ({format_bytes(self.nbytes)}) lies {where}"
 
 
 def place(how: str, launch: LaunchShape, name: str, shape: Sequence[int], elements: int, item: int) -> ArrayPlace:

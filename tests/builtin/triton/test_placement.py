@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench as kb
-from kernbench_builtin.triton.placement import LaunchShape
+from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape
 from kernbench_core.cli import main
 
 # mypy: disable-error-code="import-not-found"
@@ -160,3 +160,10 @@ def test_a_place_must_be_one_of_three() -> None:
     with pytest.raises(kb.KernbenchError) as error, kb.triton("tiny", placement="far") as sim:
         assert sim.machine.pes
     assert str(error.value) == "placement must be 'near' or 'blocks' or 'interleaved', not 'far'."
+
+
+def test_a_place_is_said_in_words() -> None:
+    """What is whole on one PE is in no pieces."""
+    assert str(ArrayPlace("out", 4, 1024, 1)) == "out (4 B) lies on 1 PE"
+    assert str(ArrayPlace("x", 4096, 1024, 4)) == "x (4 KiB) lies in pieces of 1 KiB on 4 PEs"
+    assert str(ArrayPlace("y", 4096, 0, 4)) == "y (4 KiB) lies in equal blocks on 4 PEs"
