@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 
+from kernbench_core.cli.columns import width, wrapped
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.options import JSON, with_parameters
 from kernbench_core.errors import UsageError
@@ -42,6 +43,8 @@ def explain(run: str, as_json: bool) -> int:
         click.echo(json_text({"schema": "kernbench.explain/1", "verdict": verdict, "launches": launches}))
         return 0
     told = [f"{result['bench']} on {result['topology']}", *_lines(verdict)]
+    if sys.stdout.isatty():
+        told = [row for line in told for row in wrapped(line, width())]
     for launch in result.get("launches") or ():
         told += ["", *_path(launch)]
     sys.stdout.write(shown("\n".join(told)) + "\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -265,8 +267,10 @@ def test_a_comparison_says_what_limits_both(tmp_path: Path, capsys: pytest.Captu
     assert "of its critical path" in before and "of its critical path" in after
 
 
-def test_a_saved_run_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As its folder, and as what --json printed; the last lines of a run are its verdict."""
+def test_a_saved_run_says_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its folder, and as what --json printed; the last lines of a run are its verdict; a terminal wraps at words."""
     asked = ["run", "gemm", "--topology", "tiny", "-p", "M=128", "-p", "N=128", "-p", "K=128"]
     assert main([*asked, "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -280,6 +284,13 @@ def test_a_saved_run_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "run.json").write_text(capsys.readouterr().out)
     assert main(["explain", str(tmp_path / "run.json")]) == 0
     assert capsys.readouterr().out.splitlines() == told
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["explain", str(tmp_path / "run")]) == 0
+    assert terminal.getvalue().split() == " ".join(told).split()
+    assert max(map(len, terminal.getvalue().splitlines())) <= 60 < max(map(len, told))
 
 
 def test_a_run_without_a_verdict_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
