@@ -72,7 +72,7 @@ def test_a_part_is_as_busy_as_what_is_busiest_in_it(opened: Callable[..., Any], 
         busy = [share for place, share in zip(use["places"], use["utilisation"], strict=True)
                 if all(end.startswith(f"{part}.") for end in place.split("->"))]  # fmt: skip
         label = page.locator(f"{MACHINE} [aria-label^='{part}, ']").get_attribute("aria-label")
-        assert label == f"{part}, {100 * max(busy):.1f} % busy"
+        assert label == f"{part}, {100 * max(busy):.1f}% busy"
         assert max(busy) > 0
 
 
@@ -99,7 +99,7 @@ def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any],
     gemm = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']")
 
     def busy() -> float:
-        return float(gemm.get_attribute("aria-label").split(", ")[1].split(" ")[0])
+        return float(gemm.get_attribute("aria-label").split(", ")[1].split("%")[0])
 
     before, picture = busy(), pixels(page, f"{TIMELINE} .rows canvas")
     launch = page.evaluate("kernbench.run(0).machine.data.launches[0]")
@@ -165,7 +165,7 @@ def test_a_launch_is_as_busy_as_its_figures_say(
         (gemm,) = [use for use in launch.busiest if use.kind == "pe_gemm"]
         assert gemm.name == "sip0.cube0.pe0.pe_gemm"
         (box,) = page.locator(f"{MACHINE} [aria-label^='{gemm.name}, ']").all()
-        assert box.get_attribute("aria-label") == f"{gemm.name}, {100 * gemm.utilisation:.0f} % busy"
+        assert box.get_attribute("aria-label") == f"{gemm.name}, {100 * gemm.utilisation:.0f}% busy"
         for use in launch.busiest:
             busy = f"kernbench.run(0).machine.figures.busy('{use.name}', kernbench.run(0).window)"
             assert page.evaluate(busy) == use.utilisation, use.name
@@ -214,9 +214,9 @@ def test_queues_of_a_launch_are_told(opened: Callable[..., Any], runs: tuple[Pat
     page.locator(f"{MACHINE} .metric").select_option("queue")
     memory = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.hbm_ctrl0, ']")
     memory.click()
-    whole = float(memory.get_attribute("aria-label").split(", ")[1].split(" ")[0])
+    whole = float(memory.get_attribute("aria-label").split(", ")[1].split("%")[0])
     page.locator(f"{MACHINE} .scope").select_option("launch0")
-    assert float(memory.get_attribute("aria-label").split(", ")[1].split(" ")[0]) > whole > 0
+    assert float(memory.get_attribute("aria-label").split(", ")[1].split("%")[0]) > whole > 0
     told = page.locator(f"{MACHINE} .detail").inner_text()
     assert "waiting over the run" in told and "waiting in the launch" in told
     assert "waiting over time" in told

@@ -58,6 +58,9 @@ def test_a_page_opens_on_the_longest_launch(opened: Callable[..., Any], run: tup
     opens = page.evaluate("""() => { const { rows, data } = kernbench.run(0).timeline;
         return rows.filter((row) => row.opens && !row.shut).map((row) => row.node); }""")
     assert opens == [pe.split(".")[0], pe.rpartition(".")[0], pe]
+    begin, row, most = page.evaluate("""() => { const { box, rowOf, pe } = kernbench.run(0).timeline;
+        return [box.scrollTop, rowOf.get(pe).y, box.scrollHeight - box.clientHeight]; }""")
+    assert begin == min(row - 19, most) > 0
     path = result.explain.to_json()["launches"][number]["path"]
     longest = max(path, key=lambda each: each["to_ns"] - each["from_ns"])
     told = page.locator(f"{TIMELINE} .span-detail h4").inner_text()

@@ -148,4 +148,4 @@ def test_a_line_tells_how_many_ops_it_made(run_opened: Run) -> None:
     page.wait_for_timeout(150)
     row = page.locator(f"{TIMELINE} .source tr.hot[aria-label^='line {lines[dot]}: ']")
     assert " over all PEs, 12 ops, " in row.get_attribute("aria-label")
-    assert row.locator("title").first.text_content().endswith(" over all PEs, 12 ops, 97 % of all")
+    assert row.locator("title").first.text_content().endswith(" over all PEs, 12 ops, 97% of all")

@@ -12,7 +12,7 @@ function scaled(value, steps) {
 kernbench.time = (ns) => (ns === 0 ? "0 ns" : scaled(ns, [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"], [1e-3, "ps"]]));
 kernbench.bytes = (count) => scaled(count, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
 kernbench.bandwidth = (perNs) => scaled(perNs * 1e9, [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
-kernbench.share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.1 ? 1 : 0)} %`;
+kernbench.share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.1 ? 1 : 0)}%`;
 kernbench.number = (value) => String(Number(value.toPrecision(2)));
 // A time on an axis whose marks are `step` apart and reach `most`: neighbours differ, and all have one unit.
 kernbench.mark = (ns, step, most) => {

@@ -211,7 +211,7 @@ class Machine {
     const svg = make("svg", { viewBox: "0 0 260 30", class: "kb-plot legend-scale" });
     for (let i = 0; i < 65; i++) svg.append(make("rect", { x: i * 4, y: 0, width: 4.5, height: 12, fill: kernbench.colour(i / 64) }));
     for (const mark of marks) {
-      const text = metric === "queue" ? Number((mark * top).toPrecision(2)) : `${100 * mark} %`;
+      const text = metric === "queue" ? Number((mark * top).toPrecision(2)) : `${100 * mark}%`;
       const anchor = mark === 0 ? "start" : mark === 1 ? "end" : "middle";
       svg.append(make("text", { x: Math.sqrt(mark) * 260, y: 25, "text-anchor": anchor }, String(text)));
     }
@@ -285,7 +285,7 @@ class Machine {
     if (!facts.length) facts.push(["busy", "never"]);
     rows.push(this.list(facts));
     const busy = figures.overTime("busy", place);
-    if (busy !== null) rows.push(this.curve(busy, 1, "busy over time, up to 100 %"));
+    if (busy !== null) rows.push(this.curve(busy, 1, "busy over time, up to 100%"));
     const waited = figures.overTime("waiting", place);
     if (waited !== null) {
       const most = Math.max(...waited.map((each) => each[2]));

@@ -38,12 +38,14 @@ class Timeline {
     this.tellLongest();
     this.tellLines();
   }
-  // Have the PE that is open, and its units, in sight.
+  // Have the PE that is open at the top, below the row before it.
   showPe() {
-    const last = this.pe < 0 ? -1 : this.rows.findLastIndex(({ track }) => this.data.tracks[track]?.[1] === this.pe);
-    if (last < 0) return;
-    this.scrollTo(this.rows[last]);
-    this.scrollTo(this.rowOf.get(this.pe));
+    const row = this.rowOf.get(this.pe);
+    if (row !== undefined) this.box.scrollTop = Math.max(0, row.y - LANE - 5);
+  }
+  // The PE that is open says where it is, which has scrolled away, where there is room.
+  nameOf(track) {
+    return track === this.pe && this.left() > 180 ? this.where(track).replaceAll(",", "") : this.data.tracks[track][0];
   }
   // At first, what took longest on the critical path of the launch that is open is told.
   tellLongest() {
@@ -122,7 +124,8 @@ class Timeline {
       this.top += height;
     }
     const visit = (track, depth) => {
-      const [name, , kind, node] = this.data.tracks[track];
+      const [, , kind, node] = this.data.tracks[track];
+      const name = this.nameOf(track);
       const opens = this.data.below[track].length > 0;
       const closed = opens && this.closed.has(track);
       const lanes = closed || kind === "place" ? 1 : this.lanes[track];
@@ -134,6 +137,7 @@ class Timeline {
     this.row = Math.min(this.row, this.rows.length - 1);
     const height = Math.min(y + this.top, Math.max(220, Math.round(innerHeight * 0.6)), 540);
     this.box.style.height = `${height + 2}px`;
+    this.canvas.style.height = `${height}px`; // at once, for where rows scroll to
     this.element.querySelector(".spacer").style.height = `${Math.max(0, y + this.top - height)}px`;
     this.canvasHeight = height;
     this.draw();

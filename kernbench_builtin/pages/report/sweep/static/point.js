@@ -39,7 +39,7 @@ function beside(column, i, best) {
   if (best === null || best === i || column.text(best) === text) return text;
   const [own, other] = [column.value(i), column.value(best)];
   const share = column.role !== "parameter" && column.numbers && other ? own / other - 1 : NaN;
-  const more = Number.isFinite(share) ? `, ${share > 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)} %` : "";
+  const more = Number.isFinite(share) ? `, ${share > 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)}%` : "";
   return make("span", {}, text, make("span", { class: "small" }, ` (best: ${column.text(best)}${more})`));
 }
 
