@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import traceback
+from bdb import BdbQuit
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -206,6 +207,8 @@ class KernelRunner:
         """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
         line = describe_site(site_of_traceback(error.__traceback__))
         place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
+        if isinstance(error, BdbQuit):
+            return KernelError(f"the debugger was left, which ends the run; 'c' goes on.\n  in {place}")
         if isinstance(error, KernelError):
             at = "" if line in str(error) or ".py:" in str(error) else f"at {line}, "
             return type(error)(f"{error}\n  {at}in {place}")

@@ -180,6 +180,20 @@ def test_a_breakpoint_shows_values() -> None:
     assert re.search(r"Pointer\(a f32\[8, 8\] \+ 0, at 0x[0-9a-f]+\)", told.getvalue())
 
 
+def test_a_debugger_that_is_left_ends_the_run_in_a_sentence() -> None:
+    """Not in the traceback of the debugger's own code."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        debugger = pdb.Pdb(stdin=io.StringIO("q\n"), stdout=io.StringIO(), nosigint=True)
+        debugger.use_rawinput = False
+        debugger.set_trace()
+        tl.store(x, 1.0)
+
+    told = r"the debugger was left, which ends the run; 'c' goes on\.\n  in kernel 'kernel', program .*[mnu]s\Z"
+    with pytest.raises(kb.KernelError, match=told):
+        kb.launch(kernel, np.zeros(1, np.float32), topology="tiny", grid=(1,))
+
+
 def test_kernels_in_triton_print_what_loops_load_ahead_and_multiply(capsys: pytest.CaptureFixture[str]) -> None:
     """The loads of later turns are on their way then, and stay so."""
 
