@@ -372,4 +372,5 @@ def _compiled(tree: ast.Module, fn: FunctionType) -> CodeType | None:
     flags = fn.__code__.co_flags & _FUTURES
     made = compile(module, fn.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
     outer = next(each for each in made.co_consts if isinstance(each, CodeType))
-    return next((each for each in outer.co_consts if isinstance(each, CodeType) and each.co_name == fn.__name__), None)
+    found = (each for each in outer.co_consts if isinstance(each, CodeType) and each.co_name == fn.__name__)
+    return next((each.replace(co_qualname=fn.__code__.co_qualname) for each in found), None)

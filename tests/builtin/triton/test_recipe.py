@@ -263,3 +263,10 @@ def test_a_script_that_failed_is_said_to_have_before_all_else(call: Call) -> Non
     for end, told in ((3, ", THE SCRIPT FAILED, exit code 3"), (0, " values that the script read were confirmed")):
         code, out, _ = call("triton", "ends.py", "--topology", "tiny", "-q", "100", "64", str(end))
         assert code == end and out.endswith(f"{told}\n")
+
+
+def test_kernels_are_called_as_in_their_script(call: Call) -> None:
+    """Not as within what is compiled around them: a comparison names their sources so."""
+    code, out, _ = call("triton", "scale.py", "--topology", "tiny", "--json", "100", "64")
+    named = [each["name"] for each in json.loads(out)["result"]["functions"]]
+    assert code == 0 and sorted(named) == ["fill_kernel", "scale_kernel"]
