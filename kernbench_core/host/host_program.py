@@ -121,6 +121,8 @@ class Shared:
     rows: list[dict[str, Scalar]] = attrs.field(factory=list)
     #: What programs were told that a reader of the result is to know, a sentence each.
     notes: dict[str, None] = attrs.field(factory=dict)
+    #: Whether one asked where arrays of kernels in Triton are to lie.
+    places_arrays: bool = False
     #: The tensors that were made and not freed, with the names that they were given.
     tensors: dict[TensorAllocation, str | None] = attrs.field(factory=dict)
     #: Programs that sleep between two polls.
@@ -222,6 +224,7 @@ class HostProgram:
     @property
     def array_placement(self) -> str:
         """Where arrays of kernels written in Triton lie (`placement` of the run)."""
+        self.shared.places_arrays = True
         return self._session.device.array_placement
 
     @property

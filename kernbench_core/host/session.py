@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, frozen
 
@@ -352,11 +352,17 @@ class GraphEngine:
         with models_blamed(self.hardware):
             timing = timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
             ignored = [NotModelled(each, "the kernel", n) for each, n in self.device.kernels.ignored.items()]
+            unused = self.device.array_placement != "near" and not self.shared.places_arrays
             return evolve(
                 timing,
-                warnings=(*timing.warnings, *self.shared.notes),
+                warnings=(*timing.warnings, *self.shared.notes, *([_NOT_PLACED] if unused else [])),
                 not_modelled=(*timing.not_modelled, *ignored),
             )
+
+
+_NOT_PLACED: Final = (
+    "--placement places the arrays of kernels in Triton, and changed nothing here: this run has none of them"
+)
 
 
 def _clock_of(observers: Sequence[RunObserver]) -> Environment:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import kernbench as kb
 from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape
 from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins
 
 # mypy: disable-error-code="import-not-found"
 
@@ -167,3 +168,11 @@ def test_a_place_is_said_in_words() -> None:
     assert str(ArrayPlace("out", 4, 1024, 1)) == "out (4 B) lies on 1 PE"
     assert str(ArrayPlace("x", 4096, 1024, 4)) == "x (4 KiB) lies in pieces of 1 KiB on 4 PEs"
     assert str(ArrayPlace("y", 4096, 0, 4)) == "y (4 KiB) lies in equal blocks on 4 PEs"
+
+
+def test_a_placement_that_places_nothing_is_said(plugins: Plugins) -> None:
+    """A bench whose kernels are not in Triton says itself where its tensors lie."""
+    told = "--placement places the arrays of kernels in Triton, and changed nothing here: this run has none of them"
+    for placement in ("blocks", "near"):
+        result = kb.run("vector-add", "tiny", {"n": 4096}, placement=placement, data=False, plugins=plugins)
+        assert (told in result.warnings) is (placement == "blocks")
