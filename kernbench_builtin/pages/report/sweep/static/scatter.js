@@ -101,7 +101,7 @@ kernbench.scatter = (element, points, run) => {
     for (const [colour, some] of kernbench.shades(points, run.colour.scale)) {
       context.fillStyle = context.strokeStyle = colour;
       for (const i of some) {
-        context.globalAlpha = front.length && !front.includes(i) ? 0.3 : 1; // what another point beats in both stands back
+        context.globalAlpha = front.length && !front.includes(i) ? 0.5 : 1; // what another point beats in both stands back
         dot(context, i, wide);
       }
     }
