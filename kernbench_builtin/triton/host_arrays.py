@@ -116,9 +116,12 @@ class DeviceCopies:
             each.held.alike = None
 
     def read_back(self, used: Collection[HeldArgument], kernel: str) -> None:
-        """Give the host what a launch left in some arrays; UsageError, and nothing, where one of them is read-only."""
+        """Give the host what a launch left in some arrays; UsageError, and nothing, where one of them is read-only.
+
+        Without data they stay as they are.
+        """
         changed: dict[DeviceCopy, tuple[StorageView, Array]] = {}
-        for each in used:
+        for each in used if self.rt.data else ():
             held, view = each.held, each.view
             if not held.nbytes or held in changed or len(view.storage) < held.nbytes:
                 continue

@@ -31,13 +31,16 @@ ARGUMENTS, POINTS = "arguments", "points"
 _PARAMS: Final = (BenchParam(ARGUMENTS, "str", True, False, None), BenchParam(POINTS, "int", True, False, None))
 
 
+_NO_DATA: Final = "no data was computed: arrays are as the script made them (--no-data)"
+
+
 @define(eq=False)
 class ScriptRecipe:
     """What is kept of a run: the `command` that makes it, and its launches, equal ones counted.
 
-    `failure` says how the script failed. `module` is that of `-m`, `arguments` are the script's, `points` is the option
-    of that name, and `sources` are the script's file and the modules beside it, as they were. There is none of these
-    where `kb.triton` is held open.
+    `failure` says how the script failed, `data` whether any is computed. `module` is that of `-m`, `arguments` are the
+    script's, `points` is the option of that name, and `sources` are the script's file and the modules beside it, as
+    they were. There is none of these where `kb.triton` is held open.
     """
 
     command: Sequence[str] = ()
@@ -46,6 +49,7 @@ class ScriptRecipe:
     points: int | None = None
     sources: Sources | None = None
     failure: str = ""
+    data: bool = True
     _launches: dict[str, dict[str, Any]] = field(factory=dict)
 
     def again(self) -> ScriptRecipe:
@@ -65,7 +69,10 @@ class ScriptRecipe:
 
     def told(self, reads: HostReads) -> tuple[str, bool]:
         """Say whether the data is right, and whether the script failed."""
-        return (f"THE SCRIPT FAILED, {self.failure}", True) if self.failure else (data_words(reads), False)
+        told = data_words(reads) if self.data else _NO_DATA
+        if not self.failure:
+            return told, False
+        return f"THE SCRIPT FAILED, {self.failure}{'' if self.data else f'; {told}'}", True
 
     @property
     def params(self) -> dict[str, Any]:

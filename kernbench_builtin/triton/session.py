@@ -57,6 +57,7 @@ class HeldMachine:
                 "script runs once; shake `kernbench run FILE.py:KERNEL`."
             )
         usual = {"race_by": "program", "materialize": "on_demand", "verify_data": options.get("data", True)}
+        self._recipe.data = bool(options.get("data", True))
         params = {"params": self._recipe.params}
         self._make = make or (lambda bench: run(bench, **params, **{"topology": topology, **usual, **options}))
         self._guest: Guest | None = None

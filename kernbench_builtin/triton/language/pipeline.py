@@ -243,9 +243,9 @@ class PipelineLanguage(NumberLanguage):
             stream.ahead.append(_Ahead(following, filled, *self._ask_for(following, tensor, fill, site)))
 
     def _is_written(self, regions: Sequence[Region]) -> bool:
-        """Tell whether there is something to read yet."""
+        """Tell whether there is something to read yet; without data nobody knows, and it is taken for granted."""
         state = self._state
-        return state.store.has("hbm", state.memory.translate(regions, state.pe))
+        return not state.store.data or state.store.has("hbm", state.memory.translate(regions, state.pe))
 
     def _ask_for(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite

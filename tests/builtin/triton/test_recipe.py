@@ -270,3 +270,28 @@ def test_kernels_are_called_as_in_their_script(call: Call) -> None:
     code, out, _ = call("triton", "scale.py", "--topology", "tiny", "--json", "100", "64")
     named = [each["name"] for each in json.loads(out)["result"]["functions"]]
     assert code == 0 and sorted(named) == ["fill_kernel", "scale_kernel"]
+
+
+def test_a_script_without_data_takes_the_same_time(call: Call) -> None:
+    """Its loops load ahead as with data; its arrays stay as they are, and it says so, also where the script minds."""
+    looping = """
+@triton.jit
+def add_up(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, n, BLOCK):
+        total += tl.load(x_ptr + at + tl.arange(0, BLOCK))
+    tl.store(y_ptr + tl.arange(0, BLOCK), total)
+
+x, y = np.ones(8192, np.float32), np.zeros(1024, np.float32)
+add_up[(1,)](x, y, 8192, BLOCK=1024)
+assert len(sys.argv) == 1 or y[0] == 8
+"""
+    Path("sums.py").write_text(SCRIPT.partition("@triton")[0] + looping)
+    said, told = "no data was computed: arrays are as the script made them (--no-data)", []
+    for more in ([], ["--no-data"], ["--no-data", "sums.py", "strict"]):
+        words = ["triton", "--topology", "tiny", "-q", *more]
+        told.append(call(*words, *([] if "sums.py" in more else ["sums.py"])))
+    (_, with_data, _), (code, without, _), (failed, minds, _) = told
+    time = with_data.partition(",")[0]
+    assert (code, without) == (0, f"{time}, {said}\n")
+    assert (failed, minds) == (1, f"{time}, THE SCRIPT FAILED, AssertionError at sums.py:18; {said}\n")
