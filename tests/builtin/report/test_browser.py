@@ -214,9 +214,9 @@ def test_queues_of_a_launch_are_told(opened: Callable[..., Any], runs: tuple[Pat
     page.locator(f"{MACHINE} .metric").select_option("queue")
     memory = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.hbm_ctrl0, ']")
     memory.click()
-    whole = float(memory.get_attribute("aria-label").split(", ")[1].split("%")[0])
+    whole = float(memory.get_attribute("aria-label").split(", ")[1].split(" ")[0])
     page.locator(f"{MACHINE} .scope").select_option("launch0")
-    assert float(memory.get_attribute("aria-label").split(", ")[1].split("%")[0]) > whole > 0
+    assert float(memory.get_attribute("aria-label").split(", ")[1].split(" ")[0]) > whole > 0
     told = page.locator(f"{MACHINE} .detail").inner_text()
     assert "waiting over the run" in told and "waiting in the launch" in told
     assert "waiting over time" in told
