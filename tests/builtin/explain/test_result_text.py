@@ -192,19 +192,6 @@ sip0.io0.pcie_ep->host    pcie wire              -            -      -  25.0%   
 achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)"""
 
 
-@pytest.mark.parametrize(
-    ("fill", "told"),
-    [
-        (ArrayFill("pe_gemm", 4, 160_000.0, 40_000.0, 40_000.0), True),
-        (ArrayFill("pe_gemm", 4, 160_000.0, 40_000.0, 39_000.0), False),  # less than half was lost
-        (ArrayFill("pe_gemm", 4, 150_000.0, 75_000.0, 75_000.0), False),  # less than a tenth of 4 x 380 us at work
-    ],
-)
-def test_a_hint_needs_work_and_loss(fill: ArrayFill, told: bool) -> None:
-    """At work for a tenth of the time, and half of that lost."""
-    assert bool(attrs.evolve(KERNELS, fills=(fill,)).hint) == told
-
-
 def test_statistics_are_in_the_table_and_in_the_object() -> None:
     """With their unit, over how many, and what they are; a run without any shows no table."""
     engine = toy_engine(pes=1)
