@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 
-#: Lines of a path that are printed; --json has all.
-_MOST = 12
+#: Lines of a path, and paths, that are printed; --json has all.
+_MOST, _TABLES = 12, 8
 #: What the time of no call is.
 _NAMES = {"": "the PE's CPU", "late": "a launch that began later"}
 
@@ -45,8 +46,7 @@ def explain(run: str, as_json: bool) -> int:
     told = [f"{result['bench']} on {result['topology']}", *_lines(verdict)]
     if sys.stdout.isatty():
         told = [row for line in told for row in wrapped(line, width())]
-    for launch in result.get("launches") or ():
-        told += ["", *_path(launch)]
+    told += _paths(result.get("launches") or ())
     sys.stdout.write(shown("\n".join(told)) + "\n")
     return 0
 
@@ -56,6 +56,16 @@ def _lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     lines: list[str] = verdict["lines"]
     yield from (line for line in lines if not line.startswith(("try: ", "more: ")))
     yield from (f"try: {each['sentence']}" for each in verdict["advice"])
+
+
+def _paths(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the tables of launches, one for those that are alike; of many different ones, the first."""
+    tables = Counter(tuple(_path(launch)) for launch in launches)
+    for (head, *rows), times in [*tables.items()][:_TABLES]:
+        yield from ("", f"{head}, {times} launches alike" if times > 1 else head, *rows)
+    left = sum([*tables.values()][_TABLES:])
+    if left:
+        yield from ("", f"and {left:,} more launch{'' if left == 1 else 'es'}; --json has them")
 
 
 def _path(launch: Mapping[str, Any]) -> Iterator[str]:

@@ -46,7 +46,8 @@ _LEAST: Final = 0.05
 def idle_pes(facts: Facts) -> Iterator[Advice]:
     """PEs without a program, but where loads of scattered bytes would crowd memory the more."""
     if facts.busy_pes < facts.all_pes and not (_scattered(facts) and facts.share("load") > 0.5):
-        told = f"{facts.busy_pes} of {facts.all_pes} PEs have a program: make the grid larger, or blocks smaller."
+        have = "has" if facts.busy_pes == 1 else "have"
+        told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program: make the grid larger, or blocks smaller."
         yield Advice("idle-pes", told, min(0.9, 1 - facts.busy_pes / facts.all_pes))
 
 

@@ -293,6 +293,24 @@ def test_a_saved_run_says_the_same(
     assert max(map(len, terminal.getvalue().splitlines())) <= 60 < max(map(len, told))
 
 
+def test_paths_of_launches_that_are_alike_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And those of many that differ not all; one PE has a program, and does not have it."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor((4096,), "f32", name="x", preloaded=True)
+        for times in (*([1] * 4), *range(2, 12)):
+            rt.launch(lambda x, times, tl: [tl.load(x, shape=(64,)) for _ in range(times)], x, times, grid=(1,))
+
+    kb.run(bench, "tiny", data=False, out=tmp_path / "run")
+    assert main(["explain", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out.splitlines()
+    heads = [line for line in told if line.startswith("critical path of ")]
+    assert len(heads) == 8 and told[-1].startswith("and ") and told[-1].endswith(" more launches; --json has them")
+    alike = [int(head.split()[-3]) if head.endswith(" launches alike") else 1 for head in heads]
+    assert max(alike) >= 3 and sum(alike) + int(told[-1].split()[1]) == 14
+    assert any(line.startswith("try: 1 of 4 PEs has a program: ") for line in told)
+
+
 def test_a_run_without_a_verdict_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It was made without the plug-in."""
     out = str(tmp_path / "o")
