@@ -2,14 +2,16 @@
 
 `near` is a rule of the launch alone. Of P programs on n PEs, and arrays of N elements in rows:
 
-1. A launch of one axis whose `tl.constexpr` name one block of B elements (a power of two from 16 on), and that has
-   ceil(N / B) programs: pieces of B elements, one a program.
-2. Such a launch whose block is the first that holds a row: pieces of one row.
-3. Other arrays of one dimension: pieces of the next power of two of N / P elements.
-4. All others: equal blocks of rows, one for each PE that has a program.
+1. A launch of one axis, and of ceil(R / B) programs for one of its `tl.constexpr` B that may be a block (a power of two
+   from 16 on): pieces of B rows, one a program. Of an array of one dimension, and of any where B is the only such
+   constant, with ceil(N / B): pieces of B elements.
+2. A launch of one axis whose only such constant is B, with a program for each row: pieces of a row. So where B is the
+   first that holds a row; but of 4 KiB where a row has less than 1 KiB, as nobody knows which a program takes.
+3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, at least 1 KiB.
+4. All others: equal blocks of rows, of at least 4 KiB, on the packages that have programs.
 
-Pieces of 3 and 4 have at least 1 KiB. Pieces are dealt to PEs in turn, as programs are: a kernel whose program p works
-on piece p finds it in the HBM of its own PE.
+What is in order in a larger array lies as it would alone. Pieces are dealt to PEs in turn, as programs are: a kernel
+whose program p works on piece p finds it in the HBM of its own PE.
 """
 
 from __future__ import annotations
@@ -37,34 +39,54 @@ _LEAST_BLOCK = 16
 
 @frozen
 class LaunchShape:
-    """What a launch says of its programs: how many, along how many axes, the PEs they are on, and its constants."""
+    """What a launch says of its programs: how many, along how many axes, and its constants that may be blocks.
+
+    `pes` are those of the device, `near` those of its packages that have programs.
+    """
 
     programs: int
     axes: int
     pes: int
+    near: int
     constants: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, grid: Sequence[int], pes: int, constants: Mapping[str, Any]) -> LaunchShape:
-        """Take it from a grid and from what a kernel's `tl.constexpr` parameters are given."""
+    def of(cls, grid: Sequence[int], packages: Sequence[int], constants: Mapping[str, Any]) -> LaunchShape:
+        """Take it from a grid, the package of each PE, and what a kernel's `tl.constexpr` parameters are given."""
         numbers = (getattr(each, "value", each) for each in constants.values())
         blocks = sorted({n for n in numbers if type(n) is int and n >= _LEAST_BLOCK and n & (n - 1) == 0})
-        return cls(math.prod(grid), sum(extent > 1 for extent in grid), pes, tuple(blocks))
+        programs = math.prod(grid)
+        used = {*packages[:programs]}
+        near = sum(each in used for each in packages)
+        return cls(programs, sum(extent > 1 for extent in grid), len(packages), near, tuple(blocks))
 
     def piece(self, elements: int, row: int, item: int) -> int:
         """Return the elements of a piece of an array near these programs; `row` is 0 where it has no known rows."""
-        block = self.constants[0] if len(self.constants) == 1 and self.axes < 2 else 0
-        if block and -(-elements // block) == self.programs:
-            return block
-        if 1 < row <= block < 2 * row:
+        rows = elements // row if row > 1 else 0
+        found = self._of_one_axis(elements, rows, item) if self.axes < 2 else 0
+        if found:
+            return found
+        if row != 1:
+            unit = row or 1
+            return max(-(-(elements // unit) // self.near) * unit, -(-_INTERLEAVED_BYTES // item))
+        if elements == self.programs:
+            return 1
+        return max(1 << (-(-elements // self.programs) - 1).bit_length(), -(-_LEAST_BYTES // item))
+
+    def _of_one_axis(self, elements: int, rows: int, item: int) -> int:
+        """Return the elements that a program of a launch of one axis takes; 0 where that does not say."""
+        single = self.constants[0] if len(self.constants) == 1 else 0
+        row = elements // rows if rows else 0
+        for block in self.constants:
+            if (single or not rows) and -(-elements // block) == self.programs:
+                return block
+            if rows and -(-rows // block) == self.programs:
+                return block * row
+        if rows and rows == self.programs and single:
             return row
-        if row == 1:
-            share = -(-elements // self.programs)
-            found = 1 << (share - 1).bit_length()
-        else:
-            unit, over = row or 1, min(self.programs, self.pes)
-            found = -(-(elements // unit) // over) * unit
-        return max(found, -(-_LEAST_BYTES // item))
+        if rows and row <= single < 2 * row:
+            return row if row * item >= _LEAST_BYTES else _INTERLEAVED_BYTES // item
+        return 0
 
 
 @frozen
@@ -83,14 +105,16 @@ class ArrayPlace:
 
 
 def place(how: str, launch: LaunchShape, name: str, shape: Sequence[int], elements: int, item: int) -> ArrayPlace:
-    """Choose where an array of `elements` lies, of `item` bytes each, whose shape is known if it has as many."""
+    """Choose where an array of `elements` lies, of `item` bytes each, all or a part of which has a shape; () is unknown."""
     nbytes = elements * item
+    each = math.prod(shape)
     if how == "blocks" or not nbytes:
         return ArrayPlace(name, nbytes, 0, min(elements, launch.pes))
-    row = 0
-    if math.prod(shape) == elements and shape:
-        row = shape[-1] if len(shape) > 1 else 1
-    piece = _INTERLEAVED_BYTES if how == "interleaved" else launch.piece(elements, row, item) * item
+    known = bool(shape and each and not elements % each)
+    row = 0 if not known else shape[-1] if len(shape) > 1 else 1
+    piece = _INTERLEAVED_BYTES
+    if how == "near":
+        piece = launch.piece(each if known else elements, row, item) * item
     return ArrayPlace(name, nbytes, piece, min(launch.pes, -(-nbytes // piece)))
 
 
@@ -99,7 +123,7 @@ def placed_for(rt: Runtime, asked: JitLaunch, name: str, value: Any) -> Any:
     if not isinstance(value, NewArray | np.ndarray):
         return value
     kind = value.numpy_dtype if isinstance(value, NewArray) else value.dtype
-    launch = LaunchShape.of(asked.grid, len(rt.pes), asked.of_compile_time)
+    launch = LaunchShape.of(asked.grid, [site.sip for site in rt.pes], asked.of_compile_time)
     found = place(rt.array_placement, launch, name, value.shape, math.prod(value.shape), kind.itemsize)
     return placed(rt, name, value, placement(found))
 

@@ -155,8 +155,9 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
         if view is not None:
             views[name] = view
     views.update(reached(views, asked.reachable, f"an array that kernel {asked.name!r} reaches by its address"))
-    shapes = {name: tuple(getattr(_base(value), "shape", ())) for name, value in arrays.items()}
-    held = copies.hold(views, shapes, LaunchShape.of(asked.grid, len(rt.pes), asked.of_compile_time), asked.name)
+    shapes = {name: _shape(_base(value)) for name, value in arrays.items()}
+    launch = LaunchShape.of(asked.grid, [site.sip for site in rt.pes], asked.of_compile_time)
+    held = copies.hold(views, shapes, launch, asked.name)
     if asked.reachable:
         asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
     arguments = {name: _on_device(name, value, held) for name, value in asked.arguments.items()}
@@ -174,6 +175,13 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
 
 def _base(value: object) -> Any:
     return value.base if isinstance(value, TensorDescriptor) else value
+
+
+def _shape(array: Any) -> tuple[int, ...]:
+    """Return the shape of an array whose elements are in order without holes, and () of all others."""
+    flags = getattr(array, "flags", None)
+    in_order = flags.c_contiguous if flags is not None else getattr(array, "is_contiguous", bool)()
+    return tuple(array.shape) if in_order else ()
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:

@@ -64,25 +64,40 @@ def test_data_is_the_same_wherever_arrays_lie(n: int, by: int, block: int, launc
         (96, 1, (1024,), 96_000, 100, 1500),  # not so many blocks: rows
         (94, 1, (1024,), 96_000, 100, 1024),  # blocks of a matrix, whatever its rows
         (64, 1, (1024,), 1823 * 781, 781, 781),  # a block holds a row
+        (64, 1, (64,), 4096 * 64, 64, 64 * 64),  # 64 rows a program: its tile
+        (64, 1, (16, 64), 1000 * 64, 64, 16 * 64),  # 16 rows a program, the last one fewer
+        (64, 1, (64,), 64 * 64, 64, 64),  # a row a program, though short
+        (32, 1, (64,), 4096 * 64, 64, 1024),  # several short rows, nobody knows which: 4 KiB
+        (160, 1, (128, 1024), 256 * 1024, 1024, 4 * 1024),  # of blocks of two sizes, neither a program's: equal blocks
         (151, 1, (1024,), 1024, 1, 256),  # a vector that all read: at least 1 KiB
+        (64, 1, (16, 64), 4096, 1, 64),  # a block of one of two sizes for each program
         (4, 1, (64, 128), 4096, 1, 1024),  # 4096 / 4, of blocks of two sizes
         (5, 1, (64, 128), 4096, 1, 1024),  # the next power of two
+        (64, 1, (1024,), 64, 1, 1),  # a number a program
+        (64, 1, (1024,), 63, 1, 256),
+        (64, 1, (1024,), 64 * 4096, 4096, 4096),  # a row a program, though in several blocks
+        (16, 1, (64, 128), 1024 * 1024, 1024, 64 * 1024),  # 64 rows a program, in several blocks
         (128, 1, (32, 64), 512 * 512, 512, 8 * 512),  # tiles: equal blocks of rows
-        (32, 2, (64,), 2048 * 64, 64, 64 * 64),  # two axes: the programs with blocks of rows
-        (128, 1, (32, 64), 512 * 512, 0, 4096),  # a part of a larger array: equal blocks
+        (8, 2, (64,), 2048 * 64, 64, 64 * 64),  # two axes: on the package with programs
+        (33, 2, (64,), 4096 * 64, 64, 64 * 64),  # on both
+        (33, 2, (64,), 64 * 64, 64, 1024),  # of at least 4 KiB
+        (128, 1, (32, 64), 512 * 512, 0, 4096),  # a part of a larger array, not in order: equal blocks
     ],
 )
 def test_near_is_a_rule_of_the_launch(
     programs: int, axes: int, constants: tuple[int, ...], elements: int, row: int, piece: int
 ) -> None:
-    """On 64 PEs, of elements of 4 B."""
-    assert LaunchShape(programs, axes, 64, constants).piece(elements, row, 4) == piece
+    """On two packages of 32 PEs, of elements of 4 B."""
+    near = 32 if programs <= 32 else 64
+    assert LaunchShape(programs, axes, 64, near, constants).piece(elements, row, 4) == piece
 
 
 def test_a_launch_says_its_programs_axes_and_blocks() -> None:
     """Only powers of two from 16 on, each once, are blocks; True is no number."""
     constants = {"A": 64, "B": 64, "C": 781, "D": 8, "E": True, "F": "x"}
-    assert LaunchShape.of((4, 1, 3), 8, constants) == LaunchShape(12, 2, 8, (64,))
+    assert LaunchShape.of((4, 1, 3), [0] * 8, constants) == LaunchShape(12, 2, 8, 8, (64,))
+    assert LaunchShape.of((3,), [0] * 4 + [1] * 4, {}) == LaunchShape(3, 1, 8, 4)
+    assert LaunchShape.of((5,), [0] * 4 + [1] * 4, {}) == LaunchShape(5, 1, 8, 8)
 
 
 def test_a_program_finds_its_piece_in_its_own_memory() -> None:
@@ -111,6 +126,15 @@ def test_an_array_stays_where_its_first_launch_put_it() -> None:
         moving()[(8,)](x, row, out, 4096, 0, BLOCK=512)
     found = [(each.name, each.piece) for each in sim.places if each.name != "row_ptr"]
     assert found[:2] == [("x_ptr", 4096), ("out_ptr", 4096)] and found[2:] in ([], [("out_ptr", 2048)])
+
+
+def test_a_part_in_order_lies_as_it_would_alone() -> None:
+    """Of a part with holes nobody knows the rows: its storage lies in equal blocks."""
+    both, wide = np.ones((2, 4096), np.float32), np.ones((4096, 2), np.float32)
+    for x, piece in ((both[0], 1024 * 4), (wide[:, 0], 2048 * 4)):
+        with kb.triton("tiny") as sim:
+            moving()[(4,)](x, np.zeros(7, np.float32), np.zeros(4096, np.float32), 4096, 0, BLOCK=1024)
+        assert next(each.piece for each in sim.places if each.name == "x_ptr") == piece
 
 
 SCRIPT = '''\
