@@ -59,7 +59,8 @@ class LogOptions:
     `collective`, `ranks`, `algo`, `config` (a file of settings) and `pipeline` (False: step by step; None: as the
     configuration has it, or step by step where only that fits) are for logs of collectives. No row above
     `simulate_to` bytes is simulated as it is, and fewer are where times grow evenly before, but for `whole`, which asks
-    for every row as it is; `jobs` processes may simulate.
+    for every row as it is; `ends` asks for the ends of what one algorithm serves alone, and for lines between them;
+    `jobs` processes may simulate.
     """
 
     collective: str | None = None
@@ -70,6 +71,7 @@ class LogOptions:
     jobs: int = 1
     pipeline: bool | None = None
     whole: bool = False
+    ends: bool = False
 
 
 @frozen

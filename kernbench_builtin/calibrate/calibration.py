@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -112,6 +112,14 @@ class Logs:
             return None
         groups = tuple((one, rows) for (_, one), (_, rows) in zip(other, self.groups, strict=True))
         return evolve(self, groups=groups, full=tuple(one for _, one in full), way=told[0])
+
+    def quick(self) -> Logs | None:
+        """Return the same rows, to be simulated in less work and nearly; None where no calibrator can."""
+        found = [getattr(one, "quick", lambda _: None)(rows) for one, rows in self.groups]
+        if not any(found):
+            return None
+        pairs = zip(found, self.groups, strict=True)
+        return evolve(self, groups=tuple((near or exact, rows) for near, (exact, rows) in pairs))
 
     def only(self, wanted: Sequence[bool]) -> Logs:
         """Return the rows that are wanted."""
@@ -355,7 +363,8 @@ class _Tried:
         self, logs: Logs, base: MachineChoice, unknowns: Sequence[Unknown], on_round: Callable[[int], None] | None
     ) -> None:
         self._logs, self._base, self._unknowns, self._on_round = logs, base, unknowns, on_round
-        self._known: dict[tuple[str, ...], tuple[list[SimulatedRow], list[warnings.WarningMessage]]] = {}
+        self._quick = logs.quick()
+        self._known: dict[tuple[bool, tuple[str, ...]], tuple[list[SimulatedRow], list[warnings.WarningMessage]]] = {}
         self._told = [True] * len(logs.rows)
 
     @property
@@ -373,13 +382,13 @@ class _Tried:
             return [evolve(row, settled=True) for row in rows] if few else rows
 
         before = self._told
-        off = self._settled(glance, rows_of)
+        off = self._settled(lambda u, m, slopes, all_: glance(u, m, slopes, self._near or all_), rows_of)
         self._told = before
         return off
 
     def fit(self) -> Fit:
         """Fit to all rows; where times do not grow evenly as far as they were simulated, again without such rows."""
-        return self._settled(fit, lambda found: self._of(self._terms(found))[0])
+        return self._settled(partial(fit, near=self._near), lambda found: self._of(self._terms(found))[0])
 
     def _settled(self, step: _Step[_Found], rows_of: Callable[[_Found], list[SimulatedRow]]) -> _Found:
         """Return what a step finds with rows that are all settled then; others are left out, one by one."""
@@ -402,20 +411,26 @@ class _Tried:
     def _terms(self, found: Fit) -> Vector:
         return terms_of(self._unknowns, [one.value for one in found.values])
 
-    def _times(self, terms: Vector) -> Vector:
-        """Return what the machine with these terms takes for each row that tells something, in ns."""
-        return np.array([row.ns for row, one in zip(self._of(terms)[0], self._told, strict=True) if one])
+    @property
+    def _near(self) -> Simulate | None:
+        """What gives nearly the same times in less work, if there is that."""
+        return None if self._quick is None else partial(self._times, quick=True)
 
-    def _of(self, terms: Vector) -> tuple[list[SimulatedRow], list[warnings.WarningMessage]]:
+    def _times(self, terms: Vector, quick: bool = False) -> Vector:
+        """Return what the machine with these terms takes for each row that tells something, in ns."""
+        return np.array([row.ns for row, one in zip(self._of(terms, quick)[0], self._told, strict=True) if one])
+
+    def _of(self, terms: Vector, quick: bool = False) -> tuple[list[SimulatedRow], list[warnings.WarningMessage]]:
         values = values_of(self._unknowns, terms)
         settings = tuple(u.setting(v) for u, v in zip(self._unknowns, values, strict=True))
-        if settings not in self._known:
+        logs = self._quick if quick and self._quick is not None else self._logs
+        if (quick, settings) not in self._known:
             if self._on_round is not None:
                 self._on_round(self.rounds + 1)
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", KernbenchWarning)
-                self._known[settings] = self._logs.simulate(self._base.having(settings)), told
-        return self._known[settings]
+                self._known[quick, settings] = logs.simulate(self._base.having(settings)), told
+        return self._known[quick, settings]
 
 
 def _keys(machine: MachineChoice) -> set[str]:

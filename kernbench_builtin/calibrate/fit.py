@@ -67,20 +67,34 @@ def values_of(unknowns: Sequence[Unknown], terms: Vector) -> list[float]:
     return [float(1 / t if u.inverse else t) for u, t in zip(unknowns, terms, strict=True)]
 
 
-def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate) -> Fit:
+def fit(
+    unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate, near: Simulate | None = None
+) -> Fit:
     """Fit `unknowns` to `measured` times (ns), each of another thing.
+
+    `near` gives times in less work that are a few % off: the search is by those, and the last steps by all.
 
     Raises:
         UsageError: the rows do not identify a parameter, by the closed forms or as the machine simulates them.
     """
     low, high = _ends(unknowns)
-    search, at, steep = _search(unknowns, measured, slopes, simulate)
+    search, at, steep = _search(unknowns, measured, slopes, near or simulate)
     search.run(at, steep)
+    limits = _told(unknowns, search, low, high)
+    if near is not None:
+        first, search = search, FitSearch(measured, low, high, _floor(low, high), simulate)
+        search.refine(first.at, first.matrix, first.took)
+        limits = _told(unknowns, search, low, high)
+    line = Linear(search.matrix, measured, low, high, search.took - search.matrix @ search.at)
+    return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(line))
+
+
+def _told(unknowns: Sequence[Unknown], search: FitSearch, low: Vector, high: Vector) -> list[str | None]:
+    """Return the limit of each term that lies on one; raise UsageError where rows leave a term open."""
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
     told = [one is None or at == end for one, at, end in zip(limits, search.at, high, strict=True)]
     require_simulated(unknowns, search.elasticities, told, search.far_alike())
-    near = Linear(search.matrix, measured, low, high, search.took - search.matrix @ search.at)
-    return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
+    return limits
 
 
 def glance(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate) -> float:
@@ -143,7 +157,8 @@ def _values(
         part = (search.matrix * search.at / measured[:, None])[:, free]
         spread = _spread(part, search.took / measured - 1, search.doubt, measured)
         steps = 0.0 if search.exact else _STEPS
-        errors = {index: float(np.hypot(one, steps)) for index, one in zip(free, spread, strict=True)}
+        errors = {index: float(np.hypot(np.hypot(one, steps), search.left[index]))
+                  for index, one in zip(free, spread, strict=True)}  # fmt: skip
     found = zip(unknowns, values_of(unknowns, search.at), limits, strict=True)
     return tuple(FittedValue(u, v, errors.get(index), limit) for index, (u, v, limit) in enumerate(found))
 

@@ -40,6 +40,8 @@ _PROMISED = 0.05
 """A step that promises less than this part of the sum of squared errors shows no kink."""
 _FINE = 0.003
 """A root mean square of the error that is finer than the steps of simulated times: no kink is looked for."""
+_NO_STEP = 0.01
+"""A part of each term by which no further step is made where a round is dear: an error stated is 1.5 % or more."""
 _FOLDS = 12
 """Steps of a search without slopes, at most."""
 _IDLE = 1e-9
@@ -60,6 +62,7 @@ class FitSearch:
         self._simulate = simulate
         self.tried: list[tuple[Vector, float]] = []
         self.at = self.took = self.matrix = measured
+        self.left = np.zeros(len(low))  # by which part of each term a last step was not made
         self.badness = np.inf
 
     @property
@@ -99,6 +102,16 @@ class FitSearch:
         self._descend(np.inf, most)
         return float(np.sqrt(self._mean_square()))
 
+    def refine(self, at: Vector, matrix: Matrix, took: Vector) -> None:
+        """Step from terms that a search of nearly the same times ended at, with its slopes, until steps are small.
+
+        `took` are its times there. Where rows are off by noise, steps are as small as no error tells of soon.
+        """
+        after = self._try(at)
+        self.matrix = matrix * (after / took)[:, None]
+        self._descend(_FAR, _MOST, _NO_STEP)
+        self.left = np.minimum(_NO_STEP, np.abs(self._nearest(self._low, self._high) - self.at) / self._sizes())
+
     def _settle(self) -> None:
         """Look around and descend until that gains little; slopes are of close by in the end."""
         while True:
@@ -115,10 +128,11 @@ class FitSearch:
                 break
         self._look_around()
 
-    def _descend(self, reach: float, most: int) -> None:
+    def _descend(self, reach: float, most: int, least: float = 0.0) -> None:
         """Step to the least squares of what is known, in boxes that shrink where that comes no closer.
 
-        The first one has a `reach` of so many times each term.
+        The first one has a `reach` of so many times each term. Steps of less than a part `least` of them are none,
+        unless times are as good as those measured.
         """
         last = self.rounds + most
         while self.rounds < last and reach > _SMALLEST and not self.exact:
@@ -128,6 +142,8 @@ class FitSearch:
             if self.badness - self._expected(target) <= _GAIN * self.badness:
                 return
             here, took, part = self.at, self.took, float(np.max(np.abs(step) / self._sizes()))
+            if part < least and self._expected(target) > len(took) * _FINE**2:
+                return
             after = self._try(target)
             self.matrix = _learnt(self.matrix, step, after - took, self._measured)
             reach = min(part, 1.0) / 3 if self.at is here else 2 * max(reach, part)

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from kernbench_ccl.calibrate.forms import LINK_BANDWIDTH, LINK_LATENCY, CollectiveCase, Forms, asked_for
 from kernbench_ccl.calibrate.nccl_log import NOT_MEASURED, NcclLine, NcclTable, agree, is_nccl, read_nccl
-from kernbench_ccl.calibrate.table_times import TableRow, TableTimes
+from kernbench_ccl.calibrate.table_times import EndTimes, TableRow, TableTimes
 from kernbench_ccl.catalogue import Catalogue, meant
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure import time_collective
@@ -23,6 +23,8 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.units import format_bytes
 
 UNKNOWNS = (LINK_BANDWIDTH, LINK_LATENCY)
+_MANY = 8
+"""Sizes of a table from which on a search simulates the ends of each algorithm's alone."""
 _ALONE = "one rank has nobody to communicate with"
 
 
@@ -33,6 +35,7 @@ class NcclLog:
 
     def __init__(self, plugins: Plugins, options: LogOptions) -> None:
         self._plugins, self._options = plugins, options
+        self._last: dict[tuple[Hashable, ...], tuple[MachineChoice, TableTimes]] = {}  # what ran last out of place
         self._evenly: dict[tuple[Hashable, ...], int] = {}  # from where on times of a table grew evenly so far
 
     @staticmethod
@@ -111,17 +114,36 @@ class NcclLog:
         stepped = type(self)(self._plugins, evolve(self._options, pipeline=False))
         return "step by step, as kernbench ccl has it with --pipeline off", stepped
 
+    def quick(self, rows: Sequence[LogRow]) -> NcclLog | None:
+        """Return who simulates the ends of each algorithm's sizes alone; None where that leaves hardly any out."""
+        if self._options.whole or len({_case(row).nbytes for row in rows}) < _MANY * len(_tables(rows)):
+            return None
+        return type(self)(self._plugins, evolve(self._options, ends=True))
+
     def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
         """Simulate each size of each table once; sizes above where times grow evenly are continued."""
-        times: dict[tuple[Hashable, ...], TableTimes] = {}
+        times: dict[tuple[Hashable, ...], TableTimes | EndTimes] = {}
         for table, case in _tables(rows).items():
             asked = {(_case(row).nbytes, _case(row).in_place) for row in rows if _case(row).table == table}
             most = max(asked)[0] if self._options.whole else self._options.simulate_to
             begin = most if self._options.whole else self._evenly.get(table, BEGIN)
             run = partial(self._measured, case, machine)
-            times[table] = TableTimes.simulated(run, asked, begin, most)
-            self._evenly[table] = times[table].most
+            last = self._out_of_place(table, machine, asked)
+            if self._options.ends or last is not None:
+                forms = Forms(self._plugins, self._options, machine, case)
+                times[table] = EndTimes.simulated(run, asked, min(BEGIN, most), forms.algorithm, last)
+                continue
+            times[table] = found = TableTimes.simulated(run, asked, begin, most)
+            self._last[table], self._evenly[table] = (machine, found), found.most
         return [times[_case(row).table].of(_case(row).nbytes, _case(row).in_place) for row in rows]
+
+    def _out_of_place(
+        self, table: tuple[Hashable, ...], machine: MachineChoice, asked: Collection[TableRow]
+    ) -> TableTimes | None:
+        """Return what a table took out of place on this machine, where only times in place are wanted, and many."""
+        there, found = self._last.get(table, (None, None))
+        many = len(asked) >= _MANY and all(in_place for _, in_place in asked)
+        return found if there == machine and many and not self._options.whole else None
 
     def _measured(
         self, case: CollectiveCase, machine: MachineChoice, sizes: Collection[int], in_place: bool

@@ -113,6 +113,10 @@ class Forms:
                 f"'defaults: {{pipeline: {'on' if ran.way == 'pipelined' else 'off'}}}'."
             )
 
+    def algorithm(self, nbytes: int) -> str:
+        """Return who serves a size in bytes on this machine."""
+        return (self._named or self._chooser.best(nbytes)).algorithm.name
+
     def slopes(self, nbytes: int, values: Mapping[str, float]) -> dict[str, float]:
         """Return d ns / d latency and d ns / d (1 / bandwidth) at these values of a link."""
         bandwidth, latency = self._machine.link()

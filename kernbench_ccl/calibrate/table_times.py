@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import frozen
 
@@ -55,3 +56,53 @@ def _slopes(known: Mapping[TableRow, Measured], at: int, in_place: bool) -> tupl
     half, whole = known[at // 2, in_place], known[at, in_place]
     busy = 0.0 if whole.binds is None else whole.binds.utilisation * whole.time_ns
     return (whole.time_ns - half.time_ns) / (at - at // 2), busy / at, whole.time_ns / at
+
+
+_ALIKE = 0.1
+"""A part by which a slope may be below the load of the busiest resource where links wait for no latency."""
+
+
+@frozen
+class EndTimes:
+    """Times of one table, of which the ends of each algorithm's sizes were simulated: lines are between and beyond.
+
+    Good to a few %, for a search; `ends` has the sizes of each algorithm that were simulated, in bytes. Times in place
+    are as far beside their lines as those of `exact` out of place, where that is given.
+    """
+
+    known: Mapping[TableRow, Measured]
+    ends: Sequence[Sequence[int]]
+    exact: TableTimes | None = None
+
+    @classmethod
+    def simulated(
+        cls, run: SimulatedSizes, asked: Collection[TableRow], most: int, algorithm: Callable[[int], str],
+        exact: TableTimes | None = None,
+    ) -> EndTimes:  # fmt: skip
+        """Simulate the smallest and largest size of each row of sizes that one algorithm serves, up to `most`."""
+        sizes = sorted({min(nbytes, most) for nbytes, _ in asked})
+        runs = [list(own) for _, own in itertools.groupby(sizes, algorithm)]
+        ends = [sorted({own[0], own[-1]}) for own in runs]
+        others = [] if exact is None else [one for one in sizes if (one, False) not in exact.known]
+        wanted = sorted({*others, *(one for own in ends for one in own)})
+        return cls(run(wanted, any(in_place for _, in_place in asked)), ends, exact)
+
+    def of(self, nbytes: int, in_place: bool) -> SimulatedRow:
+        """Return the time of a size: simulated, on the line through both ends, or as links take it from the last."""
+        if (nbytes, in_place) in self.known:
+            return SimulatedRow(self.known[nbytes, in_place].time_ns)
+        line = self._line(nbytes, in_place)
+        if self.exact is None:
+            return SimulatedRow(line, True)
+        beside = self.exact.of(nbytes, False)
+        return SimulatedRow(line * beside.ns / self._line(nbytes, False), True, beside.settled)
+
+    def _line(self, nbytes: int, in_place: bool) -> float:
+        own = next((one for one in self.ends if nbytes <= one[-1]), self.ends[-1])
+        first, last = self.known[own[0], in_place], self.known[own[-1], in_place]
+        load = 0.0 if last.binds is None else last.binds.utilisation * last.time_ns / own[-1]
+        slope = load if len(own) == 1 else (last.time_ns - first.time_ns) / (own[-1] - own[0])
+        if nbytes > own[-1]:
+            slope = load if slope >= (1 - _ALIKE) * load else slope
+            return max(last.time_ns + (nbytes - own[-1]) * slope, nbytes * load)
+        return first.time_ns + (nbytes - own[0]) * slope
