@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import kernbench
 import kernbench_core as kb
 from kernbench_builtin.checks import Conformance
 from kernbench_core.calibration import LogOptions, MachineChoice
@@ -100,7 +101,7 @@ def test_a_function_of_elements_is_run_over_arrays(
     assert found.verified and len(found.launches) == 1
     np.testing.assert_allclose(found.outputs["out"], x * 0.25 + y * 0.75, rtol=1e-6)
     blend = vars(read_sources(Path("blend.py")).execute())["blend"]
-    launched = kb.launch(blend, x, y, topology="tiny", plugins=plugins)
+    launched = kernbench.launch(blend, x, y, topology="tiny", plugins=plugins)
     np.testing.assert_allclose(launched.outputs["out"], (x + y) / 2, rtol=1e-6)
     with pytest.raises(kb.UsageError, match="'blend' must be given an array to be run over; give one by -p"):
         kb.run("blend.py:blend", params={"x": 1, "y": 2}, **asked)
