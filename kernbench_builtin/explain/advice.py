@@ -52,11 +52,12 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
 
 
 def uneven(facts: Facts) -> Iterator[Advice]:
-    """Programs that do not go evenly over the PEs, or take unequal time."""
+    """Programs that do not go evenly over the PEs, where products take the time; or that take unequal time."""
     most, together = facts.programs
     even = together / facts.pes if facts.pes else 0.0
     gain = 1 - facts.mean_ns / facts.last.time_ns if facts.last.time_ns else 0.0
-    if most > 1 and most > even * 1.05:
+    products = facts.share("product") + facts.share("composite")
+    if most > 1 and most > even * 1.05 and products > 0.5:  # rows that are split take as long, and are to be joined
         told = (
             f"{together} programs on {facts.pes} PEs leave PEs without work in the last round, as one has {most} and "
             f"the mean is {even:.1f}: divide the work into a multiple of {facts.pes}."
@@ -77,9 +78,10 @@ def far_data(facts: Facts) -> Iterator[Advice]:
         return
     package, cube = facts.moved.package / facts.moved.nbytes, facts.moved.cube / facts.moved.nbytes
     if package > 0.1:
+        way = "" if facts.placement == "near" else " (--placement near)"
         told = (
             f"{package:.0%} of the bytes of loads and stores come from or go to another package: place tensors where "
-            "they are used, give each package a copy, or use one package (--device sip:0)."
+            f"they are used{way}, give each package a copy, or use one package (--device sip:0)."
         )
         yield Advice("far-package", told, 0.5 * waits * min(1.0, 2 * package))
     elif waits * cube > 0.35:

@@ -64,6 +64,7 @@ class Facts:
     to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
     `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these. `rows` are
     those of the largest product, and `rows_at_most` what they could be, by the multiplications for each element moved.
+    `placement` is how arrays of kernels in Triton are placed.
     """
 
     phases: dict[str, float]
@@ -95,6 +96,7 @@ class Facts:
     rows: int
     rows_at_most: float
     collector: tuple[str, int, int]
+    placement: str
 
     @property
     def kernel_ns(self) -> float:
@@ -176,6 +178,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         fill=next(iter(kernels.fills), None),
         **_rows(session, at_least),
         collector=_collector(session, last),
+        placement=session.device.array_placement,
     )
 
 

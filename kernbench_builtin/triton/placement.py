@@ -7,7 +7,8 @@
    constant, with ceil(N / B): pieces of B elements.
 2. A launch of one axis whose only such constant is B, with a program for each row: pieces of a row. So where B is the
    first that holds a row; but of 4 KiB where a row has less than 1 KiB, as nobody knows which a program takes.
-3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, at least 1 KiB.
+3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, of
+   at least 1 KiB.
 4. All others: equal blocks of rows, of at least 4 KiB, on the packages that have programs.
 
 What is in order in a larger array lies as it would alone. Pieces are dealt to PEs in turn, as programs are: a kernel
@@ -105,7 +106,7 @@ class ArrayPlace:
 
 
 def place(how: str, launch: LaunchShape, name: str, shape: Sequence[int], elements: int, item: int) -> ArrayPlace:
-    """Choose where an array of `elements` lies, of `item` bytes each, all or a part of which has a shape; () is unknown."""
+    """Choose where an array of `elements` lies, of `item` bytes each; of a part of it the shape is known, or ()."""
     nbytes = elements * item
     each = math.prod(shape)
     if how == "blocks" or not nbytes:

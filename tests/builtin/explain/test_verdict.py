@@ -114,6 +114,11 @@ def test_a_grid_that_leaves_pes_without_work(programs: int, rule: str) -> None:
     assert found == ([rule] if rule else [])
 
 
+def test_vector_work_of_a_last_round_is_not_to_be_split() -> None:
+    """Of five programs on four PEs: a row that is split takes as long, and its halves are to be joined."""
+    assert "last-round" not in rules(verdict(exponentiates, programs=5))
+
+
 def test_pes_of_launches_side_by_side_are_at_work() -> None:
     """Two launches on two of four PEs each, one beside the other, or one after it."""
 
