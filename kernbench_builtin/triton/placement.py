@@ -9,7 +9,8 @@
    first that holds a row; but of 4 KiB where a row has less than 1 KiB, as nobody knows which a program takes.
 3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, of
    at least 1 KiB.
-4. All others: equal blocks of rows, of at least 4 KiB, on the packages that have programs.
+4. All others, and all of a launch of one program: equal blocks of rows, of at least 4 KiB, on the packages that have
+   programs.
 
 What is in order in a larger array lies as it would alone. Pieces are dealt to PEs in turn, as programs are: a kernel
 whose program p works on piece p finds it in the HBM of its own PE.
@@ -64,10 +65,10 @@ class LaunchShape:
     def piece(self, elements: int, row: int, item: int) -> int:
         """Return the elements of a piece of an array near these programs; `row` is 0 where it has no known rows."""
         rows = elements // row if row > 1 else 0
-        found = self._of_one_axis(elements, rows, item) if self.axes < 2 else 0
+        found = self._of_one_axis(elements, rows, item) if self.axes == 1 else 0
         if found:
             return found
-        if row != 1:
+        if row != 1 or self.programs == 1:
             unit = row or 1
             return max(-(-(elements // unit) // self.near) * unit, -(-_INTERLEAVED_BYTES // item))
         if elements == self.programs:
