@@ -87,7 +87,12 @@ def verdict_of(page: SweepPage) -> Iterator[str]:
     point = next(each for each in ranked if each["index"] == index)
     values = ", ".join(f"{_short(page, name)}={value}" for name, value in point["values"].items())
     others = f" and {many - 1} more" if many > 1 else ""
-    yield f"{best.word} {first.name}: {best.value}, point {index}{others}: {values}."
+    rest = [
+        f"{each.name} {_said(each, float(value))}" for each in page.objectives[1:]
+        if _is_number(value := point["objectives"].get(each.name))
+    ]  # fmt: skip
+    costs = f", with {' and '.join(rest)}" if rest else ""
+    yield f"{best.word} {first.name}: {best.value}{costs}, point {index}{others}: {values}."
     if len(page.objectives) > 1:
         front = sum(map(bool, page.front))
         of = f"{front} of {len(page.points):,} points are on the front of {_names(page)}"
@@ -95,7 +100,8 @@ def verdict_of(page: SweepPage) -> Iterator[str]:
     yield from _compared(first, best, ranked)
     moved = [each for each in page.moved_by if each.objective == first.name and (each.share or 0) > each.chance]
     if moved := sorted(moved, key=lambda each: -(each.share or 0))[:2]:
-        told = " and ".join(f"{_short(page, each.parameter)} ({each.share:.0%})" for each in moved)
+        told = f"{_short(page, moved[0].parameter)} ({moved[0].share:.0%} of its variance)"
+        told += "".join(f" and {_short(page, each.parameter)} ({each.share:.0%})" for each in moved[1:])
         least = min((each for each in page.moved_by if each.objective == first.name and each.share is not None),
                     key=lambda each: each.share or 0.0)  # fmt: skip
         last = f"; least: {_short(page, least.parameter)} ({least.share:.0%})" if least not in moved else ""

@@ -120,10 +120,10 @@ def test_the_verdict_names_the_best_and_what_moves_it() -> None:
     points = [point(i, {"a.x": i, "b.x": "k", "c.y": 2}, {"time_ns": ns, "area": float(i)}) for i, ns in times]
     moved = [MovedBy("a.x", "time_ns", 0.9), MovedBy("c.y", "time_ns", 0.02, chance=0.1), MovedBy("b.x", "area", 0.99)]
     assert list(verdict_of(sweep_page(points, moved_by=moved))) == [
-        "least time_ns: 100 ns, point 2: a.x=2, b.x=k, y=2.",
+        "least time_ns: 100 ns, with area 2, point 2: a.x=2, b.x=k, y=2.",
         "3 of 3 points are on the front of time_ns and area: what is better in one is worse in another.",
         "The median is 200 ns (+100%), the worst 300 ns (+200%).",
-        "What moves time_ns most: a.x (90%); least: y (2%).",
+        "What moves time_ns most: a.x (90% of its variance); least: y (2%).",
     ]
     greatest = [SweptObjective("time_ns", greatest=True)]
     assert next(verdict_of(sweep_page(points, greatest))).startswith("greatest time_ns: 300 ns, point 0: ")
