@@ -44,7 +44,7 @@ def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch:
         calls = count_calls(lambda: evaluate(jobs[1], plugins=tool.PLUGINS))
         uncached = [{**job, "cached": False} for job in jobs]
         alone = count_calls(lambda: evaluate(uncached[1], plugins=tool.PLUGINS))
-    assert calls <= 12_000
+    assert calls <= 14_000  # a third of them take the answer from its JSON
     assert calls < alone
 
 

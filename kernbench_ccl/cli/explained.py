@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure.choice import Choice
     from kernbench_core.cli.shell import Shell
     from kernbench_core.engine import Limits
-    from kernbench_core.runs.result import RunResult
+    from kernbench_core.runs import RunResult
     from kernbench_core.spread import TimeSpread
 
 PARTS: Final = ("explain", "report", "trace")
@@ -54,7 +54,7 @@ def run_of(
 ) -> RunResult:
     """Run a row out of place once more, as `kernbench run collective` does, with parts; it takes the same time."""
     from kernbench_ccl.measure.idealised import OVERLAY
-    from kernbench_core.runs.bench_run import configure, run
+    from kernbench_core.runs import configure, run
 
     params = {
         "collective": question.collective, "size": f"{nbytes} B", "algo": choice.algorithm.name,

@@ -60,10 +60,11 @@ class CclGroup(click.RichGroup):
     """The group: a command for each collective, and those that list, check and write algorithms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the collectives, then the other commands; warn of collectives that cannot be used."""
+        """Name the collectives, then the other commands; warn once of collectives that cannot be used."""
         usable, broken = _collectives(ctx).usable()
         for name, sentence in broken.items():
-            ctx.obj.warn(f"collective {name!r} is left out: {sentence}")
+            if (said := f"collective {name!r} is left out: {sentence}") not in ctx.obj.heard:
+                ctx.obj.warn(said)
         return [*(kind.command for kind in usable.values() if not kind.barrier), *_OTHERS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

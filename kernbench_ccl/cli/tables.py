@@ -24,8 +24,7 @@ from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
 from kernbench_core.process import shown
-from kernbench_core.runs import ProgressDisplay, make_console
-from kernbench_core.runs.parts import show_answers
+from kernbench_core.runs import ProgressDisplay, make_console, show_answers
 from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure.choice import Choice
     from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
-    from kernbench_core.runs.result import RunResult
+    from kernbench_core.runs import RunResult
     from kernbench_core.spread import TimeSpread
 
 SCHEMA = "kernbench.ccl/1"

@@ -10,8 +10,10 @@ from kernbench_core import (
     CollectiveEntry,
     CommandEntry,
     ComponentEntry,
+    DiagnosisEntry,
     ExporterEntry,
     KitEntry,
+    LanguageEntry,
     MachineEntry,
     MemoryStandardEntry,
     NetworkEntry,
@@ -89,6 +91,16 @@ def kernbench_ops() -> list[OpEntry]:
         OpEntry("example_silu", "kernbench_example.sfu:silu"),
         OpEntry("softplus", "kernbench_example.softplus:SOFTPLUS"),
     ]
+
+
+def kernbench_language() -> list[LanguageEntry]:
+    """Return the calls of the kernel language; kernels call this one as `tl.l2norm(x)`."""
+    return [LanguageEntry("l2norm", "kernbench_example.l2norm:l2norm", "The length of a tile as a vector.")]
+
+
+def kernbench_diagnoses() -> list[DiagnosisEntry]:
+    """Return what tells who waits where a run stands still."""
+    return [DiagnosisEntry("example", "kernbench_example.queued:lines", "Commands that wait for a batch.")]
 
 
 def kernbench_backends() -> list[BackendEntry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.cli.shell import Shell
 from kernbench_core.host import read_sources
 from kernbench_core.plugins import Plugins
+from kernbench_example.batching_sfu import BatchingSfu
 from kernbench_example.hypercube import SHAPE
 from kernbench_example.ping_log import PingLog
 from kernbench_example.units import units
@@ -133,3 +135,22 @@ def test_silu_is_what_numpy_says() -> None:
     x = np.linspace(-8, 8, 101, dtype=np.float32)
     expected = x.astype(np.float64) * 0.5 * (1 + np.tanh(x.astype(np.float64)))  # scale 2: logistic(2x) by tanh
     np.testing.assert_allclose(silu({}, [x], scale=2.0), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_kernels_call_l2norm(plugins: Plugins) -> None:
+    """It is the length that numpy computes."""
+    x = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+
+    def length(x_ptr: object, out_ptr: object, tl: Any) -> None:
+        tl.store(out_ptr, tl.l2norm(tl.load(x_ptr, shape=(64,))))
+
+    found = kernbench.launch(length, x, np.empty(1, np.float32), topology="tiny", plugins=plugins)
+    np.testing.assert_allclose(found.outputs["out_ptr"], [np.linalg.norm(x)], rtol=1e-5)
+
+
+def test_units_that_hold_commands_say_so_where_a_run_stands_still(plugins: Plugins) -> None:
+    """Of a batch that never ends, what waits behind it; of other units nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BatchingSfu, "done", lambda self, first: None)
+        with pytest.raises(kb.KernbenchError, match=r"\.pe_sfu has \d+ commands that wait for its next batch"):
+            kb.run("example-tables", "example-pair", plugins=plugins)

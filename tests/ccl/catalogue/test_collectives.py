@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -205,9 +206,9 @@ def test_an_algorithm_of_it_is_begun_from_its_template(call: Call) -> None:
 def test_it_is_listed_behind_those_that_come_with_kernbench(call: Call) -> None:
     """As a command with its sentence, and with its algorithms; a record that will not do is left out with a warning."""
     code, out, err = call("--help")
-    commands = [line.split()[0] for line in out.partition("Commands:\n")[2].splitlines() if line[2] != " "]
+    commands = re.findall(r"^  (\S+)", out.partition("Commands:")[2], re.MULTILINE)
     assert code == 0 and commands[-6:] == ["sendrecv", "pairsum", "list", "check", "new", "tune"]
-    assert "  pairsum         Sums of neighbours.\n" in out
+    assert re.search(r"^  pairsum +Sums of neighbours\. *$", out, re.MULTILINE)
     assert err.splitlines() == [f"warning: collective {name!r} is left out: {told}" for name, told in LEFT_OUT.items()]
     code, out, _ = call("list", "pair_sum")
     assert (code, out.splitlines()[0], len(out.splitlines())) == (0, "pair_sum", 5)
