@@ -406,9 +406,9 @@ def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, P
     page.evaluate("kernbench.run(0).set('window', [10, 20])")
     assert page.evaluate("kernbench.run(1).window") is None
     page.set_viewport_size({"width": 320, "height": 225})
-    assert page.locator("#compared td[data-head='against a']").count() > 5
+    assert page.locator("#moved td[data-head='against a']").count() > 5
     wider = "all => all.filter((each) => each.scrollWidth > each.clientWidth).length"
-    assert page.locator("#compared .wide").evaluate_all(wider) == 0 < page.locator("#compared .wide").count()
+    assert page.locator("#moved .wide").evaluate_all(wider) == 0 < page.locator("#moved .wide").count()
 
 
 def test_runs_side_by_side_have_one_scale(

@@ -84,6 +84,9 @@ def moved(first: RunPage, *others: RunPage) -> str:
     text = render_report([first, *others], shipped())
     parts = re.findall(r'<article class="moved">(.*?)</article>', text, re.DOTALL)
     assert len(parts) == len(others)
+    parts += re.findall(r'<section id="compared"(.*?)</section>', text, re.DOTALL)
+    order = ("compared", "timeline", "moved", "machine")
+    assert [name for name in re.findall(r'<section id="(\w+)"', text) if name in order] == [*order]
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", " ".join(parts)))
 
 
@@ -105,7 +108,7 @@ def test_each_run_is_compared_with_the_first() -> None:
     told = moved(one, two, page("c"))
     assert "What moved: b Nothing that both runs name is otherwise: " in told
     assert " total time 100 ns → 50 ns, -50 ns (-50.00 %)" in told
-    assert "What moved: c the same: 100 ns, and no figure moved" in told
+    assert " c: the same: 100 ns, and no figure moved" in told
 
 
 def test_both_critical_paths_have_one_scale() -> None:

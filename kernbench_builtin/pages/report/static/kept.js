@@ -32,7 +32,7 @@ kernbench.remember = (run) => {
     run.set("window", launch && launch.from === span[0] && launch.to === span[1] ? Object.assign([...span], said) : [...span]);
   } else if (!before && timeline && timeline.data.opens) { // the page opens on the longest launch
     const { from, to, launch, name, beside } = timeline.data.opens;
-    const window = [from, Math.min(timeline.total, from + (beside || to - from))];
+    const window = [from, Math.min(kernbench.scale(timeline.total), from + (beside || to - from))];
     run.set("window", beside ? window : Object.assign(window, { launch, name: `Launch ${name}` }));
   }
   if (timeline) timeline.sumUp(); // at once: what is below it stays where it is

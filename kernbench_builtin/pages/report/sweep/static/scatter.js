@@ -200,6 +200,12 @@ kernbench.scatter = (element, points, run) => {
       while (short.length > 3 && context.measureText(short).width > LEFT - 14) short = `${short.slice(0, -2)}…`;
       context.fillText(short, LEFT - 12, y);
     }
+    context.fillStyle = soft; // what the axes are of
+    context.textAlign = "right";
+    context.textBaseline = "bottom";
+    context.fillText(`${across.column.short} →`, place.width - 8, low - 6);
+    context.textBaseline = "top";
+    context.fillText(`↑ ${up.column.short}`, place.width - 8, ROOM / 2 + 6);
     context.strokeStyle = soft;
     context.strokeRect(LEFT + 0.5, ROOM / 2 + 0.5, place.width - LEFT - 1, low - ROOM / 2);
   }
