@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -26,6 +26,8 @@ Limit = Literal["compute", "hbm", "noc"]
 ByteRanges = npt.NDArray[np.int64]
 """Ranges of bytes, a row (start, end) for each, ascending and apart from each other."""
 
+#: So many accesses of several regions are added up at once.
+_TOGETHER: Final = 256
 #: Edges that no operand passes.
 _CONTROL: Final = frozenset({EdgeKind.COMMAND, EdgeKind.PE, EdgeKind.PCIE})
 _NO_SPANS: Final[ByteRanges] = np.zeros((0, 2), np.int64)
@@ -305,8 +307,10 @@ def hbm_accesses(columns: Columns, template: int, rows: npt.NDArray[np.int64]) -
 
 
 def _bytes_of(access: HbmAccess) -> Iterator[ByteRanges]:
-    if access.regions:
-        yield from map(_spans, {id(each): each for each in access.regions}.values())
+    known = [*{id(each): each for each in access.regions}.values()]
+    for first in range(0, len(known), _TOGETHER):
+        yield _spans(chain.from_iterable(known[first : first + _TOGETHER]))
+    if known:
         return
     starts = (distinct(access.bases)[:, None] + np.arange(access.rows) * access.pitch).ravel()
     yield joined(np.stack([starts, starts + access.row_bytes], axis=1))

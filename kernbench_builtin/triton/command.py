@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -19,7 +17,6 @@ from kernbench_core.process.interrupt import doing
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
-    from kernbench_core.runs.progress import ProgressDisplay
 
 _MODULE = "kernbench.module"
 _INTERRUPTED = 130
@@ -101,7 +98,7 @@ def triton(
 
     def run_script() -> int:
         try:
-            with _until_input(display), redirect_stdout(sys.stderr) if as_json else nullcontext():
+            with display, redirect_stdout(sys.stderr) if as_json else nullcontext():
                 code = program.run(session)
         except RunInterrupted as interruption:
             session.result = interruption.result
@@ -119,24 +116,6 @@ def triton(
     of_command = {"autotune": autotune, "points": points, "json": as_json, "quiet": quiet, "verbose": verbose}
     options = {**asked, **of_command, "depends": depends, "script": (*program.files, *given)}
     return shell.replay("triton", options, config, run_script)
-
-
-@contextmanager
-def _until_input(display: ProgressDisplay) -> Iterator[None]:
-    """Show progress, but no more once the script asks for input, as the line would wipe out what it asks."""
-    ask = builtins.input
-
-    def stop_and_ask(prompt: object = "", /) -> str:
-        display.stop()
-        return ask(prompt)
-
-    with display:
-        if display.active:
-            builtins.input = stop_and_ask
-        try:
-            yield
-        finally:
-            builtins.input = ask
 
 
 @doing("printing the result")

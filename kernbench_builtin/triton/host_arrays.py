@@ -83,7 +83,7 @@ class DeviceCopies:
             if inside is None:
                 whole = typed(view.storage, view.dtype)
                 found_place = place(
-                    self.rt.array_placement, launch, name, shapes.get(name, ()), len(whole), whole.itemsize
+                    self.rt.use_placement(), launch, name, shapes.get(name, ()), len(whole), whole.itemsize
                 )
             held = self._of(view, found_place) if inside is None else inside.held
             found[name] = HeldArgument(name, view, held, _pointer(view, held, name, kernel))

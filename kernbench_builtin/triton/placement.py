@@ -126,7 +126,7 @@ def placed_for(rt: Runtime, asked: JitLaunch, name: str, value: Any) -> Any:
         return value
     kind = value.numpy_dtype if isinstance(value, NewArray) else value.dtype
     launch = LaunchShape.of(asked.grid, [site.sip for site in rt.pes], asked.of_compile_time)
-    found = place(rt.array_placement, launch, name, value.shape, math.prod(value.shape), kind.itemsize)
+    found = place(rt.use_placement(), launch, name, value.shape, math.prod(value.shape), kind.itemsize)
     return placed(rt, name, value, placement(found))
 
 

@@ -221,9 +221,8 @@ class HostProgram:
         """Whether loops of kernels written in Triton load ahead (`pipeline_loops` of the run)."""
         return self._session.device.kernels.pipelines
 
-    @property
-    def array_placement(self) -> str:
-        """Where arrays of kernels written in Triton lie (`placement` of the run)."""
+    def use_placement(self) -> str:
+        """Return where arrays of kernels written in Triton lie (`placement` of the run), to place some."""
         self.shared.places_arrays = True
         return self._session.device.array_placement
 

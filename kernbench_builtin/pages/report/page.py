@@ -92,7 +92,7 @@ def whole_page(template: str, texts: Iterable[str], own_style: str, **values: An
     Each of `texts` is a script in a scope of its own; behind them the page starts. `own_style` adds to what any page
     has.
     """
-    scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("start.js"))]
+    scripts = [f"(() => {{\n{text}\n}})();" for text in (*texts, asset("theme.js"), asset("start.js"))]
     style = "\n".join([page_style(), own_style])
     return environment().get_template(template).render(
         scripts=[Markup(script) for script in scripts],

@@ -6,15 +6,22 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from kernbench_builtin.pages.report.page import environment, hash_source, page_style
+from kernbench_builtin.pages.report.page import asset, environment, hash_source, page_style
 from kernbench_builtin.pages.web.loopback import Answer
 from kernbench_core.package import __version__
 
 
-def page(template: str, *, script: str | None = None, status: int = 200, **values: Any) -> Answer:
-    """Return a page made of a template, with a script of this room, which may read from this server only."""
+def page(
+    template: str, *, script: str | None = None, themed: bool = False, status: int = 200, **values: Any
+) -> Answer:
+    """Return a page made of a template, with a script of this room, which may read from this server only.
+
+    A `themed` one has a button for its colours.
+    """
     style = page_style() + _own("web.css")
     own = None if script is None else _own(script)
+    if own is not None and themed:
+        own = f"(() => {{\n{asset('theme.js')}}})();\n{own}"
     text = environment(__package__).get_template(template).render(
         style=style, script=own, version=__version__, **values
     )  # fmt: skip

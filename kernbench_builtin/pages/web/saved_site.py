@@ -50,7 +50,9 @@ class SavedSite:
             runs = saved_runs(self.folder)
             sweeps = [] if self._read_sweep is None else saved_sweeps(self.folder)
             title = f"{'Runs and sweeps' if sweeps else 'Runs'} in {self.folder.name or self.folder}"
-            return page("index.html", script="index.js", title=title, folder=self.folder, runs=runs, sweeps=sweeps)
+            return page(
+                "index.html", script="index.js", themed=True, title=title, folder=self.folder, runs=runs, sweeps=sweeps
+            )
         if path == "/sweep" and self._read_sweep is not None:
             return self._sweep(self._read_sweep, "".join(query.get("at", ())[:1]))
         return self._runs(query.get("at", ())) if path == "/run" else None

@@ -12,22 +12,10 @@ import pytest
 from kernbench_builtin.compare.read_manifest import differences, input_file, read_manifest
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import write_text
-from kernbench_core.runs.manifest import Manifest, kept_options
-from kernbench_core.runs.options import RunOptions
 from kernbench_core.runs.result import json_text
+from tests.core.runs.made_manifest import MANIFEST
 
 GIVE = "; give the manifest.json of a run's --out."
-MANIFEST = Manifest(
-    bench={"name": "gemm"},
-    params={"M": 64},
-    topology="tiny",
-    configuration={"sips": 1, "cube": {"pes": 4}},
-    options=kept_options(RunOptions(seed=3, data=False, race_by="program", max_sim_ns=2000.0)),
-    versions={"python": "3.11.0", "kernbench": "0.1.0"},
-    plugins=({"plugin": "acme", "distribution": "acme-models", "version": "1.2"},),
-    changes={"components": "c.yaml", "set": ["sips=1"]},
-    op_log_sha256="aa",
-)
 
 
 def test_a_manifest_survives_its_file(tmp_path: Path) -> None:

@@ -12,27 +12,13 @@ import numpy as np
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.sources import read_sources
 from kernbench_core.runs.manifest import (
-    Manifest,
     array_files,
     array_sha256,
     current_versions,
     describe_bench,
     describe_params,
-    kept_options,
 )
-from kernbench_core.runs.options import RunOptions
-
-MANIFEST = Manifest(
-    bench={"name": "gemm"},
-    params={"M": 64},
-    topology="tiny",
-    configuration={"sips": 1, "cube": {"pes": 4}},
-    options=kept_options(RunOptions(seed=3, data=False, race_by="program", max_sim_ns=2000.0)),
-    versions={"python": "3.11.0", "kernbench": "0.1.0"},
-    plugins=({"plugin": "acme", "distribution": "acme-models", "version": "1.2"},),
-    changes={"components": "c.yaml", "set": ["sips=1"]},
-    op_log_sha256="aa",
-)
+from tests.core.runs.made_manifest import MANIFEST
 
 
 def test_the_configuration_hash_ignores_the_order_of_keys() -> None:

@@ -1,4 +1,4 @@
-// The index: rows that have all words of the search, and the colours of the page.
+// The index: rows that have all words of the search.
 "use strict";
 
 const words = document.getElementById("words");
@@ -20,19 +20,3 @@ if (words !== null) {
   words.addEventListener("input", search);
   search();
 }
-
-const THEMES = { auto: ["light", "◐ auto"], light: ["dark", "☀ light"], dark: ["auto", "☾ dark"] };
-const button = document.getElementById("theme");
-const root = document.documentElement;
-
-function choose(theme) {
-  root.dataset.theme = theme;
-  button.textContent = THEMES[theme][1];
-  button.setAttribute("aria-label", `Colours: ${theme === "auto" ? "as the system has them" : theme}`);
-}
-
-button.addEventListener("click", () => {
-  choose(THEMES[root.dataset.theme][0]);
-  try { sessionStorage.setItem("kernbench theme", root.dataset.theme); } catch { /* the browser keeps nothing */ }
-});
-try { choose(sessionStorage.getItem("kernbench theme") || "auto"); } catch { choose("auto"); }
