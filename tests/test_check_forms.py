@@ -74,7 +74,7 @@ def test_many_ranks_take_their_forms(tool: ModuleType, method: str, network: str
 
 def test_the_tool_tells_the_worst_and_where_there_is_none(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """A line for each network and way of running, then why others have no form; nothing is out, so the code is 0."""
-    only = ["--ranks", "2,4", "--size", "4K", "-j", "1"]
+    only = ["--ranks", "2,9", "--size", "4K", "-j", "1"]  # a ring goes along the links of all but odd meshes
     only += [f"--only=ring:all_gather:{network}" for network in ("ring", "mesh_2d", "torus_2d")]
     assert tool.main(only) == 0
     out, err = capsys.readouterr()
@@ -84,11 +84,10 @@ def test_the_tool_tells_the_worst_and_where_there_is_none(tool: ModuleType, caps
         ["ccl.ring_all_gather", "ring", "pipelined", "2", "cases"],
     ]
     shared = "messages of a step share links of this network, and no form says how they take turns"
-    assert lines[-2:] == [
-        f"no form: ccl.ring_all_gather on mesh_2d of 4 ranks: {shared}",
-        f"no form: ccl.ring_all_gather on torus_2d of 4 ranks: {shared}",
+    assert [line for line in lines if line.startswith("no form")] == [
+        f"no form: ccl.ring_all_gather on mesh_2d of 9 ranks: {shared}",
     ]
-    assert err == "8 cases, 0 out of 1%\n"
+    assert err == "10 cases, 0 out of 1%\n"
     assert tool.main([*only[:-2], "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 4 and all(row["out"] is None and abs(row["error"]) < 0.01 for row in rows)
