@@ -74,13 +74,6 @@ def test_what_is_not_run_says_why(page: str) -> None:
     assert [line for line in before if not re.fullmatch(r"<!-- not run: \S.* -->", line)] == []
 
 
-def test_the_index_names_every_page() -> None:
-    text = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"\]\(([\w./]+\.md)\)", text)
-    here = [page.removeprefix("docs/") for page in PAGES if not page.endswith("README.md")]
-    assert sorted(page for page in listed if page.split("/")[0] not in APART) == sorted(here)
-
-
 @pytest.mark.parametrize(
     ("page", "fault"),
     [

@@ -151,6 +151,33 @@ def _machine(preset: str, view: str) -> Callable[[], str]:
     return draw
 
 
+#: What a run goes through: a step, what goes on in it, and what leaves it for the next.
+FLOW = (
+    ("Kernel", ("Triton script, bench", "or collective"), "commands"),
+    ("Simulate", ("messages and units,", "under contention"), "op log"),
+    ("Verify", ("data computed from", "the log, races, bounds"), "times, data"),
+    ("Explain", ("what limits it,", "and what to change"), ""),
+)
+
+
+def flow() -> str:
+    """Return the steps of a run as boxes with arrows."""
+    box, gap = 148, 74
+    rows = []
+    for at, (step, lines_of_it, leaves) in enumerate(FLOW):
+        x = at * (box + gap) + 1
+        rows.append(f'<rect x="{x}" y="1" width="{box}" height="78" rx="8" fill="none" stroke="{INK}"/>')
+        rows.append(f'<rect x="{x}" y="1" width="{box}" height="4" rx="2" fill="{COLOURS[at]}"/>')
+        rows.append(f'<g font-size="15" font-weight="600">{text(x + box / 2, 28, step, "middle")}</g>')
+        rows.extend(text(x + box / 2, 49 + 16 * row, words, "middle") for row, words in enumerate(lines_of_it))
+        if leaves:
+            tip = x + box + gap
+            rows.append(f'<path d="M{x + box} 40H{tip - 7}" stroke="{INK}"/>')
+            rows.append(f'<path d="M{tip} 40l-8 -4v8z"/>')
+            rows.append(f'<g font-size="11">{text(x + box + gap / 2, 32, leaves, "middle")}</g>')
+    return svg(len(FLOW) * (box + gap) - gap + 2, 80, "From a kernel to an explanation", rows)
+
+
 PICTURE: Mapping[str, Callable[[], str]] = {
     "leaky_512": _timed("leaky", {"block": 512}, 2000),
     "leaky_4096": _timed("leaky", {"block": 4096}, 2000),
@@ -159,6 +186,7 @@ PICTURE: Mapping[str, Callable[[], str]] = {
     "attention_first": _timed("attention", {}, 6000),
     "attention_ahead": _timed("attention", {"BK": 128, "ahead": True}, 6000),
     "what_if": _what_if,
+    "flow": flow,
     "package": _machine("default", "sip"),
     "cube": _machine("tiny", "cube"),
     "pe": _machine("tiny", "pe"),
