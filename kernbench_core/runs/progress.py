@@ -19,7 +19,7 @@ import attrs
 
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.process.terminal import shown
-from kernbench_core.units import format_count, format_time
+from kernbench_core.units import format_bytes, format_count, format_time
 
 #: Of a step that has just begun nobody can say how long it takes.
 _SOON_S = 1.0
@@ -252,7 +252,11 @@ def describe(progress: Progress, elapsed_s: float) -> tuple[str, ...]:
 def _part(progress: Progress) -> str:
     """Say how much is over, and when the step will be if it goes on so; a part is never said to be all before it is."""
     if progress.fraction is None:
-        return f"{progress.done} of {progress.of} {progress.unit}" if progress.of and progress.unit != "bytes" else ""
+        if not progress.of or progress.unit == "bytes":
+            return ""
+        if progress.unit == "bytes stored":
+            return f"{format_bytes(progress.done or 0)} of {format_bytes(progress.of)} stored"
+        return f"{progress.done} of {progress.of} {progress.unit}"
     percent = f"{math.floor(progress.fraction * 100)}%"
     if progress.left_s is None or progress.step_s < _SOON_S:
         return percent
