@@ -31,13 +31,15 @@ def list_entries(as_json: bool) -> None:
     held = sum(entry.nbytes for entry in entries)
     if as_json:
         told = {"folder": str(cache.folder), "bytes": held, "most_bytes": cache.most_bytes}
-        _echo("kernbench.cache-entries/2", {**told, "entries": [_entry_json(entry) for entry in entries]})
+        of_each = [_entry_json(entry) for entry in entries]
+        click.echo(json_text({"schema": "kernbench.cache-entries/2", **told, "entries": of_each}))
         return
     if entries:
-        rows = []
-        for each in entries:
-            what = str(each.about.get("kind")), in_a_line(str(each.about.get("name")), 80)
-            rows.append((each.key[:12], *what, format_bytes(each.nbytes), _date(each.used_ns)))
+        rows = [
+            (each.key[:12], str(each.about.get("kind")), in_a_line(str(each.about.get("name")), 80),
+             format_bytes(each.nbytes), _date(each.used_ns))
+            for each in entries
+        ]  # fmt: skip
         table(("key", "kind", "what", "size", "last used"), rows)
         click.echo()
     of = format_bytes(cache.most_bytes)
@@ -53,7 +55,7 @@ def show(key: str) -> None:
         raise UsageError(
             f"the key must begin one key, not {len(found)}, as {brief(key)}; 'kernbench cache list' has them."
         )
-    _echo("kernbench.cache-entry/2", _entry_json(found[0]))
+    click.echo(json_text({"schema": "kernbench.cache-entry/2", **_entry_json(found[0])}))
 
 
 @cache_group.command()
@@ -71,10 +73,6 @@ def prune(keep: str | None, days: float | None, everything: bool) -> None:
     removed, kept = Cache.of_user().prune(0 if everything else keep_bytes, None if days is None else days * 86400)
     sizes = [f"{len(each):,} of {format_bytes(sum(each))}" for each in (removed, kept)]
     click.echo(f"entries removed: {sizes[0]}; left: {sizes[1]}")
-
-
-def _echo(schema: str, told: dict[str, Any]) -> None:
-    click.echo(json_text({"schema": schema, **told}))
 
 
 def _entry_json(entry: CacheEntry) -> dict[str, Any]:

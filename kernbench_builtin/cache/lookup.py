@@ -6,7 +6,6 @@ it depends on, with digests, as in a depfile; they are looked at when it is want
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import sys
@@ -65,8 +64,7 @@ def cached_run(request: Request, carry_out: Callable[[], RunResult]) -> RunResul
         kept = {name: hashlib.sha256(data).hexdigest() for name, data in request.inputs.kept.items()}
         return dict(request.depends) | {place: kept.get(name, "") for name, place in request.inputs.asked.items()}
 
-    parts = functools.partial(_parts_of_run, request, manifest)
-    result, cached = _answer(parts, request.plugins, carry_out, read, about)
+    result, cached = _answer(lambda: _parts_of_run(request, manifest), request.plugins, carry_out, read, about)
     if cached.hit:
         result = attrs.evolve(result, all_links=request.options.links == "all", wall_s=time.perf_counter() - began)
     elif cached.key is None:
@@ -87,13 +85,12 @@ def replayed(
     before = len(shell.heard)
     with same_folder() as here:
         depends = {place: digest_of(place) for place in places_of(options.get("depends", ()), here)}
-        named = filter(is_file, map(Path.absolute, _paths(options.values())))
-        files = {str(path): digest_of(str(path)) for path in named}
+        files = {str(path): digest_of(str(path)) for path in _paths(options.values()) if is_file(path)}
         console = make_console(sys.stdout)
         terminal = [console.width, console.is_terminal, console.color_system, console.encoding]
-        parts = functools.partial(_parts, config, shell.plugins, [command, sorted(options.items()), files, terminal])
+        given = [command, sorted(options.items()), files, terminal]
         exit_code, cached = _answer(
-            parts, shell.plugins, make, lambda code: None if code else depends,
+            lambda: _parts(config, shell.plugins, given), shell.plugins, make, lambda code: None if code else depends,
             {"kind": "output", "name": command}, lambda: shell.heard[before:],
         )  # fmt: skip
     if cached.hit or not cached.key:
@@ -216,10 +213,7 @@ def _parts_of_run(request: Request, manifest: Manifest) -> dict[str, str]:
 
 
 def _parts(config: Config, plugins: Plugins, given: list[Any]) -> dict[str, str]:
-    """Return the digests of a configuration, of all our code, and of what else is given for a run or a command.
-
-    The configuration has the places of its keys, too, which warnings name.
-    """
+    """Return the digests of a configuration with its places, which warnings name, of all our code, and of the rest."""
     places = [(repr(path), place) for path, place in config.places.items()]
     told = [config.data, places, config.sources, config.warnings, sorted(map(repr, config.inherited))]
     code = {f"code of {name}": digest for name, digest in dependencies.code_digests(plugins).items()}
@@ -236,4 +230,5 @@ def _paths(values: Iterable[Any]) -> Iterator[Path]:
         if isinstance(value, tuple | list):
             yield from _paths(value)
         elif isinstance(value, str | Path) and "\0" not in str(value):
-            yield from map(Path, (str(value), str(value).partition("=")[2], str(value).rpartition(":")[0]))
+            for each in (str(value), str(value).partition("=")[2], str(value).rpartition(":")[0]):
+                yield Path(each).absolute()

@@ -82,14 +82,10 @@ def _decode(said: Any) -> Any:
         return np.frombuffer(base64.b64decode(text), kind).reshape(shape)
     if said[_MARK] in ("list", "dict"):
         return (list if said[_MARK] == "list" else dict)(held["of"])
-    return _made(_class(said[_MARK]), **held)
-
-
-def _made(kind: Any, args: tuple[Any, ...] = (), state: Any = None, items: Any = None) -> Any:
-    made = kind.__new__(kind, *args)
-    if state:
+    made: Any = (kind := _class(said[_MARK])).__new__(kind, *held.get("args", ()))
+    if state := held.get("state"):
         made.__setstate__(state) if hasattr(made, "__setstate__") else vars(made).update(state)
-    if items:
+    if items := held.get("items"):
         made.update(items)
     return made
 

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kernbench_core.errors import KernbenchError
 from kernbench_core.package import IMPORTED_NS, is_ours, is_pythons
@@ -19,9 +19,6 @@ from kernbench_core.package import IMPORTED_NS, is_ours, is_pythons
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
-_CORE: Final = __name__.partition(".")[0]
-#: What modules are called that the files of benches were executed as; their text is in the key.
-_OF_BENCH: Final = "kernbench_bench_"
 #: The packages of the plug-ins that were asked for last, with their digests.
 _LAST: list[tuple[Plugins, dict[str, str]]] = []
 
@@ -45,23 +42,22 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
 def environment_digest() -> str:
     """Return the SHA-256 of what is installed beside: Python, where it looks, and the libraries with their versions."""
     found = {Path(path).name for folder in sys.path for path in glob.glob(f"{folder}/*.dist-info")}  # noqa: PTH207
-    looks = os.environ.get("PYTHONPATH")
-    return text_digest(repr((sys.version, sys.flags.optimize, platform.machine(), looks, sorted(found))))
+    python = sys.version, sys.flags.optimize, os.environ.get("PYTHONPATH")
+    return text_digest(repr((*python, platform.machine(), sorted(found))))
 
 
 def loaded_files(plugins: Plugins) -> dict[str, str | None]:
-    """Return the SHA-256 of the files of all modules that are loaded and neither installed nor of a plug-in.
+    """Return the SHA-256 of the files of all modules that are loaded, but for installed ones, plug-ins and the bench.
 
-    It is None where a file was written after this process began: what is loaded may be what it was before; and "" where
-    it is gone. Files that kernbench executed, as algorithms are, and their own modules, may be written: it is None
-    where they are not what was executed.
+    It is "" where a file is gone, and None where it may not be what is loaded: it was written after this process began,
+    or, of files that kernbench executed, as algorithms are, and of their own modules, it is not what was executed.
     """
     others = {"__main__", "__mp_main__", *_packages_of(plugins)}  # the main module, in two names
     found, executed = set(), dict[str, str]()
     for name, module in list(sys.modules.items()):
         file, spec = (getattr(module, "__dict__", {}).get(each) for each in ("__file__", "__spec__"))
         top = name.partition(".")[0]
-        if top in others or is_ours(top) or name.startswith(_OF_BENCH) or not isinstance(file, str):
+        if top in others or is_ours(top) or name.startswith("kernbench_bench_") or not isinstance(file, str):
             continue
         sources: Any = getattr(spec, "loader_state", None)
         if hasattr(sources, "hashes"):
@@ -102,7 +98,7 @@ def _packages_of(plugins: Plugins) -> list[str]:
     """Return the packages, or lone modules, that kernbench and plug-ins are in, by their first names."""
     targets = [entry.target for found in plugins.registries.values() for entry in found.values()]
     tops = {re.split("[:.]", name)[0] for name in (*targets, *(source.module for source in plugins.sources))}
-    return sorted({_CORE, *tops})
+    return sorted({__name__.partition(".")[0], *tops})
 
 
 def _digest_of_code(name: str) -> str:

@@ -126,15 +126,13 @@ class Cache:
         """
         keep = self.most_bytes if keep_bytes is None else keep_bytes
         since = 0 if older_s is None else time.time_ns() - round(older_s * 1e9)
-        kept: list[int] = []
-        removed: list[int] = []
+        removed, kept = list[int](), list[int]()
         for path, stat in self._files():
             keep -= stat.st_size
-            if removed or keep < 0 or stat.st_mtime_ns < since:
+            goes = bool(removed) or keep < 0 or stat.st_mtime_ns < since
+            (removed if goes else kept).append(stat.st_size)
+            if goes:
                 self.remove(path.stem)
-                removed.append(stat.st_size)
-            else:
-                kept.append(stat.st_size)
         return removed, kept
 
     def _path(self, key: str) -> Path:
@@ -159,7 +157,5 @@ class Cache:
         return sorted(found, key=lambda each: (-each[1].st_mtime_ns, each[0].name))
 
 
-@functools.cache
-def _opened(folder: Path, most_bytes: int) -> Cache:
-    """Return one and the same cache for one folder, so that what is wrong with it is said once."""
-    return Cache(folder, most_bytes)
+#: One and the same cache for one folder, so that what is wrong with it is said once.
+_opened: Final = functools.cache(Cache)
