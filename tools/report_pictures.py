@@ -88,7 +88,7 @@ def top(browser: Any, file: Path, picture: Path) -> None:
 
 
 def machine(page: Any, pictures: Path) -> None:
-    """Show the cube of the critical path."""
+    """Show the cube of the slowest PE."""
     page.wait_for_timeout(500)
     page.locator("[data-section=machine] .ground").screenshot(path=pictures / "machine.png")
 

@@ -52,7 +52,7 @@ def sentences(
         if old != new:
             yield f"{_RIGHT[name]}: {old:,.0f} → {new:,.0f}"
     kernels = after.tables.get("kernel")
-    for head, sort in (("moved", "phase"), ("kernels", "kernel"), ("lines", "critical line")):
+    for head, sort in (("moved", "phase"), ("kernels", "kernel"), ("lines", "slowest PE")):
         moved = [row for row in rows if row.sort == sort and row.figure == "ns"]
         if moved and not (sort == "kernel" and kernels is not None and len(kernels.rows) == 1):
             yield f"{head}: {_listed([*map(_moved, moved)])}"

@@ -27,7 +27,7 @@ _NAMES = {"": "the PE's CPU", "late": "a launch that began later"}
 @click.argument("run", metavar="RUN", shell_complete=completed_by("files"))
 @with_parameters(JSON)
 def explain(run: str, as_json: bool) -> int:
-    """Show what limits RUN, saved with --out or --json: the verdict, advice, and each kernel's critical path."""
+    """Show what limits RUN, saved with --out or --json: the verdict, advice, and what each kernel's slowest PE did."""
     with doing("loading kernbench"):
         from kernbench_builtin.compare.saved_figures import read_saved
         from kernbench_core.runs.result import json_text
@@ -69,12 +69,12 @@ def _paths(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _path(launch: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a table of a launch's critical path, the longest calls first."""
+    """Yield a table of what the time of a launch's slowest PE went to, the longest calls first."""
     from kernbench_core.units import format_time
 
     path: list[Mapping[str, Any]] = launch.get("path") or []
     whole = sum(each["ns"] for each in path)
-    yield f"critical path of {launch['kernel']}, {format_time(whole)}, on {launch.get('last', '')}"
+    yield f"slowest PE of {launch['kernel']}, {launch.get('last', '')}, {format_time(whole)}"
     rows = [(f"{each['call']} {each['line']}".strip() or _NAMES[each["unit"]], each) for each in path[:_MOST]]
     width = max((len(name) for name, _ in rows), default=0)
     for name, each in rows:

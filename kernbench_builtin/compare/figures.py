@@ -23,7 +23,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "link kind": ("links", "bytes", "deliveries", "busy_ns", "waited_ns"),
     "link": ("gb_per_s", "latency_ns", "bytes", "deliveries", "busy_ns", "waited_ns"),
     "op": ("ops", "ns", "bytes"),
-    "critical line": ("ns",),
+    "slowest PE": ("ns",),
     "line": ("ops", "ns"),
     "path": ("ns",),
     "place": ("ns",),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEADS: Final = {
     "total": "totals", "phase": "phases", "kernel": "kernels", "component kind": "kinds of components",
     "link kind": "kinds of links", "link": "links", "op": "ops", "line": "kernel lines of all PEs",
-    "critical line": "kernel lines on the critical path", "path": "critical path",
+    "slowest PE": "kernel lines of the slowest PE", "path": "critical path",
     "place": "places on the critical paths of launches",
 }  # fmt: skip
 _CAUSES: Final = {"params": "parameter", "launches": "kernel", "options": "option", "sources": "source",

@@ -120,8 +120,8 @@ def _tables(result: Mapping[str, Any], links: ColumnTable | None) -> Iterator[tu
         yield "kernel", FigureTable(_summed(_launches(result["launches"])))
         if all(each.get("path") is not None for each in result["launches"]):
             texts = {f"{each['file']}:{each['line']}": each["text"] for each in result.get("lines") or ()}
-            lines = _summed(_critical_lines(result["launches"]))
-            yield "critical line", FigureTable(lines, {name: texts[name] for name in lines if texts.get(name)})
+            lines = _summed(_slowest_lines(result["launches"]))
+            yield "slowest PE", FigureTable(lines, {name: texts[name] for name in lines if texts.get(name)})
     for sort, key, name, about in _LISTED:
         if result.get(key) is not None:
             yield sort, _listed(sort, result[key], name, about)
@@ -156,7 +156,7 @@ def _launches(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tupl
         yield each["kernel"], (1, took, point.get("flops", 0.0), point.get("hbm_bytes", 0))
 
 
-def _critical_lines(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _slowest_lines(launches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[float, ...]]]:
     """Yield what the PE that ended last waited for, line by line."""
     for call in (call for each in launches for call in each["path"]):
         yield call["line"] or "the PE's CPU", (call["ns"],)

@@ -30,8 +30,8 @@ _BUSY: Final = 0.6
 _TRIED: Final = 2
 
 _DOES: Final = {
-    "load": "waits for", "store": "waits for", "atomic": "waits for", "message": "waits for",
-    "composite": "runs", "product": "computes", "compute": "computes",
+    "load": "waiting for", "store": "waiting for", "atomic": "waiting for", "message": "waiting for",
+    "composite": "running", "product": "computing", "compute": "computing",
 }  # fmt: skip
 _LIMITS: Final = {
     "pe_gemm": "the matrix units", "pe_math": "the vector units", "hbm": "HBM", "noc": "the NoC",
@@ -45,7 +45,7 @@ _PLACES: Final = {
 
 @attrs.frozen
 class Limiter:
-    """Say what most of the critical path is: a share of it, calls of a kind of unit at lines, and mostly why.
+    """Say what most of the time of the slowest PE is: a share of it, calls of a kind of unit at lines, and mostly why.
 
     `kind` is as `facts.kind_of` has it, `lines` are as "gemm.py:22"; `cause` is "" where nothing is known of it.
     """
@@ -60,13 +60,14 @@ class Limiter:
     def sentence(self) -> str:
         """Say it."""
         if self.kind == "issue":
-            told = "is the PE's CPU, which issues commands and reads elements"
+            told = "on its CPU, which issues commands and reads elements"
         elif self.kind == LATE:
-            told = "waits for messages of a launch that began later, on other PEs"
+            told = "waiting for messages of a launch that began later, on other PEs"
         else:
             told = f"{_DOES[self.kind]} {_listed(self.calls)}"
             told += f" ({_listed(_short(self.lines))})" if self.lines else ""
-        return f"{self.share:.0%} of its critical path {told}{', mostly ' + self.cause if self.cause else ''}."
+        why = f", mostly {self.cause}" if self.cause else ""
+        return f"the slowest PE spends {self.share:.0%} of its time {told}{why}."
 
 
 @attrs.frozen(repr=False)
@@ -194,7 +195,7 @@ def _data(found: Correctness, interrupted: bool) -> str:
 
 
 def limiter_of(facts: Facts) -> Limiter | None:
-    """Return what has the greatest share of the critical path: calls of one kind."""
+    """Return what has the greatest share of the slowest PE's time: calls of one kind."""
     kinds: dict[str, list[PathCall]] = {}
     for call in facts.path:
         kinds.setdefault(kind_of(call), []).append(call)

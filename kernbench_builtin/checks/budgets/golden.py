@@ -24,7 +24,7 @@ SCHEMA: Final = "kernbench.golden/1"
 #: What is the simulator's own, follows from rounding, or is reported by a bench: it may differ from machine to machine.
 _NOT_HELD: Final = ("events", "max_abs_error", "mean_utilisation.", "rows.")
 #: Sorts of rows that follow from the others, or move when nothing but a comment does.
-_FOLLOW: Final = ("critical line", "line", "path", "place")
+_FOLLOW: Final = ("slowest PE", "line", "path", "place")
 #: Figures of the whole run of which no row tells.
 _ALONE: Final = ("hops", "statistics.", "reported_rows")
 #: How many rows of each sort a failure tells.

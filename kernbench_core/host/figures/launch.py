@@ -37,9 +37,9 @@ _LEFT: Final[dict[str, Any]] = {"_resources": None, "_intervals": (), "_own": No
 
 @attrs.frozen
 class PathCall:
-    """Say how much of a launch's critical path, in ns, commands of one call took, and how many there were.
+    """Say how much of the time of a launch's slowest PE, in ns, commands of one call took, and how many there were.
 
-    The path is that of the PE that ended last: the commands that it waited for, each from when it was sent or its unit
+    That PE ended last: its time goes to the commands that it waited for, each from when it was sent or its unit
     was free. `call` is as "tl.load", `unit` the kind of unit that serves it, `line` as "gemm.py:22"; all are "" for the
     time of the PE's CPU, and but for `unit`, which is "late", for that until a launch began whose message came then.
     """

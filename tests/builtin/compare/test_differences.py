@@ -207,7 +207,7 @@ def test_lines_of_all_sorts() -> None:
 def test_the_same_says_so_and_what_was_not_compared() -> None:
     """A run that is equal as far as both are known."""
     sorts = (
-        "kernels, kinds of components, kinds of links, links, ops, kernel lines on the critical path, kernel lines of "
+        "kernels, kinds of components, kinds of links, links, ops, kernel lines of the slowest PE, kernel lines of "
         "all PEs, critical path, places on the "
     )
     assert compare(run(), run()).lines() == [
@@ -280,8 +280,8 @@ def test_links_that_moved_alike_are_told_together() -> None:
     ]
 
 
-def test_the_verdict_names_lines_of_the_critical_path() -> None:
-    """By how long the PE that ended last waited for them, paired by what they say, whatever their numbers are now."""
+def test_the_verdict_names_lines_of_the_slowest_pe() -> None:
+    """By how long the slowest PE waited for them, paired by what they say, whatever their numbers are now."""
     result = json.loads(json.dumps(kb.run("vector-add", "tiny", {"n": 64}).to_json()))
     before = figures_of_json(result)
     for each in (*result["lines"], *result["functions"]):
@@ -293,7 +293,7 @@ def test_the_verdict_names_lines_of_the_critical_path() -> None:
     longest["ns"] += 500.0
     found = compare(before, figures_of_json(result))
     file, _, number = longest["line"].rpartition(":")
-    row, = found.of_sort("critical line")
+    row, = found.of_sort("slowest PE")
     assert (row.name, row.change) == (f"{file}:{int(number) - 2}→{number}", 500.0)
     assert any(line.startswith(f"lines: {row.name} ") for line in found.lines())
 

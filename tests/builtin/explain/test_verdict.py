@@ -269,7 +269,7 @@ def test_a_comparison_says_what_limits_both(tmp_path: Path, capsys: pytest.Captu
     assert main(["diff", "gemm", "--topology", "tiny", "-p", "M=128", "--b-param", "M=256"]) == 0
     told = capsys.readouterr().out.splitlines()
     before, after = (next(line for line in told if line.startswith(f"{side}: ")) for side in ("before", "after"))
-    assert "of its critical path" in before and "of its critical path" in after
+    assert "the slowest PE spends " in before and "the slowest PE spends " in after
 
 
 def test_a_saved_run_says_the_same(
@@ -284,7 +284,7 @@ def test_a_saved_run_says_the_same(
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "gemm on tiny"
     assert told[1:3] == printed[at : at + 2]
-    assert any(line.startswith("critical path of gemm_kernel, ") for line in told)
+    assert any(line.startswith("slowest PE of gemm_kernel, sip") for line in told)
     assert main([*asked, "--json"]) == 0
     (tmp_path / "run.json").write_text(capsys.readouterr().out)
     assert main(["explain", str(tmp_path / "run.json")]) == 0
@@ -309,7 +309,7 @@ def test_paths_of_launches_that_are_alike_are_told_once(tmp_path: Path, capsys: 
     kb.run(bench, "tiny", data=False, out=tmp_path / "run")
     assert main(["explain", str(tmp_path / "run")]) == 0
     told = capsys.readouterr().out.splitlines()
-    heads = [line for line in told if line.startswith("critical path of ")]
+    heads = [line for line in told if line.startswith("slowest PE of ")]
     assert len(heads) == 8 and told[-1].startswith("and ") and told[-1].endswith(" more launches; --json has them")
     alike = [int(head.split()[-3]) if head.endswith(" launches alike") else 1 for head in heads]
     assert max(alike) >= 3 and sum(alike) + int(told[-1].split()[1]) == 14

@@ -33,7 +33,7 @@ class Machine {
     run.on("place", (place, source) => { if (source !== this) this.find(place); });
     this.show(this.start());
   }
-  // Where there is something to see: around the PE of the critical path; else the whole, or of a single part that part.
+  // Where there is something to see: around the slowest PE; else the whole, or of a single part that part.
   start() {
     const { timeline } = this.run;
     let part = timeline && timeline.pe >= 0 ? timeline.data.tracks[timeline.pe][3].split(".").slice(0, -1).join(".") : "";
