@@ -135,6 +135,22 @@ def test_update_exchanges_outputs_that_stood_at_each_others_place(
     assert page.read_text() == text % (1, 1) + text % (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        ("a\nb\n", "a 1\nb 2\n\nc 3\nd 4\n"),
+        ("a 1\n…\nd 4\n", "a 1\n…\nd 4\n"),
+        ("a 0\n…\nd 0\n", "a 1\n…\nd 4\n"),
+        ("…\nb 0\n…\n", "…\nb 2\n…\n"),
+        ("…\nc 0\nd 0\n", "…\nc 3\nd 4\n"),
+        ("…\nx 0\n…\nd 4\n", "…\n…\n"),
+        ("a 1\nb 2\n\nc 3\n…\nb 2\n\nc 3\nd 4\n", "a 1\nb 2\n\nc 3\n…\nd 4\n"),
+    ],
+)
+def test_a_page_may_leave_out_lines_of_an_output(docs: ModuleType, shown: str, kept: str) -> None:
+    assert docs.abridged("a 1\nb 2\n\nc 3\nd 4\n", shown) == kept
+
+
 def test_lines_about_wrong_data_may_break_elsewhere(docs: ModuleType) -> None:
     """They are as long as paths are; the words count, and so do the lines around."""
     shown = "a\n\nDATA IS WRONG: 1 of 1\n  tensor at\n  x.py:4\n254 ops, b\n"

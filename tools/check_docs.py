@@ -8,10 +8,10 @@ not run. A block of
 - `python` is executed; names live on into the next one. If its first line is a comment that begins with a file
   name (`# scale.py: …`), it is saved under that name instead, like a `yaml` block that begins so;
 - `output` stands behind one of `python`, and shows what that one prints;
-- `console` holds commands, `$ kernbench …`, and what they print. A command that shows nothing only has to succeed; one
-  whose output begins with `error:` or the place of a fault, or says that something is wrong, or that points of a sweep
-  failed, has to fail. Real times are not compared, nor how far data that are right are off: the first belong to the
-  machine at hand, the second to its BLAS.
+- `console` holds commands, `$ kernbench …`, and what they print, where a line `…` stands for lines that are left out. A
+  command that shows nothing only has to succeed; one whose output begins with `error:` or the place of a fault, or says
+  that something is wrong, or that points of a sweep failed, has to fail. Real times are not compared, nor how far data
+  that are right are off: the first belong to the machine at hand, the second to its BLAS.
 
 `--update` writes what is printed now into the pages, so that a change of a model costs no typing. Korean pages are not
 run: their blocks are those of the English ones.
@@ -67,6 +67,8 @@ _NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
 _WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
 #: How what is refused begins: an error, or the place of a fault in a configuration.
 _REFUSED = re.compile(r"error:|--(?:set|where|objective) [^:\n]+: |[\w./-]+\.yaml:\d+:\d+: |sip[\w.]+: ")
+#: A line of an output that stands for lines which the page leaves out.
+LEFT_OUT = "…"
 #: How a sweep ends of which points failed.
 _POINTS_FAILED = re.compile(r"^[\d,]+ points?: .*\d (error|deadlock|limit|timeout|wrong)\b", re.MULTILINE)
 _PROOF_TIME = re.compile(r"(?<= steps) +[\d.]+ m?s$", re.MULTILINE)
@@ -124,6 +126,30 @@ def comparable(output: str) -> str:
     return "\n".join(right) + "\n"
 
 
+def abridged(printed: str, shown: str) -> str:
+    """Return an output without the lines for which a line `…` of what is shown stands.
+
+    What is shown before the first `…` is the beginning, what is behind the last one the end; a part in between begins
+    at the next line that has its first line's first word.
+    """
+    parts: list[list[str]] = [[]]
+    for line in shown.rstrip().split("\n"):
+        if line == LEFT_OUT:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    if len(parts) == 1:
+        return printed
+    lines = printed.rstrip().split("\n")
+    kept, at = lines[: len(parts[0])], len(parts[0])
+    for part in parts[1:-1]:
+        word = part[0].split()[:1]
+        at = next((i for i in range(at, len(lines)) if lines[i].split()[:1] == word), len(lines))
+        kept += [LEFT_OUT, *lines[at : at + len(part)]]
+        at += len(part)
+    return "\n".join([*kept, LEFT_OUT, *lines[max(at, len(lines) - len(parts[-1])) :]]) + "\n"
+
+
 def execute(command: Command, plugins: Plugins) -> tuple[int, str]:
     """Run a `kernbench` command in this process; return its exit code and what it prints on both streams."""
     program, *arguments = shlex.split(command.line, comments=True)
@@ -179,7 +205,9 @@ def _command_faults(
     must_fail = must_fail or _POINTS_FAILED.search(command.shown) is not None
     if (code != 0) is not must_fail:
         yield f"{page}: `{command.line}` must {'fail' if must_fail else 'succeed'}, and exits with {code}:\n{printed}"
-    elif command.shown.strip() and comparable(printed) != comparable(command.shown):
+        return
+    printed = abridged(printed, command.shown)
+    if command.shown.strip() and comparable(printed) != comparable(command.shown):
         if updated is None:
             yield f"{page}: `{command.line}` must print what the page shows, and prints\n{printed}"
         else:
