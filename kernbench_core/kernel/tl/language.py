@@ -121,12 +121,14 @@ OURS: Mapping[str, str] = MappingProxyType(
 
 
 def table() -> str:
-    """Give the Markdown table "Triton name | here | what differs, or what to do" that docs/language.md holds."""
-    rows = [("same", name, note) for name, note in SAME.items()]
-    rows += [("differs", name, note) for name, note in DIFFERS.items()]
-    rows += [("refused", name, note[0].upper() + note[1:] + ".") for name, note in REFUSED.items()]
-    lines = ["| `triton.language` | here | what differs, or what to do |", "|---|---|---|"]
-    lines += [f"| `{name}` | {status} | {note} |" for status, name, note in sorted(rows, key=lambda row: row[1])]
+    """Give the Markdown table "here | names of Triton | what differs, or what to do" that docs/language.md holds."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for status, names in (("same", SAME), ("differs", DIFFERS), ("refused", REFUSED)):
+        for name, note in sorted(names.items()):
+            said = f"{note[0].upper()}{note[1:]}." if status == "refused" else note
+            rows.setdefault((status, said), []).append(f"`{name}`")
+    lines = ["| here | names of `triton.language` | what differs, or what to do |", "|---|---|---|"]
+    lines += [f"| {status} | {', '.join(names)} | {said} |" for (status, said), names in rows.items()]
     return "\n".join(lines) + "\n"
 
 
