@@ -56,8 +56,8 @@ class ComponentBase(Works):
     PARAMS: ClassVar[tuple[Param, ...]] = ()
     #: What it counts, for the end of a run.
     STATS: ClassVar[tuple[Stat, ...]] = ()
-    #: The parts of the session that the model uses, by class (`part` gives them), as `Queues`; a machine without one is
-    #: refused before anything is built.
+    #: The parts of the session that the model uses, by class (`part` gives them); a machine without one is refused
+    #: before anything is built.
     needs: ClassVar[tuple[type, ...]] = ()
     #: Whether the model acts on a message's first byte (cut-through) or on its last.
     ON_HEAD: ClassVar[bool] = False

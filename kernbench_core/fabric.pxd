@@ -2,7 +2,7 @@ cimport cython
 from kernbench_core.messages cimport MsgBase, Transaction
 
 cdef class Fabric:
-    cdef public object env, graph, op_logger, parts, components, _routes, _addresses, _layout, _chunks
+    cdef public object env, graph, op_logger, parts, components, _routes, _addresses, _layout, _chunks, _shared
     cdef public list wires, used_wires
     cdef public dict round_trips, one_ways, under_way, moved_bytes, counters, own_names
     cdef public Py_ssize_t issued, completed, pushed_bytes, landed_bytes, _next_edge

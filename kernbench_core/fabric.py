@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import attrs
 
@@ -27,6 +27,25 @@ if TYPE_CHECKING:
 MOST_CUT = 1024
 
 _Part = TypeVar("_Part")
+
+
+class SharedPart:
+    """What models of a plug-in have in common over one run: a model `needs` its class, and the first one makes it.
+
+    It `needs` parts of the session itself, by their classes.
+    """
+
+    needs: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, fabric: Fabric) -> None:
+        """Begin, with what the fabric has."""
+
+    def close(self, channel: str) -> None:
+        """Give up what is kept for the channels of this name, as soon as nothing uses it."""
+
+    def unreceived(self) -> Iterable[str]:
+        """Say, at the end of a run, what was sent and never received, a sentence each."""
+        return ()
 
 
 class Neighbour(Protocol):
@@ -129,12 +148,13 @@ class Fabric:
         addresses: Addresses | None = None,
         layout: MachineLayout | None = None,
         op_logger: OpLogger | None = None,
-        parts: Mapping[type, object] = MappingProxyType({}),
+        parts: Mapping[type, Any] = MappingProxyType({}),
     ) -> None:
         self.env = env
         self.graph = graph
         self.op_logger = op_logger
         self.parts = parts
+        self._shared: dict[type, SharedPart] = {}
         self.wires: list[Wire] = []
         #: The wires that are not `fresh`.
         self.used_wires: list[Wire] = []
@@ -182,7 +202,15 @@ class Fabric:
 
     def find(self, kind: type[_Part]) -> _Part | None:
         """Return what the session offers of this class, None where it has none."""
-        return cast("_Part | None", self.parts.get(kind))
+        found = self.parts.get(kind, self._shared.get(kind))
+        if found is None and issubclass(kind, SharedPart):
+            found = self._shared[kind] = kind(self)
+        return cast("_Part | None", found)
+
+    @property
+    def shared(self) -> Iterator[SharedPart]:
+        """What models have in common."""
+        return iter(self._shared.values())
 
     def reserve_edges(self, number: int) -> None:
         """Keep the edge ids 1 to `number` for the edges of the graph."""

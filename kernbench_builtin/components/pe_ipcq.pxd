@@ -3,7 +3,7 @@ from kernbench_builtin.components.queues.ends cimport Incoming, Outgoing
 from kernbench_builtin.components.queues.messages cimport Arrived, Credit, Fetch, Push, TransferProgress
 from kernbench_core.component cimport ComponentBase
 from kernbench_core.kernel.queue_commands cimport QueueCommand, RecvCmd, SendCmd
-from kernbench_core.kernel.queues cimport Queue
+from kernbench_builtin.components.queues.rings cimport Queue
 from kernbench_core.messages cimport MsgBase
 
 cdef class PeIpcq(ComponentBase):

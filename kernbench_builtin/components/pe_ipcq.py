@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from kernbench_builtin.components.queues.ends import Incoming, Outgoing
 from kernbench_builtin.components.queues.messages import Arrived, Credit, Fetch, Push, TransferProgress
+from kernbench_builtin.components.queues.rings import Queue, Queues
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.kernel import UNIT, Queues, SlotBlock
+from kernbench_core.kernel import UNIT, SlotBlock
 from kernbench_core.kernel.queue_commands import QueueCommand, RecvCmd, SendCmd
-from kernbench_core.kernel.queues import Queue
 from kernbench_core.memory import Birth, DeviceMemory, Hazards
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog import Access

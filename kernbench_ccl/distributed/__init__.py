@@ -192,7 +192,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """
     call = "dist.destroy_process_group"
     own = here(call)
-    own.world.leave(own.rank, own.group(group, call), own.rt.queues)
+    own.world.leave(own.rank, own.group(group, call), own.rt)
 
 
 def new_group(

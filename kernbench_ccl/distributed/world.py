@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.plan import CclConfig, Settings
     from kernbench_core.graph import PeSite
-    from kernbench_core.kernel import Queues
 
 __tracebackhide__ = True
 
@@ -120,7 +119,7 @@ class World:
         self.groups.append(made)
         return made
 
-    def leave(self, rank: int, group: ProcessGroup, queues: Queues) -> None:
+    def leave(self, rank: int, group: ProcessGroup, rt: Runtime) -> None:
         """Let a rank leave a group, or all where it is that of all ranks; queues that no rank has any more go."""
         if group is self.groups[0]:
             self.joined.discard(rank)
@@ -129,7 +128,7 @@ class World:
         for other in self.groups:
             if all(member in other.left or member not in self.joined for member in other.ranks):
                 for name in other.channels:
-                    queues.close(name)
+                    rt.close_channel(name)
                 other.channels.clear()
 
 

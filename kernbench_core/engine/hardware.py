@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
-from kernbench_core.fabric import Fabric
+from kernbench_core.fabric import Fabric, SharedPart
 from kernbench_core.params import Param
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -93,7 +93,8 @@ class Hardware(Fabric):
                 raise ConfigError(f"{name}.{what}{of} must be {must}, without async; it would never run.")
         if type(cls.servers) is not int or cls.servers < 1:
             raise ConfigError(f"{name}.servers{of} must be an integer of at least 1, not {cls.servers!r}; correct it.")
-        missing = [need.__name__ for need in cls.needs if need not in self.parts]
+        needed = [each for need in cls.needs for each in (need.needs if issubclass(need, SharedPart) else (need,))]
+        missing = [need.__name__ for need in dict.fromkeys(needed) if need not in self.parts]
         if missing:
             raise ConfigError(
                 f"{node_id} must be part of a whole machine, as {cls.__module__}.{cls.__qualname__} needs its "

@@ -1,4 +1,4 @@
-"""What a machine holds and keeps for kernels and host programs over one run: memory, values, hazards, queues."""
+"""What a machine holds and keeps for kernels and host programs over one run: memory, values, hazards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches, RecordsScratchpads
-from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.outside import OutsideAccesses
@@ -56,7 +55,6 @@ class Device:
     hazards: Hazards
     on_demand: OnDemand
     kernels: Kernels
-    queues: Queues
     recorder: Any = None
     array_placement: str = "near"
     parts: Mapping[type, object] = field(init=False)
@@ -66,7 +64,7 @@ class Device:
 
     @parts.default
     def _by_class(self) -> Mapping[type, object]:
-        return {type(part): part for part in (self.memory, self.hazards, self.kernels, self.queues)}
+        return {type(part): part for part in (self.memory, self.hazards, self.kernels)}
 
     @classmethod
     def of(
@@ -108,9 +106,9 @@ class Device:
             outside=OutsideAccesses() if options.oob == "poison" else None,
             pipelines=options.pipeline_loops,
             cut=cut,
+            launch_on=launch_on,
         )
-        queues = Queues(sites, nodes, kernels, now, launch_on)
-        return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder, options.placement)
+        return cls(machine.design, memory, store, hazards, on_demand, kernels, recorder, options.placement)
 
 
 class Neighbours:

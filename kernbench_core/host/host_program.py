@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.meter import LaunchUse
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.rows import Scalar
-    from kernbench_core.kernel.queues import Queues
     from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.oplog.log import OpLog
     from kernbench_core.plugins import Plugins
@@ -241,10 +240,10 @@ class HostProgram:
         """Who finds the ways through that machine."""
         return self._session.hardware.routes
 
-    @property
-    def queues(self) -> Queues:
-        """The queues between PEs that exist now; `queues.close` gives up those of a channel."""
-        return self._session.device.queues
+    def close_channel(self, name: str) -> None:
+        """Give up the queues of channels of this name, each when nothing uses it any more; no simulated time."""
+        for part in self._session.hardware.shared:
+            part.close(name)
 
     @property
     def plugins(self) -> Plugins:

@@ -11,7 +11,6 @@ from kernbench_core.errors import SanityError
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.kernel.commands import command_of
-from kernbench_core.kernel.queues import Queues
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.units import format_time
 
@@ -91,9 +90,8 @@ def _nothing_left(hardware: Hardware, *, stopped: bool) -> Iterator[str]:
 
 def _received_once(hardware: Hardware) -> Iterator[str]:
     """Name messages between PEs that nobody received; compare what was put on the fabric with what got into slots."""
-    queues = hardware.find(Queues)
-    if queues is not None:
-        yield from queues.unreceived()
+    for part in hardware.shared:
+        yield from part.unreceived()
     pushed, landed = hardware.pushed_bytes, hardware.landed_bytes
     if pushed != landed:
         yield f"{pushed} B of messages between PEs were sent but {landed} B got into their slots; none may be lost."

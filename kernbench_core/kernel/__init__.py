@@ -1,4 +1,4 @@
-"""How a kernel runs on a PE: the bridge to its greenlet, its commands, its queues, and the runner that serves them.
+"""How a kernel runs on a PE: the bridge to its greenlet, its commands, and the runner that serves them.
 
 In: a launch. Out: commands to the units of a PE. Control processors call the runner, kernels the language in `tl`.
 """
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from kernbench_core.kernel.pe_state import Kernels as Kernels
     from kernbench_core.kernel.pe_state import PeState as PeState
     from kernbench_core.kernel.pointers import Pointer as Pointer
+    from kernbench_core.kernel.queue_commands import UNIT as UNIT
     from kernbench_core.kernel.queue_commands import QueueCommand as QueueCommand
     from kernbench_core.kernel.queue_commands import RecvCmd as RecvCmd
     from kernbench_core.kernel.queue_commands import SendCmd as SendCmd
     from kernbench_core.kernel.queue_commands import SlotBlock as SlotBlock
-    from kernbench_core.kernel.queues import UNIT as UNIT
-    from kernbench_core.kernel.queues import Queue as Queue
-    from kernbench_core.kernel.queues import Queues as Queues
     from kernbench_core.kernel.runner import KernelRunner as KernelRunner
     from kernbench_core.kernel.tl.language import TLContext as TLContext
     from kernbench_core.kernel.tl.language import op_functions as op_functions

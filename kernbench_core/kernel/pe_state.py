@@ -126,6 +126,7 @@ class Kernels:
     on each, what kernels said that changes nothing, `read_at` the elements that they read into Python, by line,
     `loaded` those that they loaded.
     `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
+    `launch_on(pe)` says, for errors, which launch runs on a PE.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Kernels:
         outside: OutsideAccesses | None = None,
         pipelines: bool = False,
         cut: Callable[[tuple[Region, ...]], tuple[Chunk, ...]] | None = None,
+        launch_on: Callable[[int], str] = lambda pe: "",
     ) -> None:
         self.memory = memory
         self.store = store
@@ -164,6 +166,7 @@ class Kernels:
         self.read_at: Counter[CallSite] = Counter()
         self.loaded = 0
         self.cut = cut or _uncut
+        self.launch_on = launch_on
         #: How many atomic ops had their turns at memories.
         self.turns = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from kernbench_core.memory.hazards import Hazards
     from kernbench_core.peers import Channel, Peers
 
+UNIT: Final = "pe_ipcq"
+"""The kind of unit that keeps a PE's queues."""
+
 _MESSAGES = Patterns()
 _OPEN = ("src_addr", "dst_addr", "nbytes", "peer")
 
@@ -31,7 +34,7 @@ class QueueCommand(KernelCommand):
 
     __slots__ = ("channel", "local", "total", "value")
 
-    serves: ClassVar[str] = "pe_ipcq"
+    serves: ClassVar[str] = UNIT
 
     def __init__(
         self, op_id: OpId, call: str, site: CallSite, channel: Channel, value: Value, block: TcmBlock | None

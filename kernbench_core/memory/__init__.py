@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.memory.allocator import FirstFit as FirstFit
     from kernbench_core.memory.atomic_access import AtomicMemory as AtomicMemory
     from kernbench_core.memory.atomic_access import AtomicTransaction as AtomicTransaction
     from kernbench_core.memory.device_memory import DeviceMemory as DeviceMemory

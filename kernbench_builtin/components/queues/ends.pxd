@@ -1,5 +1,5 @@
 cimport cython
-from kernbench_core.kernel.queues cimport Queue
+from kernbench_builtin.components.queues.rings cimport Queue
 from kernbench_builtin.components.queues.messages cimport Push, TransferProgress
 
 cdef class Outgoing:

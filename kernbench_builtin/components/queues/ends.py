@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kernbench_builtin.components.queues.messages import Push, TransferProgress
-from kernbench_core.kernel.queues import Queue
+from kernbench_builtin.components.queues.rings import Queue
 from kernbench_core.units import format_bytes
 
 _NONE: Final[frozenset[int]] = frozenset()

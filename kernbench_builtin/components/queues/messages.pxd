@@ -1,6 +1,6 @@
 cimport cython
 from kernbench_core.fabric cimport Fabric
-from kernbench_core.kernel.queues cimport Queue
+from kernbench_builtin.components.queues.rings cimport Queue
 from kernbench_core.kernel.queue_commands cimport QueueCommand, SendCmd
 from kernbench_core.messages cimport MsgBase, Transaction
 

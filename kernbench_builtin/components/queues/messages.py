@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from kernbench_builtin.components.queues.rings import Queue
 from kernbench_core.fabric import Fabric
 from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
-from kernbench_core.kernel.queues import Queue
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.oplog import OF_READS, Access, OpDescription, OpPattern, Patterns
 from kernbench_core.values import AbstractValue, AssemblyValue, Chunk, Part, Region, Value

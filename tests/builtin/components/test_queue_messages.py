@@ -9,12 +9,12 @@ from typing import Any
 
 from kernbench_builtin.components.queues.ends import Incoming, Outgoing
 from kernbench_builtin.components.queues.messages import Fetch, Push, TransferProgress
+from kernbench_builtin.components.queues.rings import Queue
 from kernbench_core.callsite import call_site
 from kernbench_core.environment import Environment
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Graph
 from kernbench_core.kernel.queue_commands import SendCmd
-from kernbench_core.kernel.queues import Queue
 from kernbench_core.peers import Channel
 from kernbench_core.values import AbstractValue, Chunk, Region, chunks
 

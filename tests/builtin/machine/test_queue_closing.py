@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from tests.open_queues import open_queues
 
 
 def closed_during(kernel: Callable[..., Any]) -> list[int]:
@@ -20,12 +21,12 @@ def closed_during(kernel: Callable[..., Any]) -> list[int]:
             kernel(x, tl)
             if tl.program_id(0) == 3:
                 work(tl.full((4096,), 1.0, "f32"), 20)
-                rt.queues.close("")
-                left.append(len([*rt.queues]))
+                rt.close_channel("")
+                left.append(len(open_queues(rt)))
 
         x = rt.zeros((4, 64))
         rt.launch(closing, x)
-        left.append(len([*rt.queues]))
+        left.append(len(open_queues(rt)))
         rt.launch(after, x)
         rt.check(x, np.repeat([[0.0], [5.0], [0.0], [0.0]], 64, 1))
 

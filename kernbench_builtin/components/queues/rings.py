@@ -6,25 +6,23 @@ closed. What moves the payload and counts the credits is the component `pe_ipcq`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, QueueOverflowError
-from kernbench_core.kernel.pe_state import Kernels
-from kernbench_core.memory.scratchpad import Birth, TcmBlock
+from kernbench_core.fabric import Fabric, SharedPart
+from kernbench_core.kernel import UNIT, Kernels
+from kernbench_core.memory import Birth, TcmBlock
 from kernbench_core.peers import TIERS, Channel, check_slots
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.units import format_bytes, format_time
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 if TYPE_CHECKING:
-    from kernbench_core.graph import Node, PeSite
-    from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
-    from kernbench_core.memory.allocator import FirstFit
-    from kernbench_core.values.chunking import Chunk
-
-__all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues"]
+    from kernbench_core.kernel import QueueCommand, SendCmd
+    from kernbench_core.memory import FirstFit
+    from kernbench_core.values import Chunk
 
 _Key = tuple[int, int, Channel]
 """Which queue: the sender, the receiver and the channel."""
@@ -33,9 +31,6 @@ CHOSEN_BY: Final = "slots, slot_bytes and tier of pe_ipcq, as --set components.p
 """How the slots are chosen of a channel that does not say it."""
 
 _MOST_ROWS: Final = 6
-
-UNIT: Final = "pe_ipcq"
-"""The kind of unit that keeps a PE's queues."""
 
 
 class QueueEnd(Protocol):
@@ -106,27 +101,15 @@ class Queue:
         self.last_receipt = site
 
 
-class Queues:
+class Queues(SharedPart):
     """All queues of one run, made when they are first asked for."""
 
-    def __init__(
-        self,
-        sites: Sequence[PeSite],
-        nodes: Mapping[str, Node],
-        kernels: Kernels,
-        now: Callable[[], float],
-        launch_on: Callable[[int], str] = lambda pe: "",
-    ) -> None:
-        """Make no queue yet.
+    needs: ClassVar[tuple[type, ...]] = (Kernels,)
 
-        The node of each PE's `pe_ipcq` says which slots it keeps where a channel does not; `now` tells the simulated
-        time in ns, and `launch_on(pe)`, for errors, which launch runs on a PE.
-        """
-        self._sites = sites
-        self._nodes = nodes
-        self._kernels = kernels
-        self._now = now
-        self._launch_on = launch_on
+    def __init__(self, fabric: Fabric) -> None:
+        """Make no queue yet; the node of each PE's `pe_ipcq` says which slots it keeps where a channel does not."""
+        self._sites, self._nodes, self._env = fabric.layout.pes, fabric.graph.nodes, fabric.env
+        self._kernels: Kernels = fabric.parts[Kernels]
         self._queues: dict[_Key, Queue] = {}
         #: What keeps the slots of each queue: a block of a scratchpad, or their address in SRAM or HBM.
         self._slots: dict[_Key, TcmBlock | int] = {}
@@ -145,14 +128,14 @@ class Queues:
             found = self._queues[key] = self._make(source, destination, command)
         return found
 
-    def close(self, name: str) -> None:
+    def close(self, channel: str) -> None:
         """Give up the queues of channels of this name, which no launch will use any more: their slots are free again.
 
         A queue that is in use goes when it no longer is: when its messages have been received, and its slots are back
         at the sender. A message that nobody receives keeps its queue, and is told at the end of the run as any other.
         A launch that uses such a channel all the same gets new queues. Takes no simulated time.
         """
-        for queue in [queue for queue in self if queue.channel.name == name]:
+        for queue in [queue for queue in self if queue.channel.name == channel]:
             queue.closing = True
             self.settle(queue)
 
@@ -225,7 +208,7 @@ class Queues:
         self, key: _Key, tier: str, slots: int, slot_bytes: int, fit: FirstFit, command: QueueCommand
     ) -> str:
         source, destination = (self._sites[pe].prefix for pe in key[:2])
-        launch = self._launch_on(command.pe)
+        launch = self._kernels.launch_on(command.pe)
         need = format_bytes(slots * slot_bytes)
         fewer = "fewer slots, " if slots > 1 else ""
         others = " or ".join(other for other in TIERS if other != tier)
@@ -234,7 +217,7 @@ class Queues:
             f"({slots} x {format_bytes(slot_bytes)}) in the {tier} there, of which {format_bytes(fit.free_bytes)} of "
             f"{format_bytes(fit.size)} are free (largest hole {format_bytes(fit.largest_hole)}); take {fewer}a smaller "
             f"slot_bytes or another tier ({others}): {command.channel.chosen_by or CHOSEN_BY}.\n  It is first used by "
-            f"{command.call} at {describe_site(command.site)}, at {format_time(self._now())}."
+            f"{command.call} at {describe_site(command.site)}, at {format_time(self._env.now)}."
             + "".join(_held(fit))
         )
 
