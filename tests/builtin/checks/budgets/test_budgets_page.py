@@ -40,5 +40,5 @@ def test_figures_of_the_page_are_figures(result: RunResult) -> None:
     known = figures_of_result(result)
     section = PAGE.read_text(encoding="utf-8").partition("## Budgets")[2].partition("## The report")[0]
     named = set(re.findall(r"`(\w+_(?:ns|bytes)|[a-z_]+)`(?=[,)]| \()", section))
-    assert {"time_ns", "flop", "max_abs_error", "outside"} <= named
+    assert {"time_ns", "flop", "max_abs_error", "hazards"} <= named
     assert named - {*known, "verify_data"} == set()
