@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from kernbench_builtin.pages.report.run_page import RunPage
     from kernbench_core.engine.watchdog import Progress
 
-#: A page stands for at least so long, in s, and for so many times as long as it took to make; but no longer than so
-#: many s, unless that is less than so many times as long as it took.
+#: A page stands for at least so long, in s, and for so many times as long as it took to make.
 _LEAST_S = 1.0
-_PATIENCE = 20.0
-_MOST_S = 2.0
 _SHARE = 2.0
 
 
@@ -38,7 +35,7 @@ class RunWatcher(Protocol):
 
 @attrs.define
 class PartialPages:
-    """Gives a watcher what a run has so far, every two seconds where that takes a third of the run's time at most."""
+    """Gives a watcher what a run has so far, every second where that takes a third of the run's time at most."""
 
     watcher: RunWatcher
     _next: float = 0.0
@@ -53,5 +50,4 @@ class PartialPages:
         if make is not None and began >= self._next and self.watcher.wants_page():
             self.watcher.show(make(), complete=False)
             ended = time.perf_counter()
-            took = ended - began
-            self._next = ended + max(_LEAST_S, min(_MOST_S, _PATIENCE * took), _SHARE * took)
+            self._next = ended + max(_LEAST_S, _SHARE * (ended - began))

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import attrs
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: The machine of a run as it is drawn, in its folder.
 MACHINE = "machine.json"
 _PICTURED = ("timeline", "machine", "explain")
+#: So many of the last passages over wires a page has of a run that goes on, so that it takes no longer as that does.
+_LATEST: Final = 40_000
 
 
 @attrs.frozen(kw_only=True)
@@ -69,6 +71,8 @@ class TimelinePart(RunPart):
     NAME, OPTIONS, EXAMPLE = "timeline", TimelineOptions, {"timeline": True}
     REPEATABLE = False
     SAVES = (TIMELINE,)
+    #: So many of the last passages over wires are told; None for all.
+    latest: int | None = None
 
     @classmethod
     def wanted(cls, options: TimelineOptions, call: RunCall) -> bool:
@@ -101,7 +105,9 @@ class TimelinePart(RunPart):
 
     def answer(self, session: "GraphEngine") -> "Timeline":
         """Return what has happened so far."""
-        return self._recorder.timeline(session.shared.requests, session.op_log, session.device.recorder)
+        return self._recorder.timeline(
+            session.shared.requests, session.op_log, session.device.recorder, self.latest
+        )
 
     def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
         """Write it beside the result."""
@@ -120,6 +126,7 @@ class MachinePart(RunPart):
 
     NAME, KEPT, REPEATABLE = "machine", False, False
     SAVES = (MACHINE,)
+    _drawing: Mapping[str, Any] | None = None
 
     @classmethod
     def wanted(cls, options: OptionRecord, call: RunCall) -> bool:
@@ -128,9 +135,11 @@ class MachinePart(RunPart):
 
     def answer(self, session: "GraphEngine") -> Mapping[str, Any]:
         """Return the drawing as it is now; plain JSON types."""
-        from kernbench_builtin.pages.run_report import machine_json
+        from kernbench_builtin.pages.run_report import drawing_json, use_json
 
-        return machine_json(session, self.request.config, self.request.topology)
+        if self._drawing is None:
+            self._drawing = drawing_json(session, self.request.config, self.request.topology)
+        return {**self._drawing, "use": use_json(session)}
 
     def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
         """Write it beside the result."""
@@ -303,9 +312,15 @@ class WatchPart(RunPart):
         """Show what there is so far where that is wanted."""
         from kernbench_builtin.pages.run_report import page_of
 
+        timeline = next(part for part in self.request.parts if isinstance(part, TimelinePart))
+
         def page() -> Any:
             assert so_far is not None
-            result, answers = so_far()
+            timeline.latest = _LATEST
+            try:
+                result, answers = so_far()
+            finally:
+                timeline.latest = None
             return attrs.evolve(page_of(result, answers["machine"]), goes_on=True)
 
         self._pages.progressed(progress, None if so_far is None else page)

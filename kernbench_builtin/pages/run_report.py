@@ -18,16 +18,23 @@ if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config
 
 
-def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str, Any]:
-    """Return the machine of a run as it is drawn, with how busy everything in it was; plain JSON types."""
+def drawing_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str, Any]:
+    """Return the machine of a run as it is drawn; plain JSON types."""
     from kernbench_builtin.machines.drawing import draw_machine, parameter_sources
+
+    models = engine.hardware.components
+    return draw_machine(
+        engine.graph, parameter_sources(config), title, lambda node: models[node.id].PARAMS
+    ).to_json()
+
+
+def use_json(engine: GraphEngine) -> Mapping[str, Any]:
+    """Return how busy everything in the machine of a run was until now; plain JSON types."""
     from kernbench_core.host.timing import not_counted, resource_uses
 
     total = engine.hardware.env.now
     uses = list(resource_uses(engine.hardware, total))
-    models = engine.hardware.components
-    drawing = draw_machine(engine.graph, parameter_sources(config), title, lambda node: models[node.id].PARAMS)
-    columns = {
+    return {
         "total_ns": total,
         "places": [use.name for use in uses],
         "utilisation": [use.utilisation for use in uses],
@@ -35,7 +42,6 @@ def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str
         "nbytes": [use.nbytes for use in uses],
         "not_counted": list(not_counted(engine.hardware)),
     }
-    return {**drawing.to_json(), "use": columns}
 
 
 def page_of(result: RunResult, machine: Mapping[str, Any]) -> RunPage:

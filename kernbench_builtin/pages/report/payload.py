@@ -13,7 +13,7 @@ _TYPES: Final = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32
 #: Smaller ones stand as numbers in JSON.
 _LEAST: Final = 32
 #: What ends a script, begins a comment or a line to JavaScript, as JSON writes it otherwise.
-_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def script_text(value: Any) -> str:
@@ -23,7 +23,9 @@ def script_text(value: Any) -> str:
     planes, the first of each number, then the second, which packs smaller.
     """
     text = json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
+    for char, escape in _ESCAPES.items():  # much faster than one translate
+        text = text.replace(char, escape)
+    return text
 
 
 def packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:

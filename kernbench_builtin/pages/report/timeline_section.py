@@ -32,6 +32,7 @@ def _html(page: RunPage) -> str:
         kernels=timeline is not None and LEVELS.index(timeline.depth) >= LEVELS.index("kernel"),
         known=None if timeline is None else timeline.known_ns,
         explained=page.explain is not None,
+        goes_on=page.goes_on,
     )  # fmt: skip
 
 
@@ -150,14 +151,17 @@ def _lines(timeline: Timeline, sources: Mapping[str, str]) -> Iterator[Mapping[s
 def _opens(page: RunPage) -> Mapping[str, Any] | None:
     """Return the launch that the page opens on, the longest: its number from 0, name, begin and end in ns.
 
-    `pe` is the PE that ended last, of which the verdict tells. Beside other runs, `beside` is how long the longest such
-    launch of any of them is.
+    Of a run that goes on it is the latest part, where no more is known. `pe` is the PE that ended
+    last, of which the verdict tells. Beside other runs, `beside` is how long the longest such launch of any of them is.
     """
-    launches = () if page.goes_on else launches_of(page)
+    known = None if page.timeline is None else page.timeline.known_ns
+    if page.goes_on:
+        return None if known is None else {"name": "The latest part", "from": known[0], "to": known[1]}
+    launches = launches_of(page)
     number, found = max(enumerate(launches), key=lambda each: each[1]["to"] - each[1]["from"], default=(0, None))
     if found is None:
         return None
-    told = {name: found[name] for name in ("name", "from", "to")}
+    told = {"name": f"Launch {found['name']}", "from": found["from"], "to": found["to"]}
     last = page.result["launches"][number].get("last")
     return {"launch": number, "pe": last, "beside": page.launch_scale_ns, **told}
 

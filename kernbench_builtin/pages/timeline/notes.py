@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from copy import copy
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -44,6 +45,12 @@ MOST_PASSAGES: Final = 20_000_000
 """So many passages (40 B each, and about 100 B while a timeline is made of them) are noted; then no more are."""
 
 
+_TIMES: Final = (
+    ("passages", PASSAGE, "end_ns"), ("trips", TRIP, "answered_ns"), ("busy", USE, "until_ns"),
+    ("waits", USE, "until_ns"),
+)  # fmt: skip
+
+
 class Notes:
     """Keep what was seen: a flat run of numbers for each sort of row, and tables of what numbers stand for.
 
@@ -64,6 +71,19 @@ class Notes:
         self.sites: dict[tuple[str, CallSite], int] = {}
         self.stacks: dict[tuple[int, ...], int] = {}
         self.launches: dict[Launch, int] = {}
+
+    def latest(self, most: int, now: float) -> Notes:
+        """Return what was noted since the last `most` passages before `now` began; of programs and messages, all."""
+        begins = np.frombuffer(self.passages).reshape(-1, len(PASSAGE))[:, PASSAGE.index("start_ns")]
+        begins = begins[begins < now]  # others have booked their wire, and wait
+        if len(begins) <= most:
+            return self
+        found = copy(self)
+        found.since = float(np.partition(begins, len(begins) - most)[len(begins) - most])
+        for name, columns, end in _TIMES:
+            table = np.frombuffer(getattr(self, name)).reshape(-1, len(columns))
+            setattr(found, name, array("d", table[table[:, columns.index(end)] > found.since].tobytes()))
+        return found
 
     def number(self, msg: MsgBase) -> int:
         """Return twice the number of a message, plus 1 for a reply; one that is new gets its own."""

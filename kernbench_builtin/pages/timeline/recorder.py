@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -89,13 +90,21 @@ class TimelineRecorder:
             kept.extend((self._numbers[component], ns, until))
 
     def timeline(
-        self, requests: Iterable[HostRequest], log: OpLog, scratchpads: TcmRecorder | None = None
+        self,
+        requests: Iterable[HostRequest],
+        log: OpLog,
+        scratchpads: TcmRecorder | None = None,
+        latest: int | None = None,
     ) -> Timeline:
         """Return what has happened so far: by `requests` of the host, ops of the `log`, and what scratchpads held.
 
+        Of more than the `latest` passages over wires it is a window, from when the first of these began.
         UsageError where nothing of it lies in the window.
         """
-        whole = assemble(self._hardware, self._notes, tuple(requests), log, scratchpads, self.level)
+        notes = self._notes if latest is None else self._notes.latest(latest, self._hardware.env.now)
+        whole = assemble(self._hardware, notes, tuple(requests), log, scratchpads, self.level)
+        if notes is not self._notes:
+            return whole.window(notes.since, math.inf if self.window is None else self.window.to_ns)
         return whole if self.window is None else whole.window(self.window.from_ns, self.window.to_ns)
 
     def _watch(self, launch: Launch, pe: int, program: tuple[int, int, int]) -> Callable[..., Any]:

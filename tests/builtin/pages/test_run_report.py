@@ -15,7 +15,7 @@ import kernbench_core as kb
 from kernbench_builtin.machines.drawing import MachineDrawing
 from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, Section
-from kernbench_builtin.pages.run_report import machine_json, page_of, write_report
+from kernbench_builtin.pages.run_report import drawing_json, page_of, use_json, write_report
 from kernbench_core.errors import PluginError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.topology.compilation import compile_topology
@@ -47,7 +47,7 @@ def ended() -> GraphEngine:
 
 def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) -> None:
     """Every link that carried anything, as the table of links has it; each unit for as long as its ops took."""
-    use = machine_json(ended, parse_config(YAML, "m.yaml"), "mine")["use"]
+    use = use_json(ended)
     columns = [use[name] for name in ("busy_ns", "utilisation", "nbytes")]
     told = dict(zip(use["places"], zip(*columns, strict=True), strict=True))
     total = use["total_ns"]
@@ -68,7 +68,7 @@ def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) ->
 def test_the_drawing_tells_where_parameters_were_given(ended: GraphEngine) -> None:
     """And is read back from what was written, with the title that it was given."""
     config = parse_config(YAML, "m.yaml", sets=["components.hbm_ctrl.params.channels=4"])
-    drawing = MachineDrawing.from_json(json.loads(json.dumps(machine_json(ended, config, "mine"))))
+    drawing = MachineDrawing.from_json(json.loads(json.dumps(drawing_json(ended, config, "mine"))))
     assert drawing.title == "mine"
     assert {"sip0", "sip0.cube0", "sip0.cube0.pe1"} <= drawing.parts.keys()
     models = {model["kind"]: model for model in drawing.models}

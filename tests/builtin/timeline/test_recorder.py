@@ -96,3 +96,40 @@ def test_lines_of_two_files_are_two_where_all_else_is_the_same(tmp_path: Path) -
         if timeline.tracks[track].kind == "kernel" and line >= 0
     ]
     assert waits.count(timeline.lines[0]) == waits.count(timeline.lines[1]) > 0
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_the_latest_part_is_a_window_of_the_whole(most: int) -> None:
+    """From when the first of so many passages began, with all that is in sight; of fewer it is the whole."""
+    recorder = TimelineRecorder()
+    engine = toy_engine(pes=1, observers=[recorder])
+    start = engine.machine.design.address_map.encode(0, 0, "hbm0")
+    for nbytes in (512, 4096, 64):
+        engine.submit(MemoryReadMsg((Region(start, nbytes),)))
+        engine.advance()
+    found = (engine.shared.requests, engine.op_log)
+    whole, latest = recorder.timeline(*found), recorder.timeline(*found, latest=most)
+    begins = sorted([*recorder._notes.passages][1::5])
+    if most >= len(begins):
+        assert latest == whole
+        return
+    assert latest.known_ns == (begins[-most], whole.total_ns)
+    cut = whole.window(begins[-most], math.inf)
+    names = ("node", "name", "kind")
+    tracks = [[[getattr(made.tracks[at], name) for name in names] for at in made.spans.track] for made in (cut, latest)]
+    assert tracks[0] == tracks[1] and len(tracks[0]) >= most
+    for column in ("start_ns", "end_ns", "line", "op", "nbytes", "parent", "message"):
+        assert getattr(cut.spans, column).tolist() == getattr(latest.spans, column).tolist(), column
+    assert cut.activity is not None and latest.activity is not None
+    busy = cut.activity.busy_ns.sum()  # even within the step that is cut
+    assert latest.activity.busy_ns.sum() == pytest.approx(busy, rel=0.02)
+
+
+def test_what_waits_for_its_wire_is_no_latest_passage() -> None:
+    """The last that have begun count, however much has booked a wire until later."""
+    notes = Notes()
+    notes.passages.extend(number for at in (1, 2, 3, 50, 60) for number in (7, at, at + 20, 8, -1))
+    found = notes.latest(2, 10.0)
+    assert found.since == 2.0 and [*found.passages][1::5] == [1, 2, 3, 50, 60]
+    assert [*notes.latest(1, 55.0).passages][1::5] == [50, 60]
+    assert notes.latest(3, 10.0) is notes

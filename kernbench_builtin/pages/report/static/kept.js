@@ -20,7 +20,7 @@ kernbench.keep = (name, value) => {
 };
 
 // Show the window and the part of the machine that were chosen before, as far as the run has them, and keep what is chosen.
-// Without a choice it is the longest launch; of runs side by side, as much of each as the longest of these.
+// Without a choice it is the longest launch, or the latest part of a run that goes on; of runs side by side, as much of each as the longest of these.
 kernbench.remember = (run) => {
   const { machine, timeline } = run;
   const before = kernbench.kept(`run ${run.number}`);
@@ -30,10 +30,10 @@ kernbench.remember = (run) => {
   if (span && span[0] < span[1] && span[1] <= total) {
     const launch = said && machine ? machine.data.launches[said.launch] : undefined;
     run.set("window", launch && launch.from === span[0] && launch.to === span[1] ? Object.assign([...span], said) : [...span]);
-  } else if (!before && timeline && timeline.data.opens) { // the page opens on the longest launch
+  } else if (!before && timeline && timeline.data.opens) { 
     const { from, to, launch, name, beside } = timeline.data.opens;
     const window = [from, Math.min(kernbench.scale(timeline.total), from + (beside || to - from))];
-    run.set("window", beside ? window : Object.assign(window, { launch, name: `Launch ${name}` }));
+    run.set("window", beside ? window : Object.assign(window, { launch, name }));
   }
   if (timeline) timeline.sumUp(); // at once: what is below it stays where it is
   const keep = () => kernbench.keep(`run ${run.number}`, {
