@@ -190,7 +190,7 @@ def _data(found: Correctness, interrupted: bool) -> str:
     if found.verified is None and found.uncompared:
         told = found.uncompared
     elif found.verified is None and host.read and host.confirmed is not None:
-        told = f"data compared with nothing, {host.confirmed} of {host.read} values that the host read confirmed"
+        told = f"data not verified; kernbench confirmed {host.confirmed} of {host.read} values that the host read"
     return f"{told}, accesses outside of tensors" if found.outside else told
 
 

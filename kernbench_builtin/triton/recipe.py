@@ -120,16 +120,15 @@ def _plain(value: Any) -> Any:
 
 
 def data_words(reads: HostReads) -> str:
-    """Say of a script that kernbench compares its data with nothing, and what it found of what the script read."""
+    """Say of a script that kernbench has nothing to compare its data with, and what it found of what the script read."""
+    own = "data is for the script to check"
     if not reads.read:
-        return "data compared with nothing; the script read nothing that a kernel computed"
-    values = f"{reads.read:,} value{'' if reads.read == 1 else 's'} that the script read"
-    were = "was" if reads.read == 1 else "were"
+        return f"{own}; it read nothing that a kernel computed"
+    values = "the value that it read" if reads.read == 1 else f"the {reads.read:,} values that it read"
     if reads.confirmed is None:
-        return f"data compared with nothing; {values} {were} not confirmed"
-    if reads.confirmed == reads.read:
-        return f"data compared with nothing; {values} {were} confirmed"
-    return f"data compared with nothing; {reads.confirmed:,} of {values} {were} confirmed"
+        return f"{own}; kernbench did not confirm {values}"
+    some = "" if reads.confirmed == reads.read else f"{reads.confirmed:,} of "
+    return f"{own}; kernbench confirmed {some}{values}"
 
 
 def arguments_of(params: Mapping[str, Any]) -> list[str]:
