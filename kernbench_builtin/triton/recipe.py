@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def data_words(reads: HostReads) -> str:
-    """Say of a script that kernbench has nothing to compare its data with, and what it found of what the script read."""
+    """Say that a script is to check its data, and what kernbench found of what it read."""
     own = "data is for the script to check"
     if not reads.read:
         return f"{own}; it read nothing that a kernel computed"
