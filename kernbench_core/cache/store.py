@@ -129,7 +129,7 @@ class Cache:
         removed, kept = list[int](), list[int]()
         for path, stat in self._files():
             keep -= stat.st_size
-            goes = bool(removed) or keep < 0 or stat.st_mtime_ns < since
+            goes = keep < 0 or stat.st_mtime_ns < since
             (removed if goes else kept).append(stat.st_size)
             if goes:
                 self.remove(path.stem)

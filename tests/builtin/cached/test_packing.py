@@ -35,9 +35,9 @@ def test_plain_values_come_back_as_they_were(value: Any) -> None:
 def test_arrays_come_back_as_they_were(dtype: Any, shape: tuple[int, ...]) -> None:
     """Several in one, each after the other, and not one that can be written."""
     array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
-    first, back, last = unpack(pack((array, array.T, "x")))
+    first, back, *last = unpack(pack((array, array.T, "x", np.float32(0.5))))
     assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.T.shape, array.T.tobytes())
-    assert first.tobytes() == array.tobytes() and last == "x" and not back.flags.writeable
+    assert first.tobytes() == array.tobytes() and repr(last) == "['x', 0.5]" and not back.flags.writeable
 
 
 @pytest.mark.parametrize(
