@@ -1,19 +1,17 @@
-"""How much a time says: what it came to on machines that are the same, but for a thousandth."""
+"""How much a time says, by machines that are the same but for a thousandth, and who is shown to be faster so."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 
 from kernbench_core.units import format_time
 
-NOT_MEASURED: Final = "no spread is known: a small difference may be chance"
+NOT_KNOWN: Final = "no spread is known: a small difference may be chance; --shake measures it"
 """What is said where times are compared of which nobody measured how much they say."""
-NOT_KNOWN: Final = f"{NOT_MEASURED}; --shake measures it"
-"""The same where a run can be shaken."""
 
 
 @attrs.frozen
@@ -72,3 +70,35 @@ class TimeSpread:
     def __str__(self) -> str:
         share = f", {self.width_ns / self.median_ns:.2%}" if self.median_ns else ""
         return f"{format_time(self.median_ns)}, spread {format_time(self.width_ns)}{share}"
+
+
+@attrs.frozen
+class Contest:
+    """What candidates came to on these machines, by their names: the best one first, by the median."""
+
+    spreads: Mapping[str, TimeSpread]
+
+    @property
+    def equals(self) -> tuple[str, ...]:
+        """The best, and those that are not shown to differ from it."""
+        best = next(iter(self.spreads.values()))
+        return tuple(name for name, spread in self.spreads.items() if not spread.differs_from(best))
+
+    @property
+    def against(self) -> str:
+        """Say whether the best one is shown to be better than the others."""
+        (_, first), *others = self.spreads.items()
+        if not others:
+            return str(first)
+        name, other = others[max(0, len(self.equals) - 2)]
+        return f"against {name}: {first.compared_with(other)}"
+
+
+def contest(times: Mapping[str, float], spread_of: Callable[[str], TimeSpread]) -> Contest:
+    """Have candidates run again by their single times (ns) until one is beyond the best: the others took longer."""
+    found: dict[str, TimeSpread] = {}
+    for name in sorted(times, key=lambda name: (times[name], name)):
+        spread = found[name] = spread_of(name)
+        if spread.differs_from(min(found.values(), key=lambda each: each.median_ns)):
+            break
+    return Contest(dict(sorted(found.items(), key=lambda item: (item[1].median_ns, item[0]))))

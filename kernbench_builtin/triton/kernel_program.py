@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
+    from kernbench_core.spread import TimeSpread
     from kernbench_core.values.arrays import Array
 
 RunTrial = Callable[[Callable[..., None]], Any]
@@ -83,6 +84,11 @@ class SingleLaunch:
         return facts_of(self.rt)
 
     @property
+    def shakes(self) -> bool:
+        """Trials run once: a run that is shaken has each of its runs choose anew."""
+        return False
+
+    @property
     def pipelines(self) -> bool:
         """Whether loops load ahead, as deep as `num_stages` says."""
         return self.rt.pipelines_loops
@@ -109,7 +115,9 @@ class SingleLaunch:
             self.rt.launch(asked.kernel, grid=asked.grid, **arguments)
 
     @contextmanager
-    def trying(self, arguments: Iterable[object], hooked: bool) -> Iterator[None]:
+    def trying(
+        self, arguments: Iterable[object], hooked: bool, spreads: list[TimeSpread] | None = None
+    ) -> Iterator[None]:
         """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were."""
         if hooked:
             self._seen.clear()

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -32,8 +32,13 @@ if TYPE_CHECKING:
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
+    from kernbench_core.spread import TimeSpread
 
     MakeRun = Callable[[Bench], RunResult]
+
+
+_USUAL: Final = {"race_by": "program", "materialize": "on_demand"}
+"""The options of a run of Triton's kernels that are not as for others."""
 
 
 class HeldMachine:
@@ -51,12 +56,7 @@ class HeldMachine:
         self.places: list[ArrayPlace] = [] if places is None else places
         self._name = name
         self._recipe = ScriptRecipe() if recipe is None else recipe.again()
-        if options.get("shake"):
-            raise UsageError(
-                "--shake must be asked of a bench or a kernel, not of code that goes on between its launches, as a "
-                "script runs once; shake `kernbench run FILE.py:KERNEL`."
-            )
-        usual = {"race_by": "program", "materialize": "on_demand", "verify_data": options.get("data", True)}
+        usual = {**_USUAL, "verify_data": options.get("data", True)}
         self._recipe.data = bool(options.get("data", True))
         params = {"params": self._recipe.params}
         self._make = make or (lambda bench: run(bench, **params, **{"topology": topology, **usual, **options}))
@@ -128,11 +128,16 @@ class HeldMachine:
 
 
 class Trials:
-    """Launches whose data nobody gets, each on a machine of its own; what was `seen` is not simulated again."""
+    """Launches whose data nobody gets, each on a machine of its own; what was `seen` is not simulated again.
 
-    def __init__(self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any]) -> None:
+    `shake` are the options of that name.
+    """
+
+    def __init__(
+        self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], shake: Mapping[str, Any]
+    ) -> None:
         self.seen: dict[object, LaunchFigures] = {}
-        self._given = topology, options
+        self._given, self._shake = (topology, options), shake
 
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on a machine on which nothing ran before, and return its figures."""
@@ -143,6 +148,19 @@ class Trials:
             self.seen[key] = machine.launch(asked, kept=False)
             machine.abandon()
         return self.seen[key]
+
+    def shaken(self, asked: JitLaunch) -> TimeSpread:
+        """Return what the kernel takes on machines that are the same but for a thousandth."""
+        topology, options = self._given
+
+        def program(rt: Runtime, **_: object) -> None:
+            _launched(DeviceCopies(rt, []), asked, kept=False)
+
+        usual = {**_USUAL, "verify_data": False, **options, **self._shake}
+        shaken = run(ScriptRecipe().bench(program, asked.name), topology=topology, **usual).shake
+        assert shaken is not None, "it was asked for"
+        spread: TimeSpread = shaken.phases["kernel"]
+        return spread
 
 
 def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigures:
@@ -209,6 +227,10 @@ def _on_device(name: str, value: object, held: Mapping[str, HeldArgument]) -> ob
     return evolve(value, base=pointer) if isinstance(value, TensorDescriptor) else pointer
 
 
+NOTHING_SHAKEN: Final = (
+    "--shake found nothing to do: of a script it shakes what triton.autotune compares, and there is no such choice; "
+    "shake one kernel by `kernbench run FILE.py:KERNEL --shake`."
+)
 #: Options of the run that a trial has, too: those that say what the machine is, and when to stop.
 _OF_TRIALS = (
     "components", "set", "device", "seed", "data", "race_by", "oob", "pipeline_loops", "placement",
@@ -242,10 +264,14 @@ class TritonRun:
         self.notes: list[str] = []
         self.places: list[ArrayPlace] = []
         self.result: RunResult | None = None
+        shake = {name: options[name] for name in ("shake", "shake_seed") if name in options}
+        options = {name: value for name, value in options.items() if name not in shake}
         self._new = partial(HeldMachine, topology, options, name, recipe, make, self.places)
         self._stack = ExitStack()
         self._machine = self._new()
-        self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options})
+        self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options}, shake)
+        self.shakes = bool(shake.get("shake"))
+        self._spreads: list[TimeSpread] | None = None
         self._facts: MachineFacts | None = None
         self._trying = False
         self._pipelines = bool(options.get("pipeline_loops", True))
@@ -292,6 +318,8 @@ class TritonRun:
             self._machine.abandon()
         elif self._machine.open:
             self.result = self._machine.end()
+        if error is None and self.shakes and not any(tuning.contest for tuning in self.tunings):
+            self.note(NOTHING_SHAKEN)
 
     def failed(self, how: str) -> None:
         """Say how the script failed, for the result."""
@@ -308,25 +336,30 @@ class TritonRun:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
         asked = evolve(asked, reachable=self._addresses.arrays())
         if self._trying:
+            if self._spreads is not None:
+                self._spreads.append(self._trials.shaken(asked))
             return self._trials.launch(asked)
         figures = self._open_machine().launch(asked)
         self.launches.append(figures)
         return figures
 
     @contextmanager
-    def trying(self, arguments: Iterable[object], hooked: bool) -> Iterator[None]:
+    def trying(
+        self, arguments: Iterable[object], hooked: bool, spreads: list[TimeSpread] | None = None
+    ) -> Iterator[None]:
         """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were.
 
-        A launch like one before takes as long; where hooks may change arrays, each is simulated.
+        A launch like one before takes as long; where hooks may change arrays, each is simulated. With `spreads` it is
+        shaken, too, and its spread is added there.
         """
         if hooked:
             self._trials.seen.clear()
-        self._trying = True
+        self._trying, self._spreads = True, spreads
         try:
             with restored(arguments if hooked else ()):
                 yield
         finally:
-            self._trying = False
+            self._trying, self._spreads = False, None
 
     def tuned(self, tuning: JitTuning) -> None:
         """Note what came of trying the configurations of a kernel."""
@@ -358,7 +391,7 @@ def triton(
     There, and only there, `import triton` and `import triton.language` give kernbench's own. Arrays are numpy's,
     ml_dtypes', torch's where torch is installed, or whatever has `__array_interface__` or `__dlpack__`; what a kernel
     wrote is in them when the launch returns. `points` is how many points of each benchmark `triton.testing.perf_report`
-    runs, the first ones; None for all. `options` are those of `kb.run`.
+    runs, the first ones; None for all. `options` are those of `kb.run`; `shake` is of what `triton.autotune` compares.
 
     >>> import numpy as np
     >>> with kb.triton("tiny") as sim:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import frozen
 
 from kernbench_core.errors import UsageError
+from kernbench_core.spread import Contest
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
+    from kernbench_core.spread import TimeSpread
 
 
 @frozen(eq=False)
@@ -90,10 +92,17 @@ class Simulation(Protocol):
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
 
-    def trying(self, arguments: Iterable[object], hooked: bool) -> AbstractContextManager[None]:
+    @property
+    def shakes(self) -> bool:
+        """Whether trials that are near each other run again on machines that are the same but for a thousandth."""
+
+    def trying(
+        self, arguments: Iterable[object], hooked: bool, spreads: list[TimeSpread] | None = None
+    ) -> AbstractContextManager[None]:
         """Have launches run beside the run while a block runs, and leave the arrays among `arguments` as they were.
 
-        A launch like one before takes as long; where hooks may change arrays, each is simulated.
+        A launch like one before takes as long; where hooks may change arrays, each is simulated. With `spreads` it is
+        shaken, too, and its spread is added there.
         """
 
     def tuned(self, tuning: JitTuning) -> None:
@@ -154,10 +163,15 @@ class JitTuning:
     kernel: str
     key: Sequence[tuple[str, object]]
     trials: tuple[Trial, ...]
+    contest: Contest | None = None
+    """How the fastest did on machines that are the same but for a thousandth; None where single times are compared."""
 
     @cached_property
     def best(self) -> Trial | None:
         """The fastest, the first of several; None where no configuration runs."""
+        if self.contest is not None:
+            name = next(iter(self.contest.spreads))
+            return next(trial for trial in self.trials if trial.config == name)
         ran = [trial for trial in self.trials if trial.time_ns is not None]
         return min(ran, key=lambda trial: trial.time_ns or 0.0, default=None)
 
@@ -168,7 +182,8 @@ class JitTuning:
         found = "none" if best is None else f"{best.config} ({format_time(best.time_ns or 0.0)})"
         count = f"fastest of {len(self.trials)}"
         left = sum(trial.time_ns is None for trial in self.trials)
-        return f"autotune {self._kernel}: {found}, {count}{f', of which {left} do not run' if left else ''}"
+        line = f"autotune {self._kernel}: {found}, {count}{f', of which {left} do not run' if left else ''}"
+        return line if self.contest is None else f"{line}\n  shaken {self.contest.against}"
 
     @property
     def table(self) -> str:
@@ -179,7 +194,7 @@ class JitTuning:
             first = trial.reason.partition("\n")[0]
             told = f"does not run: {first}" if trial.time_ns is None else format_time(trial.time_ns)
             lines.append(f"{'*' if trial is best else ' '} {trial.config:{width}}  {told}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([] if self.contest is None else [f"  shaken {self.contest.against}"])])
 
     @property
     def nothing_runs(self) -> str:
@@ -192,12 +207,14 @@ class JitTuning:
 
     def to_json(self) -> dict[str, object]:
         """Return plain JSON types."""
+        spreads = {} if self.contest is None else self.contest.spreads
         return {
             "kernel": self.kernel,
             "key": {name: value if isinstance(value, int | float | str) else str(value) for name, value in self.key},
             "best": None if self.best is None else self.best.config,
             "trials": [
-                {"config": trial.config, "time_ns": trial.time_ns, "reason": trial.reason or None}
+                {"config": trial.config, "time_ns": trial.time_ns, "reason": trial.reason or None,
+                 **({"spread": spreads[trial.config].to_json()} if trial.config in spreads else {})}
                 for trial in self.trials
             ],
         }

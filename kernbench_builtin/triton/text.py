@@ -13,7 +13,7 @@ from kernbench_core.process.terminal import shown
 from kernbench_core.runs.parts import show_answers, show_result
 from kernbench_core.runs.summary import print_summary
 from kernbench_core.runs.text_report import bare_table, shortened, show
-from kernbench_core.spread import NOT_MEASURED
+from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def print_script(
         return
     for tuning in session.tunings:
         show(Text(shown(tuning.line) if autotune == "best" else tuning.table), console)
-    if any(len(tuning.trials) > 1 for tuning in session.tunings):
-        show(Text(f"autotune compares single times: {NOT_MEASURED}"), console)
+    if any(len(tuning.trials) > 1 and tuning.contest is None for tuning in session.tunings):
+        show(Text(f"autotune compares single times: {NOT_KNOWN}"), console)
     for note in session.notes:
         show(Text(f"note: {note}", "yellow"), console)
     if result is not None:

@@ -17,7 +17,6 @@ from attrs import evolve
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
-from kernbench_ccl.measure.contest import Contest, contest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks, tried
 from kernbench_ccl.plan.candidates import first_sentence
@@ -25,7 +24,7 @@ from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay, make_console, show_answers
-from kernbench_core.spread import NOT_KNOWN
+from kernbench_core.spread import NOT_KNOWN, Contest, contest
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -113,7 +112,8 @@ class Table:
 
     def spreads(self) -> list[str]:
         """Say how much the times say, where that was asked for."""
-        return [f"# {format_bytes(size)} shaken: {found.sentence}" for size, found in self.shaken.items()]
+        told = ((format_bytes(size), next(iter(found.spreads)), found.against) for size, found in self.shaken.items())
+        return [f"# {size} shaken: {best} {against}" for size, best, against in told]
 
     def failure(self) -> int:
         """Tell of runs that ended with an error; return the exit code of the first, or 0."""

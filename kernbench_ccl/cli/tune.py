@@ -25,13 +25,12 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_time
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_ccl.measure.contest import Contest
     from kernbench_ccl.measure.machine import Setup
     from kernbench_ccl.measure.machine_tuner import TunedCell
     from kernbench_ccl.measure.trials import AlgorithmTrials
     from kernbench_ccl.plan.machine_tuning import MachineTuning, MeasuredTimes
     from kernbench_core.graph import Graph
-    from kernbench_core.spread import TimeSpread
+    from kernbench_core.spread import Contest, TimeSpread
 
 SCHEMA = "kernbench.ccl_tune/1"
 _SIZES = "1K,4K,16K,64K,256K,1M,4M"

@@ -15,7 +15,6 @@ from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.contest import Contest, contest
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.trials import AlgorithmTrials
@@ -24,7 +23,7 @@ from kernbench_ccl.plan.machine_tuning import MeasuredTimes
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.spread import TimeSpread
+from kernbench_core.spread import Contest, TimeSpread, contest
 
 __tracebackhide__ = True
 

@@ -11,7 +11,6 @@ import pytest
 import kernbench as kb
 from kernbench_builtin.sweeps.perturbation import perturbed
 from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
-from kernbench_builtin.triton.session import HeldMachine
 from kernbench_core.cli import main
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.session import GraphEngine
@@ -119,8 +118,3 @@ def test_a_sweep_says_what_its_spreads_say(plugins: Plugins, capsys: pytest.Capt
     assert f"best: #0\n{NOT_KNOWN}\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64"], plugins) == 0
     assert NOT_KNOWN not in capsys.readouterr().out
-
-
-def test_a_script_in_triton_is_not_shaken(plugins: Plugins) -> None:
-    with pytest.raises(UsageError, match=r"^--shake must be asked of a bench or a kernel, not of code that goes on"):
-        HeldMachine("tiny", {"shake": 3})

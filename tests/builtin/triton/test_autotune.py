@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.triton.session import NOTHING_SHAKEN
 from tests.builtin.triton.kernels import scaling
 
 # mypy: disable-error-code="import-not-found"
@@ -42,6 +45,44 @@ def alone(block: int, n: int) -> float:
     with kb.triton("tiny") as sim:
         scaling()[grid](x, x, n, BLOCK=block)
     return sim.launches[0].time_ns
+
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+"""
+
+
+def test_shaken_choices_go_by_medians_of_machines_that_differ_by_a_thousandth(tmp_path: Path) -> None:
+    """Spreads are those of the kernel shaken alone; hints that change nothing are not told apart, blocks are."""
+    (file := tmp_path / "scale.py").write_text(KERNEL)
+    x = np.ones(300, np.float32)
+    with kb.triton("tiny", shake=3, shake_seed=5) as sim:
+        import triton
+
+        same = triton.Config({"BLOCK": 64}, num_warps=8)
+        tuned([16, 64, same])(runpy.run_path(str(file))["scale_kernel"])[grid](x, np.zeros_like(x), 300)
+    (tuning,) = sim.tunings
+    assert tuning.contest is not None and not sim.notes
+    spreads = tuning.contest.spreads
+    given = {"x_ptr": np.ones(300, np.float32), "y_ptr": np.zeros(300, np.float32), "n": 300}
+    for config in (next(iter(spreads)), next(reversed(spreads))):
+        block = int(config.partition("BLOCK: ")[2].partition(",")[0])
+        params = {**given, "BLOCK": block}
+        other = kb.run(f"{file}:scale_kernel", "tiny", params, grid=(-(-300 // block),), shake=3, shake_seed=5)
+        assert spreads[config] == other.shake.phases["kernel"]
+    assert tuning.best is not None and tuning.best.config == next(iter(spreads))
+    assert tuning.contest.equals == tuple(trial.config for trial in tuning.trials[1:]) and len(spreads) == 3
+    assert tuning.to_json()["trials"][1]["spread"] == spreads[tuning.trials[1].config].to_json()  # type: ignore[index]
+    assert tuning.line.endswith(f"fastest of 3\n  shaken {tuning.contest.against}")
+    with kb.triton("tiny", shake=3) as plain:
+        scaling()[grid](x, x, 300, BLOCK=64)
+    assert plain.notes == [NOTHING_SHAKEN] and plain.launches[0].time_ns == alone(64, 300)
 
 
 def test_the_fastest_is_chosen_once_for_each_key() -> None:
