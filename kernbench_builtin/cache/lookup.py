@@ -66,7 +66,7 @@ def cached_run(request: Request, carry_out: Callable[[], RunResult]) -> RunResul
 
     result, cached = _answer(lambda: _parts_of_run(request, manifest), request.plugins, carry_out, read, about)
     if cached.hit:
-        result = attrs.evolve(result, all_links=request.options.links == "all", wall_s=time.perf_counter() - began)
+        result = attrs.evolve(result, wall_s=time.perf_counter() - began)
     elif cached.key is None:
         warnings.warn(cached.note, KernbenchWarning, stacklevel=4)
     return attrs.evolve(result, parts={**result.parts, "cached": cached})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PAGES: Final = "report"
 RUN_B: Final = "Run B"
 #: Options of a run that write files of it, or say what of it is told.
-_NOT_HERE: Final = ("strict_races", "strict_python", "out", "links", "outputs")
+_NOT_HERE: Final = ("strict_races", "strict_python", "out", "outputs")
 
 
 class DiffCommand(RunCommand):

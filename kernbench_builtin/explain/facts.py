@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import ByteRanges, Roof, joined, length, peaks_of, roof, touched, work_on
+from kernbench_builtin.machines.figures.tables import kernels_of, launches_of, meter_of
 from kernbench_core.host.figures.launch import LATE
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import MemoryMsg
@@ -133,7 +134,7 @@ def kind_of(call: PathCall) -> str:
 
 def facts_of(session: GraphEngine) -> Facts | None:
     """Return what a run shows so far; None where no launch of it is over."""
-    launches, kernels = session.figures(), session.kernels()
+    launches, kernels = [*launches_of(session)], kernels_of(session)
     if not launches or kernels is None:
         return None
     named: dict[str, list[LaunchFigures]] = {}
@@ -328,7 +329,9 @@ def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, i
 
 
 def _queueing(session: GraphEngine) -> Queueing | None:
-    resources, waited = session.meter.resources, session.meter.waited()
+    meter = meter_of(session)
+    assert meter is not None
+    resources, waited = meter.resources, meter.waited()
     inside = {"pe wire", "command wire", "pcie wire", "pe_tcm channel"}  # where no load or store of HBM queues
     waited[[resources.kinds[code] in inside for code in resources.codes[: resources.wires]]] = 0.0
     if not waited.any():

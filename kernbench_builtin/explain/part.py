@@ -42,14 +42,16 @@ class VerdictPart(RunPart):
 
     @classmethod
     def show_result(cls, result: "RunResult", console: "Console", *, verbose: bool = False) -> bool:
-        """Print the table of a result."""
+        """Print the table of a result that has its figures."""
+        if result.parts.get("figures") is None:
+            return False
         from kernbench_builtin.explain.result_text import print_result
 
         print_result(result, console, verbose=verbose)
         return True
 
     def answer(self, session: "GraphEngine") -> "RunVerdict":
-        """Return the verdict on what has run so far."""
+        """Return the verdict on what has run so far; of what kernels did, where launches are measured."""
         from kernbench_builtin.explain.verdict import verdict_of
 
         return verdict_of(session)
@@ -96,7 +98,10 @@ class ExplainPart(RunPart):
 
     def answer(self, session: "GraphEngine") -> "Explanation":
         """Explain what has happened so far."""
-        return self._recorder.explanation(session.shared.requests, session.meter.point)
+        from kernbench_builtin.machines.figures.tables import meter_of
+
+        meter = meter_of(session)
+        return self._recorder.explanation(session.shared.requests, (lambda _: None) if meter is None else meter.point)
 
     @classmethod
     def show(cls, answer: "Explanation", console: "Console", *, verbose: bool = False) -> None:

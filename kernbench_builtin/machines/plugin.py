@@ -1,9 +1,9 @@
-"""What the machines offer: kinds of machine, shapes of networks, and the commands that show what there is."""
+"""What the machines offer: kinds of machine, shapes of networks, what they did, and the commands that show them."""
 
 from __future__ import annotations
 
 from kernbench_core.plugin import MACHINES, SEE
-from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry
+from kernbench_core.plugins import CommandEntry, MachineEntry, NetworkEntry, RunPartEntry
 
 HERE = "kernbench_builtin.machines"
 SHAPES, SHOWN = f"{HERE}.network_shapes", f"{HERE}.cli"
@@ -21,6 +21,12 @@ def kernbench_commands() -> list[CommandEntry]:
         ),
         CommandEntry("topology", f"{SHOWN}.topology:topology", "Show machines, and check configurations.", MACHINES),
     ]
+
+
+def kernbench_run_parts() -> list[RunPartEntry]:
+    """Return what measures launches, and says what was done where."""
+    sentence = "Launches, links, components, lines and ops in numbers."
+    return [RunPartEntry("figures", f"{HERE}.figures.part:FiguresPart", sentence)]
 
 
 def kernbench_networks() -> list[NetworkEntry]:

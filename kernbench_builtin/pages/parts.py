@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import attrs
 
+from kernbench_builtin.machines.figures.part import require_figures
 from kernbench_builtin.pages.plugin import EXPORTERS
 from kernbench_builtin.pages.timeline.levels import LEVELS, LEVELS_IN_WORDS, TIMELINE
 from kernbench_core.errors import KernbenchWarning, UsageError
@@ -230,6 +231,7 @@ class ReportPart(RunPart):
 
     def __init__(self, options: ReportOptions, call: RunCall, plugins: "Plugins") -> None:
         super().__init__(options, call, plugins)
+        require_figures(plugins, "--report")
         self._path = check_file("report", Path(str(options.report)), ".html")
 
     @property
@@ -303,6 +305,7 @@ class WatchPart(RunPart):
 
     def __init__(self, options: WatchOptions, call: RunCall, plugins: "Plugins") -> None:
         super().__init__(options, call, plugins)
+        require_figures(plugins, "--web")
         from kernbench_builtin.pages.live_pages import PartialPages
 
         assert options.watcher is not None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_builtin.machines.figures.part import check_links
 from kernbench_core.cli.options import JSON, QUIET, VERBOSE, with_parameters, with_parts
-from kernbench_core.cli.run import check_links, run_options
+from kernbench_core.cli.run import run_options
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -83,7 +84,7 @@ def triton(
         raise UsageError("kernbench triton must be followed by a script or by -m MODULE; name one.")
     if quiet and verbose:
         raise UsageError("options -q and -v exclude each other; give one of them.")
-    check_links(asked, as_json)
+    check_links(asked, as_json=as_json)
     with doing("loading kernbench"):
         from kernbench_builtin.triton.script import Script
         from kernbench_core.runs.bench_run import RunInterrupted

@@ -188,7 +188,8 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
         copies.read_back(held.values(), asked.name)
     else:
         copies.forget(held.values())
-    return handle.figures
+    figures: LaunchFigures = handle.figures
+    return figures
 
 
 def _base(value: object) -> Any:

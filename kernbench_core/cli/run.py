@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,7 +68,6 @@ def run(
     """Run BENCH, a name, FILE.py or FILE.py:FUNCTION: how long it takes, why, and whether it is right."""
     from kernbench_core.runs.parts import parts_of
 
-    check_links(asked, as_json)
     with ExitStack() as stack:
         title = f"{Path(bench).name} on {asked['topology']}"
         around = [stack.enter_context(part.at_terminal(shell, asked, title)) for part in parts_of(shell.plugins)]
@@ -77,14 +76,6 @@ def run(
             for show in (each for each in around if each is not None):
                 show()
     return code
-
-
-def check_links(asked: Mapping[str, Any], as_json: bool) -> None:
-    """Raise UsageError where links are asked for that nothing has."""
-    if asked["links"] == "all" and not as_json and asked["out"] is None:
-        raise UsageError(
-            "--links says which links --json and --out have; leave out --links all, or give one of them, too."
-        )
 
 
 def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: dict[str, Any]) -> int:

@@ -17,6 +17,7 @@ from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.kernel.bridge import Bridge, in_kernel
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 from kernbench_core.process.notebook import Pictured
+from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.device import Device
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.expectation import Expectation
-    from kernbench_core.host.figures.launch import LaunchFigures
-    from kernbench_core.host.figures.meter import LaunchUse
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.rows import Scalar
     from kernbench_core.memory.device_memory import TensorAllocation
@@ -76,25 +75,41 @@ class LaunchHandle(Pictured):
         return caller.poll(self)
 
     @property
-    def figures(self) -> LaunchFigures:
-        """How the launch went: its times, what was busiest, what it achieved; UsageError while it is not over."""
+    def over(self) -> bool:
+        """Whether every PE has ended its programs, and the host has been told; asking takes no time."""
+        launch = self.launch
+        return bool(self.request.response and launch.started_ns) and len(launch.ended_ns) == len(launch.programs)
+
+    @property
+    def figures(self) -> Any:
+        """How the launch went, as who measures it says: its times, what was busiest, what it achieved.
+
+        UsageError while it is not over, and where no plug-in measures launches.
+        """
+        self._require_over()
         found = self.program.figures_of(self)
         if found is None:
-            raise UsageError(
-                f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
-                "rt.wait."
-            )
+            raise UsageError(f"the figures of {self.name} need a plug-in that measures launches; there is none.")
         return found
 
     @property
     def time_ns(self) -> float:
         """How long the kernel ran, in ns: from its first program's start to its last one's end."""
-        return self.figures.time_ns
+        self._require_over()
+        return max(self.launch.ended_ns.values()) - min(self.launch.started_ns.values())
 
     @property
-    def busiest(self) -> tuple[LaunchUse, ...]:
+    def busiest(self) -> tuple[Any, ...]:
         """The busiest resource of each kind while the kernel ran, highest first."""
-        return self.figures.busiest
+        found: tuple[Any, ...] = self.figures.busiest
+        return found
+
+    def _require_over(self) -> None:
+        if not self.over:
+            raise UsageError(
+                f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
+                "rt.wait."
+            )
 
     @property
     def name(self) -> str:
@@ -103,8 +118,8 @@ class LaunchHandle(Pictured):
         return self.label or f"the launch of {getattr(kernel, '__name__', repr(kernel))!r}"
 
     def __repr__(self) -> str:
-        over = self.program.figures_of(self)
-        return f"<LaunchHandle of {self.name}, {'not over' if over is None else repr(over)}>"
+        shown = repr(self.program.figures_of(self) or format_time(self.time_ns)) if self.over else "not over"
+        return f"<LaunchHandle of {self.name}, {shown}>"
 
 
 @attrs.define(eq=False)
@@ -158,8 +173,8 @@ class Session(Protocol):
     op_log: OpLog
     seed: int
 
-    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
-        """Return the figures of a launch, None for one that is not over."""
+    def figures_of(self, handle: LaunchHandle) -> Any:
+        """Return the figures of a launch, None for one that is not over, or where nobody measures."""
 
     def submit(self, request: HostRequest, program: HostProgram | None = None) -> Signal:
         """Send a request of a program to the device; return what fires with its answer."""
@@ -250,8 +265,8 @@ class HostProgram:
         """The plug-ins of the run."""
         return self.shared.loaded_plugins()
 
-    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
-        """Return the figures of a launch, None for one that is not over."""
+    def figures_of(self, handle: LaunchHandle) -> Any:
+        """Return the figures of a launch, None for one that is not over, or where nobody measures."""
         return self._session.figures_of(handle)
 
     @property

@@ -5,10 +5,10 @@ It composes what a run needs around the bare engine, starts host programs, and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve, frozen
 
@@ -21,15 +21,6 @@ from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.device import Device, DeviceOptions
-from kernbench_core.host.figures.columns import ColumnTable
-from kernbench_core.host.figures.components import components
-from kernbench_core.host.figures.kernels import KernelFigures, kernel_figures
-from kernbench_core.host.figures.launch import LaunchFigures, figures_of
-from kernbench_core.host.figures.lines import kernel_functions, kernel_lines
-from kernbench_core.host.figures.links import links
-from kernbench_core.host.figures.meter import LaunchMeter
-from kernbench_core.host.figures.models import model_digests
-from kernbench_core.host.figures.op_kinds import op_kinds
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
@@ -37,9 +28,10 @@ from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check, findings
 from kernbench_core.host.timing import NotModelled, TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
+from kernbench_core.kernel.pe_state import MeasuresLaunches
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.log import OpLog
-from kernbench_core.oplog.logger import LineUse, OpLogger
+from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.oplog.writing import SPILL_ROWS
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.topology.design import machine_of
@@ -57,6 +49,16 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import LanguageEntry, Plugins, Registry
 
 
+class Meter(MeasuresLaunches, Protocol):
+    """Who measures the launches of one run, and says what came of each."""
+
+    def attach(self, hardware: Hardware) -> None:
+        """Measure on this machine; called once, when every component exists and nothing has happened yet."""
+
+    def figures_of(self, handle: LaunchHandle) -> Any:
+        """Return the figures of a launch that is over."""
+
+
 @frozen(kw_only=True)
 class EngineOptions(DeviceOptions):
     """How a `GraphEngine` simulates its run.
@@ -65,7 +67,7 @@ class EngineOptions(DeviceOptions):
     change no result; one of them at most may bring a clock (`RunObserver`). `plugins` are what `rt.plugins` gives
     (default: the installed). Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time
     that is left of more than the run (default: that of `limits`, for the run alone). `inputs` keep the files that the
-    bench reads.
+    bench reads, `meter` measures launches.
     """
 
     seed: int = 0
@@ -79,6 +81,7 @@ class EngineOptions(DeviceOptions):
     plugins: Plugins | None = None
     wall: WallTime | None = None
     inputs: Inputs | None = None
+    meter: Meter | None = None
 
 
 class GraphEngine:
@@ -109,7 +112,7 @@ class GraphEngine:
         #: What the host programs of the run share, and the first of them, the bench.
         self.shared = Shared(plugins=options.plugins, inputs=options.inputs)
         self.runtime: Runtime | None = None
-        self.meter = LaunchMeter()
+        self.meter = options.meter
         machine = self.machine = machine_of(graph)
         plugins = options.plugins
         self.pes = select_pes(machine.design.pes, options.device)
@@ -143,7 +146,8 @@ class GraphEngine:
             observers=options.observers,
         )
         self.op_log.store = self.device.store
-        self.meter.attach(self.hardware)
+        if self.meter is not None:
+            self.meter.attach(self.hardware)
         self._wall = options.wall
 
     @property
@@ -306,46 +310,9 @@ class GraphEngine:
         """Return what the checks at the end of a run say, by what each looks at; nothing where all is well."""
         return findings(self.hardware, self.get_timing_result(), self._horizon_ns)
 
-    def figures(self) -> tuple[LaunchFigures, ...]:
-        """Return the figures of every launch that is over, in the order in which they were submitted."""
-        return tuple(figures for handle in self.shared.launches if (figures := self.figures_of(handle)) is not None)
-
-    def kernels(self) -> KernelFigures | None:
-        """Return what all kernels did together so far, None where none ran to its end."""
-        return kernel_figures(self.hardware, self.meter)
-
-    def links(self) -> ColumnTable:
-        """Return every wire and channel, with what passed it so far."""
-        return links(self.hardware)
-
-    def components(self) -> ColumnTable:
-        """Return every component, with what it served so far."""
-        return components(self.hardware, self.op_log)
-
-    def kernel_lines(self) -> ColumnTable:
-        """Return the kernel lines that gave ops so far."""
-        return kernel_lines(self._line_uses)
-
-    def kernel_functions(self) -> ColumnTable:
-        """Return the functions that these lines are in, with their sources."""
-        return kernel_functions(self._line_uses)
-
-    def op_kinds(self) -> ColumnTable:
-        """Return the op log by name of op, as far as it is written."""
-        return op_kinds(self.op_log)
-
-    def models(self) -> Mapping[str, str]:
-        """Return the SHA-256 of the code of each implementation."""
-        return model_digests(self.hardware.components.values())
-
-    @property
-    def _line_uses(self) -> Iterable[LineUse]:
-        logger = self.hardware.op_logger
-        return () if logger is None else logger.lines.values()
-
-    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
-        """Return the figures of a launch, None for one that is not over."""
-        return figures_of(handle.request, handle.label, handle.site, self.meter)
+    def figures_of(self, handle: LaunchHandle) -> Any:
+        """Return the figures of a launch, None for one that is not over, or where nobody measures."""
+        return None if self.meter is None or not handle.over else self.meter.figures_of(handle)
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""

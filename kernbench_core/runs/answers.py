@@ -1,16 +1,14 @@
-"""What a run answers with, beside its times: whether it is right, and the tables of what was done where."""
+"""What a run answers with, beside its times: whether it is right."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kernbench_core.compute.on_demand import BranchValues, HostReads
-from kernbench_core.host.figures.columns import ColumnTable
-from kernbench_core.host.figures.components import component_kinds
-from kernbench_core.host.figures.listing import Listing
+from kernbench_core.host.figures.listing import listed
 from kernbench_core.memory.hazard import ORDERS
 from kernbench_core.memory.outside import count_outside
 from kernbench_core.units import finite
@@ -18,8 +16,6 @@ from kernbench_core.units import finite
 if TYPE_CHECKING:
     from kernbench_core.compute.backends import ComputedBy
     from kernbench_core.compute.verification import Verification
-    from kernbench_core.host.figures.kernels import KernelFigures
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.runs.verdicts import PythonReads
@@ -27,10 +23,6 @@ if TYPE_CHECKING:
 Styled = tuple[str, str]
 """A piece of a line, and how a terminal shows it: "" as everything else."""
 _GOOD, _BAD, _OPEN = "bold green", "bold red", "yellow"
-
-
-def _listed(found: Iterable[Any]) -> Listing[Any]:
-    return Listing(found)
 
 
 @attrs.frozen
@@ -48,8 +40,8 @@ class Correctness:
 
     verification: Verification | None = None
     op_verification: Verification | None = None
-    hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
-    outside: tuple[OutsideAccess, ...] = attrs.field(default=(), converter=_listed)
+    hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=listed)
+    outside: tuple[OutsideAccess, ...] = attrs.field(default=(), converter=listed)
     branch_values: BranchValues = attrs.field(factory=BranchValues)
     host_reads: HostReads = attrs.field(factory=HostReads)
     python_reads: PythonReads | None = None
@@ -116,43 +108,6 @@ class Correctness:
             **({} if self.python_reads is None else {"python_reads": self.python_reads.to_json()}),
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "outside": [attrs.asdict(each) for each in self.outside],
-        }
-
-
-def _no_rows() -> ColumnTable:
-    return ColumnTable(0, {})
-
-
-@attrs.frozen
-class Tables:
-    """What was done where, a row for each.
-
-    `launches` have figures of their own, `kernels` what they did together; `links` are all wires and channels,
-    `components` all components, `lines` the lines of kernels with the ops that they gave, `functions` the functions
-    that these are in, `op_kinds` the op log by name of op, `models` the SHA-256 of the code of each implementation (""
-    where it has no file).
-    """
-
-    launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
-    kernels: KernelFigures | None = None
-    links: ColumnTable = attrs.field(factory=_no_rows)
-    components: ColumnTable = attrs.field(factory=_no_rows)
-    lines: ColumnTable = attrs.field(factory=_no_rows)
-    functions: ColumnTable = attrs.field(factory=_no_rows)
-    op_kinds: ColumnTable = attrs.field(factory=_no_rows)
-    models: Mapping[str, str] = attrs.field(factory=dict)
-
-    def to_json(self, *, all_links: bool) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "kernels": None if self.kernels is None else self.kernels.to_json(),
-            "launches": [launch.to_json() for launch in self.launches],
-            **({"links": self.links.to_json()} if all_links else {}),
-            "components": [*component_kinds(self.components)],
-            "op_kinds": [*self.op_kinds],
-            "lines": [*self.lines],
-            "functions": [*self.functions],
-            "models": dict(self.models),
         }
 
 

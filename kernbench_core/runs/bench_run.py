@@ -15,7 +15,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.answers import Correctness, Tables, count_hazards
+from kernbench_core.runs.answers import Correctness, count_hazards
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -301,6 +301,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             functions=op_functions(plugins.ops),
             observers=observers,
             scratchpads=next(filter(None, (part.scratchpads() for part in request.parts)), None),
+            meter=next(filter(None, (part.meter() for part in request.parts)), None),
             race_by=options.race_by,
             materialize=options.materialize,
             oob=options.oob,
@@ -360,10 +361,6 @@ def _result(
         failed=failed,
         python_reads=python_reads(kernels),
     )
-    tables = Tables(
-        engine.figures(), engine.kernels(), engine.links(), engine.components(), engine.kernel_lines(),
-        engine.kernel_functions(), engine.op_kinds(), engine.models(),
-    )  # fmt: skip
     result = RunResult(
         bench=request.bench.name,
         params=manifest.params,
@@ -375,11 +372,9 @@ def _result(
         manifest=manifest.to_json(),
         recorded=Recorded(engine.op_log, engine.store),
         correctness=correctness,
-        tables=tables,
         rows=engine.rows,
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,
-        all_links=request.options.links == "all",
     )
     for part in request.parts:
         with part_blamed(part, request.plugins.run_parts):

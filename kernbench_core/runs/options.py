@@ -206,9 +206,6 @@ class RunOptions(OptionRecord):
     out: Annotated[
         str | Path | None, Option("Save manifest, result and op log in this folder.", "DIR", group=OUTPUT)
     ] = None
-    links: Annotated[
-        str, Option("Links in --json: the busiest of each kind, or all.", choices=("busiest", "all"), group=OUTPUT)
-    ] = "busiest"
     outputs: Annotated[bool, Option("Compute what kernels wrote; --out saves it as .npy files.", group=DATA)] = False
     depends: Annotated[
         tuple[str, ...],

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.inputs import Inputs
-    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.host.session import GraphEngine, Meter
     from kernbench_core.kernel.pe_state import RecordsScratchpads
     from kernbench_core.plugins import Plugins, Registry, RunPartEntry
     from kernbench_core.runs.options import RunCall, RunOptions
@@ -84,6 +84,7 @@ class RunPart:
     `NAME` is where the result has the answer (`result.NAME`, and in JSON), `OPTIONS` the record of its options.
     `NEEDS` names parts that it wants to be there, too, `ORDER` says how far outside it stands. An answer is `KEPT` in
     the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no cache answers for it.
+    An answer whose class has `GIVES`, names of attributes, gives them to the result, and has its JSON beside the run's.
     """
 
     NAME: ClassVar[str] = ""
@@ -160,6 +161,10 @@ class RunPart:
 
     def scratchpads(self) -> Callable[[Callable[[], float]], RecordsScratchpads] | None:
         """Return what makes, of a function that tells the time in ns, a recorder of scratchpads; the first is taken."""
+        return None
+
+    def meter(self) -> Meter | None:
+        """Return who measures launches; the first is taken."""
         return None
 
     @property

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.columns import ColumnTable
-from kernbench_core.host.figures.listing import Document, Listing
+from kernbench_core.host.figures.listing import Document, Listing, listed
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.runs.answers import Correctness, Styled, Tables, count_hazards, words_of
+from kernbench_core.runs.answers import Correctness, Styled, count_hazards, words_of
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.compute.backends import ComputedBy
     from kernbench_core.compute.verification import Verification
-    from kernbench_core.host.figures.kernels import KernelFigures
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
     from kernbench_core.memory.hazard import Hazard
@@ -37,26 +34,12 @@ PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
 _Answer = TypeVar("_Answer")
 
 
-def _listed(found: Iterable[Any]) -> Listing[Any]:
-    return Listing(found)
-
-
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Recorded:
-    """What phase 1 recorded, while it is there, and the op log by column once that was asked for."""
+    """What phase 1 recorded, while it is there."""
 
     op_log: OpLog | None
     store: MemoryStore | None
-    _columns: ColumnTable | None = None
-
-    def columns(self) -> ColumnTable:
-        """Return the op log by column."""
-        if self._columns is None:
-            from kernbench_core.host.figures.ops import op_columns
-
-            assert self.op_log is not None
-            self._columns = op_columns(self.op_log)
-        return self._columns
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -67,12 +50,14 @@ class RunResult(Pictured):
     pickled result, or one from the cache, has its figures, launches, links, ops and the outputs that were computed;
     `op_log` and `store` stay behind.
 
-    `correctness` says whether it is right, `tables` what was done where, and what they have is here, too: `verified`,
-    `hazards`, `launches`, `links`. `op_log` and `store` are phase 1's own, so that a notebook can go on from here.
-    `outputs` are what kernels wrote, `rows` what the bench reported with `rt.report`. `parts` are what parts of runs
-    answered, by name, as `explain`, `tcm_map` and `timeline`, None for those that were not asked; each is an attribute,
-    too, and `part` finds it by its class. `asked` names those that were asked for, and not only needed by others.
-    `unwritten` are the options of files, as "--out", that an interrupt left unwritten.
+    `correctness` says whether it is right, and what it has is here, too, as `verified` and `hazards`. `op_log` and
+    `store` are phase 1's own, so that a notebook can go on from here. `outputs` are what kernels wrote, `rows` what the
+    bench reported with `rt.report`. `parts` are what parts of runs answered, by name, as `explain`, `tcm_map` and
+    `timeline`, None for those that were not asked; each is an attribute, too, and `part` finds it by its class. What
+    the part `figures` has of launches, links, kernel lines and ops are attributes as well: `launches`, `kernels`,
+    `links`, `components`, `lines`, `functions`, `op_kinds`, `models`, `ops`, `masked_share`. `asked` names the parts
+    that were asked for, and not only needed by others. `unwritten` are the options of files, as "--out", that an
+    interrupt left unwritten.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -91,14 +76,12 @@ class RunResult(Pictured):
     manifest: Mapping[str, Any] = attrs.field(converter=Document)
     _recorded: Recorded
     correctness: Correctness = attrs.field(factory=Correctness)
-    tables: Tables = attrs.field(factory=Tables)
-    rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
+    rows: tuple[Row, ...] = attrs.field(default=(), converter=listed)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
     parts: Mapping[str, Any] = attrs.field(factory=dict)
     asked: tuple[str, ...] = ()
     interrupted: bool = False
     unwritten: tuple[str, ...] = ()
-    _all_links: bool = False
 
     @property
     def op_log(self) -> OpLog:
@@ -128,21 +111,6 @@ class RunResult(Pictured):
     def events(self) -> int:
         """How many events the simulator processed."""
         return self.timing.events
-
-    @property
-    def ops(self) -> ColumnTable:
-        """The op log by column, a row for each record; `len` counts them."""
-        return self._recorded.columns()
-
-    @property
-    def masked_share(self) -> float:
-        """The share of the blocks that DMAs loaded and stored, in bytes, that masks left out, from 0 to 1.
-
-        Which lanes of a computation lead to a result is not known: FLOP are of all lanes.
-        """
-        from kernbench_core.host.figures.ops import masked_share
-
-        return masked_share(self.ops)
 
     @property
     def busiest(self) -> tuple[ResourceUse, ...]:
@@ -220,46 +188,6 @@ class RunResult(Pictured):
         return self.correctness.computed_by
 
     @property
-    def launches(self) -> tuple[LaunchFigures, ...]:
-        """The figures of each launch."""
-        return self.tables.launches
-
-    @property
-    def kernels(self) -> KernelFigures | None:
-        """What all kernels did together; None where none ran."""
-        return self.tables.kernels
-
-    @property
-    def links(self) -> ColumnTable:
-        """All wires and channels, a row for each."""
-        return self.tables.links
-
-    @property
-    def components(self) -> ColumnTable:
-        """All components, a row for each."""
-        return self.tables.components
-
-    @property
-    def lines(self) -> ColumnTable:
-        """The lines of kernels, with the ops that they gave."""
-        return self.tables.lines
-
-    @property
-    def functions(self) -> ColumnTable:
-        """The functions that these lines are in."""
-        return self.tables.functions
-
-    @property
-    def op_kinds(self) -> ColumnTable:
-        """The op log by name of op."""
-        return self.tables.op_kinds
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The SHA-256 of the code of each implementation."""
-        return self.tables.models
-
-    @property
     def from_cache(self) -> bool:
         """Whether it was not simulated now."""
         return getattr(self.parts.get("cached"), "hit", False)
@@ -294,7 +222,7 @@ class RunResult(Pictured):
             **self.correctness.to_json(),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
-            **self.tables.to_json(all_links=self._all_links),
+            **{name: value for each in self._beside() for name, value in each.to_json().items()},
             "outputs": self.outputs.to_json(),
             **self.correctness.reads_json(),
             "rows": [
@@ -310,20 +238,31 @@ class RunResult(Pictured):
         }
 
     def __getattr__(self, name: str) -> Any:
-        """Return the answer of a part of the run, None where it was not asked."""
+        """Return the answer of a part of the run, None where it was not asked, or what one gives the result."""
         if name == "parts":  # of an object that is being made
             raise AttributeError(name)
         if name in self.parts:
             return self.parts[name]
+        for each in self._beside():
+            if name in each.GIVES:
+                return getattr(each, name)
         raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
 
     def part(self, kind: type[_Answer]) -> _Answer | None:
         """Return the answer of a class, as `Explanation`; None where no part gave one."""
         return next((each for each in self.parts.values() if isinstance(each, kind)), None)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.parts, *(name for each in self._beside() for name in each.GIVES)]
+
     def _answers(self) -> Iterator[tuple[str, Any]]:
-        """Yield what parts answered, by name."""
-        return ((name, each) for name, each in sorted(self.parts.items()) if each is not None)
+        """Yield what parts answered that stands in JSON under the name of its part."""
+        answers = sorted(self.parts.items())
+        return ((name, each) for name, each in answers if each is not None and not hasattr(each, "GIVES"))
+
+    def _beside(self) -> Iterator[Any]:
+        """Yield the answers whose attributes, those that they say, are the result's, and whose JSON is its own."""
+        return (each for _, each in sorted(self.parts.items()) if hasattr(each, "GIVES"))
 
     def words(self) -> Iterator[Styled]:
         """Say in words whether it is right, each piece with its style."""
@@ -340,7 +279,7 @@ class RunResult(Pictured):
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
-        apart = ("wall_s", "timing", "outputs", "_recorded", "_all_links", "asked", "parts")
+        apart = ("wall_s", "timing", "outputs", "_recorded", "asked", "parts")
         own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
         parts = {name: _settled(each) for name, each in self.parts.items() if name != "cached"}
         return (attrs.evolve(self.timing, wall_s=0.0), parts, *own)
@@ -352,9 +291,9 @@ class RunResult(Pictured):
         return hash((self.bench, self.topology, self.total_ns, self.op_log_sha256))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave op log and store behind; the columns of the op log go along."""
+        """Leave op log and store behind."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return {**found, "_recorded": Recorded(None, None, self.ops)}
+        return {**found, "_recorded": Recorded(None, None)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -371,7 +310,7 @@ def _settled(value: Any) -> Any:
         return tuple(map(_settled, value))
     from kernbench_core.compute.verification import Verification  # a run without data does not load it
 
-    if isinstance(value, Verification | Correctness | Tables):
+    if isinstance(value, Verification | Correctness):
         return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(type(value)) if each.eq)
     return value
 

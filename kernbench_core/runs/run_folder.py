@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
 _RESULT = "result.json"
-_LINKS = "links.npz"
 #: What stands at the top of such a folder.
-_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _LINKS, OP_LOG, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -119,7 +118,7 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted({*_TOP, *out.more}):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, _LINKS, OP_LOG, *out.more, OUTPUTS, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, OP_LOG, *out.more, OUTPUTS, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
@@ -136,13 +135,12 @@ def whole_out(
     values: Mapping[str, Any],
     inputs: Mapping[str, bytes],
 ) -> Iterator[Path]:
-    """Write inputs, op log, result and links; when the block ends well, also the manifest with SHA-256, or nothing.
+    """Write inputs, op log and result; when the block ends well, also the manifest with SHA-256, or nothing.
 
     The block may write more into the folder that it gets. `functions` say who computes which op, `values` are the
     parameters of `bench`, `inputs` the files that it read.
     """
     from kernbench_core.compute.saved_run import save_run
-    from kernbench_core.host.figures.columns_file import save_columns
 
     with whole_folder(out.path, out.written) as folder:
         write_inputs(folder, bench, values, inputs)
@@ -152,7 +150,6 @@ def whole_out(
             with (folder / file_of(name)).open("xb") as file:
                 write_npy(array, file.write)
         write_text(folder / _RESULT, json_text(result.to_json()))
-        save_columns(result.links, folder / _LINKS)
         yield folder
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))

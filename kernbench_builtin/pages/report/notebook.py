@@ -107,8 +107,10 @@ def _of_listing(things: Listing) -> str | None:  # type: ignore[type-arg]  # of 
 
 
 @picture.register
-def _of_run(result: RunResult) -> str:
+def _of_run(result: RunResult) -> str | None:
     """Draw the head of a run's page, where the time went, launches, the roofline."""
+    if result.parts.get("figures") is None:
+        return None
     told: dict[str, Any] = {name: getattr(result, name) for name in _TOLD}
     told |= {"phases": {name: result.phases[name] for name in PHASES}, "ops": result.timing.ops}
     told |= {"kernels": None if result.kernels is None else result.kernels.to_json(), **result.correctness.data_json()}

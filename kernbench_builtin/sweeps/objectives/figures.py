@@ -39,9 +39,15 @@ def _phase(name: str) -> Callable[[RunResult], Scalar]:
     return lambda result: result.phases[name]
 
 
+def _kernels(result: RunResult) -> Any:
+    """Return what kernels did together; None where none ran, or nobody measured."""
+    return getattr(result, "kernels", None)
+
+
 def _roofline(name: str) -> Callable[[RunResult], Scalar]:
     def read(result: RunResult) -> Scalar:
-        point = None if result.kernels is None else result.kernels.roofline
+        kernels = _kernels(result)
+        point = None if kernels is None else kernels.roofline
         return 0 if point is None else getattr(point, name)
 
     return read
@@ -55,14 +61,14 @@ FIGURES: Final[tuple[NamedFigure, ...]] = (
     NamedFigure("kernel_ns", "Its phase in which kernels run.", _phase("kernel")),
     NamedFigure("device_to_host_ns", "Its phase in which data come back.", _phase("device_to_host")),
     NamedFigure("kernel_time_ns", "How long any kernel ran.",
-                lambda r: 0.0 if r.kernels is None else r.kernels.time_ns),
+                lambda r: getattr(_kernels(r), "time_ns", 0.0)),
     NamedFigure("flop", "Floating-point operations of all kernels, of all lanes of their blocks.", _roofline("flops")),
     NamedFigure("hbm_bytes", "What kernels moved to and from HBM.", _roofline("hbm_bytes")),
     NamedFigure("intensity", "FLOP of kernels per byte of their HBM traffic.", _roofline("intensity")),
     NamedFigure("gflops", "FLOP of kernels per ns in which any ran (GFLOP/s).", _roofline("achieved")),
     NamedFigure("roofline_share", "Of what the roofline lets kernels attain, the share that they achieved.",
                 _roofline("share")),
-    NamedFigure("launches", "Launches of kernels.", lambda r: len(r.launches)),
+    NamedFigure("launches", "Launches of kernels.", lambda r: len(getattr(r, "launches", ()))),
     NamedFigure("ops", "Records of the op log.", lambda r: r.timing.ops),
     NamedFigure("events", "Events that the simulator processed.", lambda r: r.events),
     NamedFigure("hops", "Deliveries over wires and channels.", lambda r: r.timing.hops),
@@ -173,7 +179,7 @@ def _families(result: RunResult) -> Iterator[tuple[str, Scalar]]:
         yield f"utilisation.{kind}", use.utilisation
         yield f"mean_utilisation.{kind}", use.mean_utilisation
         yield f"busy_ns.{kind}", use.busy_ns
-    for busy in () if result.kernels is None else result.kernels.busiest:
+    for busy in getattr(_kernels(result), "busiest", ()):
         yield f"kernel_utilisation.{plain_name(busy.kind)}", busy.utilisation
     for each in result.timing.statistics:
         yield f"statistics.{plain_name(each.component)}.{plain_name(each.name)}", _cell(each.value)

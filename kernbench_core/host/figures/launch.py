@@ -10,21 +10,20 @@ import attrs
 
 from kernbench_core.callsite import describe_site, line_number
 from kernbench_core.host.figures.lines import short_names
-from kernbench_core.host.figures.meter import busiest_of, links_of
+from kernbench_core.host.figures.meter import LaunchMeter, busiest_of, links_of
 from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.units import format_time
 from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
-    from kernbench_core.callsite import CallSite
     from kernbench_core.host.figures.columns import ColumnTable
-    from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse, Resources
+    from kernbench_core.host.figures.meter import LaunchUse, Resources
     from kernbench_core.host.figures.readings import BusyInterval
     from kernbench_core.host.figures.resource_locations import BoolArray
     from kernbench_core.host.figures.roofline import RooflinePoint
+    from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.kernel.steps import PathStep
-    from kernbench_core.messages import KernelLaunchMsg
 
 LATE: Final = "late"
 """The unit of the time in which a path waits for a launch that began later, on other PEs."""
@@ -183,19 +182,24 @@ class LaunchFigures(Pictured):
         return f"<LaunchFigures {self.label or self.kernel}: {', '.join(told)}>"
 
 
-def figures_of(
-    request: KernelLaunchMsg, label: str, site: CallSite | None, meter: LaunchMeter
-) -> LaunchFigures | None:
-    """Return the figures of a launch, None for one that is not over."""
-    launch, response = request.launch, request.response
-    if response is None or not launch.started_ns or len(launch.ended_ns) < len(launch.programs):
-        return None
+class FiguresMeter(LaunchMeter):
+    """Measures the launches of one run, and says what came of each."""
+
+    def figures_of(self, handle: LaunchHandle) -> LaunchFigures:
+        """Return the figures of a launch that is over."""
+        return figures_of(handle, self)
+
+
+def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
+    """Return the figures of a launch that is over."""
+    request, launch, response = handle.request, handle.launch, handle.request.response
+    assert response is not None
     sip_of = meter.sip_of
     last = max(launch.ended_ns, key=lambda pe: (launch.ended_ns[pe], -pe))
     return LaunchFigures(
         kernel=getattr(launch.kernel, "__name__", repr(launch.kernel)),
-        label=label,
-        line="" if site is None else describe_site(site),
+        label=handle.label,
+        line="" if handle.site is None else describe_site(handle.site),
         grid=launch.grid,
         pes=len(launch.started_ns),
         sips=tuple(sorted({sip_of[pe] for pe in launch.programs})),

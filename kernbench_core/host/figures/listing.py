@@ -30,6 +30,11 @@ class Listing(tuple[T, ...], Pictured):
         return html_table((), ((_short(each),) for each in self[:_TABLED])) + html_more(len(self) - _TABLED)
 
 
+def listed(found: Iterable[Any]) -> Listing[Any]:
+    """Return what was found, to be shown."""
+    return Listing(found)
+
+
 class Document(dict[str, Any]):
     """A dict of a JSON document, whose repr is short."""
 
