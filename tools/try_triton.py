@@ -41,8 +41,8 @@ from kernbench_core.units import parse_quantity
 from tools import triton_suite
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.simulation import JitLaunch
-    from kernbench_core.host.figures.launch import LaunchFigures
 
 CHECKED, RAN, NOTHING = "ran, own checks passed", "ran", "launched no kernel"
 WRONG, MISSING, OWN = "own check failed", "module missing", "own error"

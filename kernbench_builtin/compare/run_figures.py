@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from kernbench_builtin.compare.figures import COLUMNS, FigureTable, RunFigures
-from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.spread import TimeSpread
 
 #: Keys of a manifest that are told otherwise, or that change no figure.

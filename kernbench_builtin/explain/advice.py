@@ -12,7 +12,7 @@ from kernbench_builtin.explain.moved import BURST
 from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.kernels import KernelUse
+    from kernbench_builtin.machines.figures.kernels import KernelUse
 
 
 @attrs.frozen

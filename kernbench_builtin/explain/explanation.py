@@ -24,8 +24,8 @@ from kernbench_builtin.explain.critical_path import (
 )
 from kernbench_builtin.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_builtin.explain.usage import Filling, Usage, UsageSampler, filling_of
+from kernbench_builtin.machines.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.engine.faults import models_blamed
-from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
 from kernbench_core.process.notebook import Pictured

@@ -12,16 +12,16 @@ import numpy.typing as npt
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import ByteRanges, Roof, joined, length, peaks_of, roof, touched, work_on
+from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_builtin.machines.figures.tables import kernels_of, launches_of, meter_of
-from kernbench_core.host.figures.launch import LATE
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import MemoryMsg
 from kernbench_core.oplog.spill import take
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.kernels import ArrayFill, KernelUse
-    from kernbench_core.host.figures.launch import LaunchFigures, PathCall
+    from kernbench_builtin.machines.figures.kernels import ArrayFill, KernelUse
+    from kernbench_builtin.machines.figures.launch import LaunchFigures, PathCall
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 

@@ -13,7 +13,7 @@ from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_core.host.session import GraphEngine
 
 #: An address without these says in which unit it is.

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernbench_core.host.figures.roofline import rate_text
+from kernbench_builtin.machines.figures.roofline import rate_text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import PHASES, RunResult
@@ -18,7 +18,7 @@ from kernbench_core.runs.text_report import bare_table, shortened, show
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.kernels import KernelFigures, KernelUse
+    from kernbench_builtin.machines.figures.kernels import KernelFigures, KernelUse
     from kernbench_core.host.statistics import Statistic
     from kernbench_core.host.timing import NotModelled, ResourceUse
 
@@ -114,7 +114,7 @@ def _columns(
     head: str, found: Sequence[tuple[KernelUse | ResourceUse, float | None, float | None]]
 ) -> dict[str, list[str]]:
     """Write resources with how busy they were in kernels, or else in all, and, where that is another, over the run."""
-    from kernbench_core.host.figures.kernels import KernelUse
+    from kernbench_builtin.machines.figures.kernels import KernelUse
 
     uses = [use for use, _, _ in found]
     moved = [use.nbytes if isinstance(use, KernelUse) else 0 for use in uses]

@@ -23,7 +23,7 @@ from kernbench_builtin.explain.explanation import (
     Went,
 )
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_core.host.figures.roofline import rate_text
+from kernbench_builtin.machines.figures.roofline import rate_text
 from kernbench_core.runs.result import PHASES
 from kernbench_core.runs.text_report import bare_table, shortened, show
 from kernbench_core.units import format_flops, format_time

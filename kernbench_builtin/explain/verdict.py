@@ -10,12 +10,12 @@ import attrs
 
 from kernbench_builtin.explain.advice import Advice, advise
 from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
-from kernbench_core.host.figures.launch import LATE
+from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_builtin.explain.roof import Roof
-    from kernbench_core.host.figures.launch import PathCall
+    from kernbench_builtin.machines.figures.launch import PathCall
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.runs.answers import Correctness
     from kernbench_core.runs.result import RunResult

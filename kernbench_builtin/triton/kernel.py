@@ -27,7 +27,7 @@ from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
 
 HINTS = (
     "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu",

@@ -20,9 +20,9 @@ from kernbench_core.errors import KernbenchWarning
 from kernbench_core.host.parameters.kernel_argument import NewArray, constant_of
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
     from kernbench_core.host.device_tensor import DeviceTensor
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.spread import TimeSpread
     from kernbench_core.values.arrays import Array

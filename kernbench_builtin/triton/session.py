@@ -27,9 +27,9 @@ from kernbench_core.messages import Launch
 from kernbench_core.runs.bench_run import run
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
     from kernbench_core.host.bench import Bench
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
     from kernbench_core.spread import TimeSpread

@@ -15,8 +15,8 @@ from kernbench_core.spread import Contest
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_core.callsite import CallSite
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.spread import TimeSpread
 

@@ -17,9 +17,9 @@ from kernbench_core.spread import NOT_KNOWN
 from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.placement import ArrayPlace
     from kernbench_builtin.triton.session import TritonRun
-    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.plugins import Plugins
 
 SCHEMA = "kernbench.triton/1"

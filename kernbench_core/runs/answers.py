@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.compute.on_demand import BranchValues, HostReads
-from kernbench_core.host.figures.listing import listed
 from kernbench_core.memory.hazard import ORDERS
 from kernbench_core.memory.outside import count_outside
+from kernbench_core.runs.listing import listed
 from kernbench_core.units import finite
 
 if TYPE_CHECKING:

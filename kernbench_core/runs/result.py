@@ -11,9 +11,9 @@ import attrs
 
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.listing import Document, Listing, listed
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.answers import Correctness, Styled, count_hazards, words_of
+from kernbench_core.runs.listing import Document, Listing, listed
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 

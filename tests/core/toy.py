@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.compute.on_demand import BranchValues, HostReads
-from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.core.offered import MACHINES

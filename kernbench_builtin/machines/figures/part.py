@@ -12,8 +12,8 @@ from kernbench_core.runs.options import OUTPUT, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import FiguresMeter
     from kernbench_builtin.machines.figures.tables import Figures
-    from kernbench_core.host.figures.launch import FiguresMeter
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.plugins import Plugins
     from kernbench_core.runs.options import RunCall
@@ -53,7 +53,7 @@ class FiguresPart(RunPart):
 
     def meter(self) -> "FiguresMeter":
         """Return what measures launches."""
-        from kernbench_core.host.figures.launch import FiguresMeter
+        from kernbench_builtin.machines.figures.launch import FiguresMeter
 
         return FiguresMeter()
 
@@ -65,7 +65,7 @@ class FiguresPart(RunPart):
 
     def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
         """Write all links beside the result."""
-        from kernbench_core.host.figures.columns_file import save_columns
+        from kernbench_builtin.machines.figures.columns_file import save_columns
 
         save_columns(answers[self.NAME].links, folder / LINKS)
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from kernbench_core.host.figures.columns import ColumnTable
-from kernbench_core.host.figures.components import component_kinds, components
-from kernbench_core.host.figures.kernels import KernelFigures, kernel_figures
-from kernbench_core.host.figures.launch import LaunchFigures
-from kernbench_core.host.figures.lines import kernel_functions, kernel_lines
-from kernbench_core.host.figures.links import links
-from kernbench_core.host.figures.listing import listed
-from kernbench_core.host.figures.meter import LaunchMeter
-from kernbench_core.host.figures.models import model_digests
-from kernbench_core.host.figures.op_kinds import op_kinds
-from kernbench_core.host.figures.ops import masked_share, op_columns
+from kernbench_builtin.machines.figures.columns import ColumnTable
+from kernbench_builtin.machines.figures.components import component_kinds, components
+from kernbench_builtin.machines.figures.kernels import KernelFigures, kernel_figures
+from kernbench_builtin.machines.figures.launch import LaunchFigures
+from kernbench_builtin.machines.figures.lines import kernel_functions, kernel_lines
+from kernbench_builtin.machines.figures.links import links
+from kernbench_builtin.machines.figures.meter import LaunchMeter
+from kernbench_builtin.machines.figures.models import model_digests
+from kernbench_builtin.machines.figures.op_kinds import op_kinds
+from kernbench_builtin.machines.figures.ops import masked_share, op_columns
+from kernbench_core.runs.listing import listed
 
 if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine

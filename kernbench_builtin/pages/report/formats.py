@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from kernbench_core.host.figures.roofline import rate_text
+from kernbench_builtin.machines.figures.roofline import rate_text
 from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from kernbench_builtin.explain.critical_path import SORTS
 from kernbench_builtin.explain.explanation import Explanation
 from kernbench_builtin.machines.drawing import draw_machine
+from kernbench_builtin.machines.figures.launch import LaunchFigures
+from kernbench_builtin.machines.figures.roofline import rate_text
 from kernbench_builtin.pages.plots import over_time, spans, stacked
 from kernbench_builtin.pages.report.formats import share
 from kernbench_builtin.pages.report.ledger_section import roof, roof_points
@@ -24,17 +26,15 @@ from kernbench_builtin.pages.report.tensor_blocks import tensor_blocks
 from kernbench_builtin.pages.timeline import Timeline
 from kernbench_core.graph import Graph
 from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.host.figures.launch import LaunchFigures
-from kernbench_core.host.figures.listing import Listing
-from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.host.host_program import LaunchHandle
 from kernbench_core.memory.hazard import Hazard, HazardUse
+from kernbench_core.runs.listing import Listing
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.runs.result import PHASES, RunResult
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.roofline import Achieved
+    from kernbench_builtin.machines.figures.roofline import Achieved
 
 #: Rows of a table, hazards with pictures, tensors with theirs, lanes of spans, and shares of a bar.
 _ROWS: Final = 20

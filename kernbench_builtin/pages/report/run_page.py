@@ -13,8 +13,8 @@ from kernbench_builtin.machines.drawing import MachineDrawing
 
 if TYPE_CHECKING:
     from kernbench_builtin.compare import RunFigures
+    from kernbench_builtin.machines.figures.columns import ColumnTable
     from kernbench_builtin.pages.timeline import Timeline
-    from kernbench_core.host.figures.columns import ColumnTable
 
 #: Kernels of a script that are named.
 _KERNELS: Final = 4

@@ -15,11 +15,11 @@ import kernbench_core as kb
 from kernbench_builtin.benches import gemm as gemm_bench
 from kernbench_builtin.compare import RunFigures, compare, figures_of
 from kernbench_builtin.compare.run_figures import figures_of_json
+from kernbench_builtin.machines.figures.components import components
+from kernbench_builtin.machines.figures.op_kinds import op_kinds
 from kernbench_core.callsite import CallSite, line_number
 from kernbench_core.graph import Node
 from kernbench_core.host import session
-from kernbench_core.host.figures.components import components
-from kernbench_core.host.figures.op_kinds import op_kinds
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.plugins import Plugins
@@ -116,7 +116,7 @@ def test_a_long_log_is_summed_up_piece_by_piece(noted: Noted, monkeypatch: pytes
     whole = op_kinds(result.op_log), _ops_logged(result.op_log, names)
     assert whole[0] == result.op_kinds and whole[1] == result.components["ops"].tolist()
     for module in ("op_kinds", "components"):
-        monkeypatch.setattr(f"kernbench_core.host.figures.{module}.ROWS_AT_ONCE", 3)
+        monkeypatch.setattr(f"kernbench_builtin.machines.figures.{module}.ROWS_AT_ONCE", 3)
     assert (op_kinds(result.op_log), _ops_logged(result.op_log, names)) == whole
     result.op_log.columns.spill()
     assert (op_kinds(result.op_log), _ops_logged(result.op_log, names)) == whole

@@ -15,7 +15,7 @@ import kernbench as kb
 import kernbench_ccl.distributed as dist
 from kernbench_builtin.explain.moved import moved_by
 from kernbench_builtin.explain.verdict import RunVerdict
-from kernbench_core.host.figures.launch import LATE
+from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure

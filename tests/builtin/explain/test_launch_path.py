@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench as kb
-from kernbench_core.host.figures.launch import LaunchFigures
+from kernbench_builtin.machines.figures.launch import LaunchFigures
 from kernbench_core.kernel.steps import PathStep
 
 #: What one command's dispatch and its way to the unit take, in ns: the chain of causes counts them to the command.

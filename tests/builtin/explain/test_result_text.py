@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from kernbench_builtin.explain.result_text import bar, print_result
+from kernbench_builtin.machines.figures.kernels import ArrayFill, KernelFigures, KernelUse
+from kernbench_builtin.machines.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.compute.on_demand import HostReads
-from kernbench_core.host.figures.kernels import ArrayFill, KernelFigures, KernelUse
-from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import ResourceUse, TimingResult
 from kernbench_core.runs.result import Recorded, RunResult, json_text

@@ -12,10 +12,10 @@ import kernbench_core as kb
 from kernbench_builtin.explain.critical_path import SORTS
 from kernbench_builtin.machines.drawing import draw_machine
 from kernbench_core.errors import KernbenchError
-from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.bench_run import configure
+from kernbench_core.runs.listing import Listing
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.units import format_time
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.pages.report.notebook import picture, tensors_cell
 from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.host.figures.listing import Listing
 from kernbench_core.memory.device_memory import TensorAllocation, TensorSegment
 from kernbench_core.memory.hazard import UNORDERED_WRITES, Hazard, HazardUse
 from kernbench_core.memory.placement import MESH_DIMS, Interleave, Layout, Placements, Replicate, Shard, resolve
+from kernbench_core.runs.listing import Listing
 from kernbench_core.topology.address import AddressMap
 
 MESH = (2, 2, 4)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.host.figures import models
+from kernbench_builtin.machines.figures import models
 
 FILES = {
     "maker/__init__.py": "",

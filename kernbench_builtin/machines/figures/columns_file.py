@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.columns import ColumnTable
 
 #: What begins the name of a column of texts.
 _TEXTS: Final = "text."

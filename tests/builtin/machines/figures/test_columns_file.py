@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
+from kernbench_builtin.machines.figures.columns_file import load_columns, save_columns
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
-from kernbench_core.host.figures.columns_file import load_columns, save_columns
 
 
 def table() -> ColumnTable:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
 from kernbench_core.callsite import line_number
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
 
 if TYPE_CHECKING:
     from kernbench_core.oplog.logger import LineUse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
+from kernbench_builtin.machines.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, UnitWork
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.meter import LaunchMeter, LaunchUse
     from kernbench_core.engine.hardware import Hardware
-    from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse
 
 
 @attrs.frozen(repr=False)

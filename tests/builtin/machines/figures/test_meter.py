@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.machines.figures import readings
+from kernbench_builtin.machines.figures.resource_locations import ResourceLocations
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures import readings
-from kernbench_core.host.figures.resource_locations import ResourceLocations
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase
 from tests.core.toy_machine import Classes, ToyPe, toy_engine

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "<b>", "ü"]), st.integers(-5, 5), st.floats(-1, 1)), max_size=12)
 

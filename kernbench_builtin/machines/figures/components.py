@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
 from kernbench_core.oplog.columns import ROWS_AT_ONCE
 
 if TYPE_CHECKING:

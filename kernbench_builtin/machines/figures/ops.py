@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
 
 if TYPE_CHECKING:
     from kernbench_core.oplog.log import OpLog

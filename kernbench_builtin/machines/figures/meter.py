@@ -13,12 +13,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.machines.figures.columns import ColumnTable, TextColumn
+from kernbench_builtin.machines.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
+from kernbench_builtin.machines.figures.resource_locations import BoolArray, ResourceLocations
+from kernbench_builtin.machines.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.component import ComponentBase
 from kernbench_core.graph import EdgeKind
-from kernbench_core.host.figures.columns import ColumnTable, TextColumn
-from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
-from kernbench_core.host.figures.resource_locations import BoolArray, ResourceLocations
-from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
 from kernbench_core.reporting import LaunchWork, PeCounter
 
 if TYPE_CHECKING:

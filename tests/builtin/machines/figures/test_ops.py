@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.host.figures.ops import op_columns
+from kernbench_builtin.machines.figures.ops import op_columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.region import Region

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.figures.listing import html_more, html_table
+from kernbench_core.runs.listing import html_more, html_table
 from kernbench_core.wording import brief
 
 _Array: TypeAlias = npt.NDArray[Any]

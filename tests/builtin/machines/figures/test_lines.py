@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.host.figures.lines import kernel_functions, kernel_lines, short_names
+from kernbench_builtin.machines.figures.lines import kernel_functions, kernel_lines, short_names
 from kernbench_core.oplog.logger import LineUse
 
 

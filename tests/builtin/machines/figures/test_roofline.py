@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.host.figures.roofline import roofline_point
+from kernbench_builtin.machines.figures.roofline import roofline_point
 from kernbench_core.reporting import LaunchWork, UnitWork
 from tests.core.toy_machine import toy_engine
 

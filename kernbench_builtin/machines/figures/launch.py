@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kernbench_builtin.machines.figures.lines import short_names
+from kernbench_builtin.machines.figures.meter import LaunchMeter, busiest_of, links_of
+from kernbench_builtin.machines.figures.roofline import rate_text
 from kernbench_core.callsite import describe_site, line_number
-from kernbench_core.host.figures.lines import short_names
-from kernbench_core.host.figures.meter import LaunchMeter, busiest_of, links_of
-from kernbench_core.host.figures.roofline import rate_text
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.units import format_time
 from kernbench_core.wording import join_names
 
 if TYPE_CHECKING:
-    from kernbench_core.host.figures.columns import ColumnTable
-    from kernbench_core.host.figures.meter import LaunchUse, Resources
-    from kernbench_core.host.figures.readings import BusyInterval
-    from kernbench_core.host.figures.resource_locations import BoolArray
-    from kernbench_core.host.figures.roofline import RooflinePoint
+    from kernbench_builtin.machines.figures.columns import ColumnTable
+    from kernbench_builtin.machines.figures.meter import LaunchUse, Resources
+    from kernbench_builtin.machines.figures.readings import BusyInterval
+    from kernbench_builtin.machines.figures.resource_locations import BoolArray
+    from kernbench_builtin.machines.figures.roofline import RooflinePoint
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.kernel.steps import PathStep
 
