@@ -16,6 +16,8 @@ import kernbench_core as kb
 from kernbench_builtin.explain.explanation import Recorder
 from kernbench_builtin.explain.ledger import queueing_places
 from kernbench_builtin.explain.scratchpad_map import TcmRecorder
+from kernbench_builtin.machines.figures.launch import FiguresMeter
+from kernbench_builtin.machines.figures.tables import launches_of
 from kernbench_builtin.pages.timeline import LEVELS, Timeline, TimelineRecorder
 from kernbench_builtin.pages.timeline.notes import Notes
 from kernbench_builtin.pages.timeline.timeline import FLOWS, op_of
@@ -55,7 +57,7 @@ def engine_of(plugins: Plugins, name: str, observers: list[Any]) -> GraphEngine:
     graph = compile_topology(config, plugins)
     engine = GraphEngine(
         graph, plugins.components, plugins=plugins, observers=observers, data=False,
-        scratchpads=TcmRecorder if observers else None,
+        scratchpads=TcmRecorder if observers else None, meter=FiguresMeter(),
     )  # fmt: skip
     engine.run(plugins.benches.load(bench), params)
     return engine
@@ -315,7 +317,7 @@ def test_launches_begin_and_end_at_edges(seen: Seen) -> None:
     """Between them places were as busy as the figures of the launch say, which are taken from the ledger."""
     activity = seen.timeline.activity
     assert activity is not None
-    for launch in seen.engine.figures():
+    for launch in launches_of(seen.engine):
         low, high = np.searchsorted(activity.edges_ns, [launch.started_ns, launch.ended_ns])
         assert activity.edges_ns[[low, high]].tolist() == [launch.started_ns, launch.ended_ns]
         assert launch.busiest

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import LanguageEntry, Plugins, Registry
 
 
-class Meter(MeasuresLaunches, Protocol):
+class MeasuresFigures(MeasuresLaunches, Protocol):
     """Who measures the launches of one run, and says what came of each."""
 
     def attach(self, hardware: Hardware) -> None:
@@ -81,7 +81,7 @@ class EngineOptions(DeviceOptions):
     plugins: Plugins | None = None
     wall: WallTime | None = None
     inputs: Inputs | None = None
-    meter: Meter | None = None
+    meter: MeasuresFigures | None = None
 
 
 class GraphEngine:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.inputs import Inputs
-    from kernbench_core.host.session import GraphEngine, Meter
+    from kernbench_core.host.session import GraphEngine, MeasuresFigures
     from kernbench_core.kernel.pe_state import RecordsScratchpads
     from kernbench_core.plugins import Plugins, Registry, RunPartEntry
     from kernbench_core.runs.options import RunCall, RunOptions
@@ -163,7 +163,7 @@ class RunPart:
         """Return what makes, of a function that tells the time in ns, a recorder of scratchpads; the first is taken."""
         return None
 
-    def meter(self) -> Meter | None:
+    def meter(self) -> MeasuresFigures | None:
         """Return who measures launches; the first is taken."""
         return None
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import attrs
 
+from kernbench_builtin.machines.figures.columns import ColumnTable
+from kernbench_builtin.machines.figures.tables import RunTables
 from kernbench_core.compute.verification import Verification
 from kernbench_core.host.timing import LateStart, NotModelled, ResourceUse, TimingResult
-from kernbench_core.runs.answers import Correctness, Tables
+from kernbench_core.runs.answers import Correctness
 from kernbench_core.runs.result import Recorded, RunResult
 
 TIMING = TimingResult(
@@ -30,6 +32,11 @@ TIMING = TimingResult(
         NotModelled("Refresh is left out.", "builtin.sram", 3),
     ),
 )
+NO_ROWS = ColumnTable(0, {})
+NO_FIGURES: dict[str, Any] = {
+    "launches": (), "kernels": None, "links": NO_ROWS, "components": NO_ROWS, "lines": NO_ROWS, "functions": NO_ROWS,
+    "op_kinds": NO_ROWS, "models": {}, "ops": NO_ROWS,
+}  # fmt: skip
 RIGHT = Verification(ok=True, checked=1, max_abs_error=0.00012, failures=())
 NOTHING = Verification(ok=True, checked=0, max_abs_error=0.0, failures=())
 WRONG = Verification(
@@ -51,7 +58,7 @@ def make_result(verification: Verification | None = RIGHT, **changed: Any) -> Ru
         "recorded": Recorded(SimpleNamespace(), SimpleNamespace()),  # type: ignore[arg-type]
     }
     changed = {"verification": verification, **changed}
-    records = {"correctness": Correctness, "tables": Tables}
-    for name, record in records.items():
-        fields[name] = record(**{own: changed.pop(own) for own in attrs.fields_dict(record) if own in changed})
-    return RunResult(**{**fields, **changed})
+    own = {name: changed.pop(name) for name in attrs.fields_dict(Correctness) if name in changed}
+    tables = {**NO_FIGURES, **{name: changed.pop(name) for name in NO_FIGURES if name in changed}}
+    parts = {"figures": RunTables(**tables), **changed.pop("parts", {})}
+    return RunResult(**{**fields, "correctness": Correctness(**own), "parts": parts, **changed})

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
@@ -166,20 +165,6 @@ class FakeEngine:
     def get_timing_result(self) -> Any:
         return timing
 
-    def kernels(self) -> None:
-        return None
-
-    def links(self) -> ColumnTable:
-        return ColumnTable(0, {})
-
-    components = kernel_lines = kernel_functions = op_kinds = links
-
-    def models(self) -> dict[str, str]:
-        return {}
-
-    def figures(self) -> tuple[Any, ...]:
-        return ()
-
 
 class FakeExecutor:
     """Finds what `verdict` says."""
@@ -210,6 +195,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     monkeypatch.syspath_prepend(package.parent)
     for name in ("toy_plugin", "toy_parts", "toy_note"):
         monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delattr("kernbench_builtin.machines.plugin.kernbench_run_parts")
     plugins = load_plugins(["toy = toy_plugin", MACHINES], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)

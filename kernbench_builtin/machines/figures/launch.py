@@ -58,7 +58,7 @@ class LaunchFigures(Pictured):
     `started_ns`, the last one ended at `ended_ns`. `kernel` is the kernel's name, `label` what reports call the launch
     where that is something else, `line` the line of the host program that asked. It ran on so many `pes` of `sips`.
     `last` is the PE that ended last, and `path` what its time went to, the longest first. `roofline` says what was
-    achieved between start and end, None where nothing was computed or moved. Figures are equal where all that and
+    achieved between start and end, None where nothing was computed or moved. RunTables are equal where all that and
     `busiest` are.
     """
 

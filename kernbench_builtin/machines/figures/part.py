@@ -13,7 +13,7 @@ from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import FiguresMeter
-    from kernbench_builtin.machines.figures.tables import Figures
+    from kernbench_builtin.machines.figures.tables import RunTables
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.plugins import Plugins
     from kernbench_core.runs.options import RunCall
@@ -57,7 +57,7 @@ class FiguresPart(RunPart):
 
         return FiguresMeter()
 
-    def answer(self, session: "GraphEngine") -> "Figures":
+    def answer(self, session: "GraphEngine") -> "RunTables":
         """Return what there is so far."""
         from kernbench_builtin.machines.figures.tables import figures_of_session
 

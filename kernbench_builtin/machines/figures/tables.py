@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Figures:
+class RunTables:
     """What was done where, a row for each; each is an attribute of the result, too.
 
     `launches` have figures of their own, `kernels` what they did together; `links` are all wires and channels,
@@ -86,11 +86,11 @@ def kernels_of(session: GraphEngine) -> KernelFigures | None:
     return None if meter is None else kernel_figures(session.hardware, meter)
 
 
-def figures_of_session(session: GraphEngine, *, all_links: bool = False) -> Figures:
+def figures_of_session(session: GraphEngine, *, all_links: bool = False) -> RunTables:
     """Return the figures of what has run so far."""
     hardware, log = session.hardware, session.op_log
     uses = () if hardware.op_logger is None else hardware.op_logger.lines.values()
-    return Figures(
+    return RunTables(
         launches_of(session), kernels_of(session), links(hardware), components(hardware, log), kernel_lines(uses),
         kernel_functions(uses), op_kinds(log), model_digests(hardware.components.values()), op_columns(log), all_links,
     )  # fmt: skip

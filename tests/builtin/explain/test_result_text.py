@@ -15,6 +15,7 @@ from rich.console import Console
 from kernbench_builtin.explain.result_text import bar, print_result
 from kernbench_builtin.machines.figures.kernels import ArrayFill, KernelFigures, KernelUse
 from kernbench_builtin.machines.figures.roofline import Achieved, RooflinePoint
+from kernbench_builtin.machines.figures.tables import figures_of_session
 from kernbench_core.compute.on_demand import HostReads
 from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import ResourceUse, TimingResult
@@ -208,6 +209,7 @@ def test_statistics_are_in_the_table_and_in_the_object() -> None:
         result = RunResult(
             bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0,
             op_log_sha256=None, manifest={}, recorded=Recorded(engine.op_log, engine.store),
+            parts={"figures": figures_of_session(engine)},
         )  # fmt: skip
         print_result(result, Console(file=out, width=80))
         return out.getvalue(), json.loads(json_text(result.to_json()))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.explain.roof import Peaks, Roof, RoofWork, common, joined, length, narrowest_cut, roof, roof_of
+from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
@@ -90,7 +91,8 @@ def test_ranges_are_sets_of_bytes(one: list[tuple[int, int]], other: list[tuple[
 
 
 def roof_over(plugins: Plugins, bench: Any, topology: str, params: dict[str, object], *sets: str) -> Roof:
-    engine = GraphEngine(compile_topology(configure(plugins, topology, None, sets), plugins), plugins.components)
+    graph = compile_topology(configure(plugins, topology, None, sets), plugins)
+    engine = GraphEngine(graph, plugins.components, meter=FiguresMeter())
     engine.run(plugins.benches.load(bench) if isinstance(bench, str) else bench, params)
     found = roof_of(engine)
     assert found is not None

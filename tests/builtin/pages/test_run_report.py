@@ -13,6 +13,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.machines.drawing import MachineDrawing
+from kernbench_builtin.machines.figures.links import links
 from kernbench_builtin.pages.plugin import REPORT_SECTIONS
 from kernbench_builtin.pages.report import RunPage, Section
 from kernbench_builtin.pages.run_report import drawing_json, page_of, use_json, write_report
@@ -52,13 +53,14 @@ def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) ->
     told = dict(zip(use["places"], zip(*columns, strict=True), strict=True))
     total = use["total_ns"]
     assert total == ended.get_timing_result().total_ns
-    links = {row["name"]: (row["busy_ns"], row["utilisation"], row["bytes"]) for row in ended.links() if row["busy_ns"]}
+    rows = [row for row in links(ended.hardware) if row["busy_ns"]]
+    table = {row["name"]: (row["busy_ns"], row["utilisation"], row["bytes"]) for row in rows}
     units = {
         f"sip0.cube0.pe{pe}.{unit}": (ops * UNIT_NS, ops * UNIT_NS / total, 0)
         for pe in range(4)
         for unit, ops in (("pe_dma", 2), ("pe_math", 1))
     }
-    assert told == {**links, **units}
+    assert told == {**table, **units}
     owners = {place.partition("#")[0] for place in told}
     uncounted = set(use["not_counted"])
     assert uncounted and not uncounted & owners

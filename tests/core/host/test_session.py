@@ -301,3 +301,18 @@ def test_what_is_no_function_cannot_be_run(given: Any) -> None:
     )
     engine.run(bench)
     assert engine.get_timing_result().total_ns > 0
+
+
+def test_a_launch_has_its_time_where_nobody_measures() -> None:
+    """Its figures are asked for in vain, in a sentence."""
+    engine, handles = toy_engine(), list[Any]()
+    engine.run(lambda rt: handles.append(rt.launch(work, None)))
+    (handle,) = handles
+    launch = handle.launch
+    assert handle.time_ns == max(launch.ended_ns.values()) - min(launch.started_ns.values()) > 0
+    assert repr(handle) == f"<LaunchHandle of the launch of 'work', '{format_time(handle.time_ns)}'>"
+    with pytest.raises(UsageError) as caught:
+        _ = handle.busiest
+    assert str(caught.value) == (
+        "the figures of the launch of 'work' need a plug-in that measures launches; there is none."
+    )

@@ -50,7 +50,7 @@ def test_out_and_parts_are_written_after_the_run(toy: ModuleType, tmp_path: Path
     given = {"a": str(tmp_path / "in.npy")}
     result = run("toy", "one", given, out=out, note=tmp_path / "t.txt", plugins=toy.plugins)
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    kept = ["links.npz", "manifest.json", "note.txt", "oplog/log", "params/a.npy", "result.json"]
+    kept = ["manifest.json", "note.txt", "oplog/log", "params/a.npy", "result.json"]
     assert files == kept
     assert json.loads((out / "result.json").read_text()) == json.loads(json.dumps(result.to_json()))
     assert str(tmp_path) not in (out / "manifest.json").read_text()

@@ -39,7 +39,6 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "pipeline_loops": (("--no-pipeline-loops",), False),
     "placement": (("--placement", "blocks"), "blocks"),
     "out": (("--out", "o"), "o"),
-    "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
     "depends": (("--depends", "a.csv", "--depends", "$B"), ("a.csv", "$B")),
     "max_events": (("--max-events", "5"), 5),

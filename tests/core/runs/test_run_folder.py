@@ -76,14 +76,14 @@ def test_a_second_run_replaces_the_first_and_leaves_the_rest(toy: ModuleType, fo
     (folder / "helper.py").write_text("")
     run("mine.py", "one", out="o", plugins=toy.plugins)
     assert set(contents(folder / "o")) == {
-        "bench/mine.py", "bench/helper.py", "oplog/log", "manifest.json", "links.npz", "result.json",
+        "bench/mine.py", "bench/helper.py", "oplog/log", "manifest.json", "result.json",
     }  # fmt: skip
     for name in ("notes.txt", "oplog/notes.txt"):
         (folder / "o" / name).write_text("mine")
     run("toy", "one", {"n": 7}, out="o", plugins=toy.plugins)
     found = contents(folder / "o")
     assert set(found) == {
-        "oplog/log", "oplog/notes.txt", "notes.txt", "manifest.json", "links.npz", "result.json",
+        "oplog/log", "oplog/notes.txt", "notes.txt", "manifest.json", "result.json",
     }  # fmt: skip
     assert (found["oplog/log"], found["notes.txt"]) == (b"[7]\n", b"mine")
     assert sorted(path.name for path in (folder / "o").iterdir() if path.is_dir()) == ["oplog"]
@@ -243,7 +243,7 @@ def test_ctrl_c_while_files_are_written_still_shows_the_result(
     "link",
     [
         *("bench", "bench/helper.py", "oplog", "inputs", "params", "bench/sub"),
-        *("manifest.json", "links.npz", "result.json"),
+        *("manifest.json", "result.json"),
     ],
 )
 def test_nothing_is_written_or_deleted_through_a_link(toy: ModuleType, folder: Path, link: str, target: str) -> None:
@@ -280,7 +280,7 @@ def test_a_link_that_a_bench_makes_is_refused_at_the_end(toy: ModuleType, folder
         f"{str(folder / 'o/oplog')!r} must not be a link, as a file would be replaced through it; remove it."
     )
     assert (folder / "mine/log").read_bytes() == b"[7]\n"
-    assert set(contents(folder / "o")) == {"manifest.json", "links.npz", "result.json"}
+    assert set(contents(folder / "o")) == {"manifest.json", "result.json"}
 
 
 def test_folders_above_are_made_for_what_is_written(toy: ModuleType, folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.machines.figures.links import links
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MemoryReadMsg, MemoryWriteMsg
 from kernbench_core.values.region import Region
@@ -34,7 +35,7 @@ def at(offset: int, nbytes: int) -> tuple[Region, ...]:
 
 def of(engine: GraphEngine, names: Sequence[str], column: str) -> list[Any]:
     """Return what a column says of links, by their names."""
-    found = engine.links()
+    found = links(engine.hardware)
     rows = found["name"].tolist()
     return [found[column][rows.index(name)].item() for name in names]
 
@@ -42,7 +43,7 @@ def of(engine: GraphEngine, names: Sequence[str], column: str) -> list[Any]:
 def test_a_row_for_each_edge_and_each_channel_used_or_not() -> None:
     """With the numbers of the design, and both ends; a channel lies within its memory."""
     engine = copied(pes=2)
-    found = engine.links()
+    found = links(engine.hardware)
     edges = {f"{src}->{dst}": edge for (src, dst), edge in engine.graph.edges.items()}
     wires = {row["name"]: row for row in found if "#" not in row["name"]}
     channels = [row for row in found if "#" in row["name"]]
@@ -76,8 +77,8 @@ def test_what_a_write_leaves_on_its_way() -> None:
     assert of(engine, CHANNELS, "busy_ns") == [256 / 8, 256 / 8, 0.0, 0.0]
     assert sum(of(engine, CHANNELS, "deliveries")) == 1
     total = engine.env.now
-    assert engine.links()["utilisation"] == pytest.approx(engine.links()["busy_ns"] / total)
-    assert engine.links()["bytes"].sum() == 3 * 512 + 2 * 256
+    assert links(engine.hardware)["utilisation"] == pytest.approx(links(engine.hardware)["busy_ns"] / total)
+    assert links(engine.hardware)["bytes"].sum() == 3 * 512 + 2 * 256
 
 
 def test_two_at_once_wait_where_the_way_is_narrow() -> None:
@@ -91,7 +92,7 @@ def test_two_at_once_wait_where_the_way_is_narrow() -> None:
 
 def test_columns_of_texts_are_arrays_of_texts() -> None:
     """Also where many rows have the same."""
-    kinds = copied().links()["kind"]
+    kinds = links(copied().hardware)["kind"]
     assert isinstance(kinds, np.ndarray) and kinds.dtype == object
     assert set(kinds.tolist()) == {"pcie wire", "io_noc wire", "hbm wire", "command wire", "hbm_ctrl channel"}
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.machines.figures import readings
+from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_builtin.machines.figures.resource_locations import ResourceLocations
+from kernbench_builtin.machines.figures.tables import launches_of
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
@@ -40,7 +42,7 @@ class Computing(ToyPe):
 
 def measured_engine(pes: int = 2) -> GraphEngine:
     """Return an engine whose processors report to its meter."""
-    engine = toy_engine(pes=pes, classes=Classes(pe_cpu=Computing))
+    engine = toy_engine(pes=pes, classes=Classes(pe_cpu=Computing), meter=FiguresMeter())
     for component in engine.hardware.components.values():
         if isinstance(component, Computing):
             component.meter = engine.meter
@@ -75,7 +77,7 @@ def test_work_counts_for_the_launch_that_a_pe_runs() -> None:
         rt.launch(kernel, None)
 
     engine.run(bench)
-    first, second = engine.figures()
+    first, second = launches_of(engine)
     assert (first.flops, first.hbm_bytes) == (1600.0, 400)
     assert (second.flops, second.hbm_bytes) == (4800.0, 1200)
     assert first.flops_per_s == 1600.0 / first.time_ns * 1e9
@@ -103,8 +105,8 @@ def test_launches_side_by_side_have_their_own_work_and_wires_and_share_memories(
         rt.wait(two)
 
     engine.run(bench)
-    assert [each.hbm_bytes for each in engine.figures()] == [64, 128]
-    for pe, each in enumerate(engine.figures()):
+    assert [each.hbm_bytes for each in launches_of(engine)] == [64, 128]
+    for pe, each in enumerate(launches_of(engine)):
         (wire,) = (use for use in each.busiest if use.kind == "command wire")
         assert wire.utilisation == wire.busy_ns / each.time_ns
         assert each.time_ns == 50.0
@@ -137,7 +139,7 @@ def test_only_what_happens_between_start_and_end_is_busy() -> None:
         rt.launch(kernel, None)
 
     engine.run(bench)
-    (figures,) = engine.figures()
+    (figures,) = launches_of(engine)
     (use,) = (use for use in figures.busiest if use.kind == "hbm wire")
     assert (use.name, use.utilisation, use.busy_ns, use.alike, use.nbytes) == (down, 1.0, 40.0, 1, 6400)
     links = {row.pop("name"): row for row in figures.links}
@@ -163,7 +165,7 @@ def test_what_is_booked_for_later_is_busy_then_and_counts_where_it_was_booked() 
             rt.launch(kernel, None)
 
     engine.run(bench)
-    one, two, three = engine.figures()
+    one, two, three = launches_of(engine)
     found = [next(row for row in each.links if row["name"] == wire.name) for each in (one, two, three)]
     assert two.started_ns < one.started_ns + 180.0 < two.ended_ns
     assert [row["bytes"] for row in found] == [11_520, 0, 640]
@@ -193,7 +195,7 @@ def test_it_does_not_matter_when_readings_are_worked_out(monkeypatch: pytest.Mon
                 rt.wait(handle)
 
     engine.run(bench)
-    for launch in engine.figures():
+    for launch in launches_of(engine):
         wanted: dict[str, int] = {}
         for time, at, nbytes in booked:
             if launch.started_ns <= time < launch.ended_ns:
@@ -225,18 +227,18 @@ def test_a_handle_has_figures_once_it_is_over() -> None:
     ]
     (handle,) = handles
     assert (handle.time_ns, handle.figures.pes, handle.figures.kernel) == (40.0, 1, "kernel")
-    assert handle.figures == engine.figures()[0] and handle.busiest == handle.figures.busiest
+    assert handle.figures == next(iter(launches_of(engine))) and handle.busiest == handle.figures.busiest
     assert handle.figures.host_ns == handle.request.response.completed_ns - handle.request.born
     assert repr(handle) == "<LaunchHandle of the launch of 'kernel', <LaunchFigures kernel: 1 PE, 40 ns>>"
 
 
 def test_a_processor_that_reports_nothing_gives_times_alone() -> None:
     """A model of a plug-in may run kernels by itself."""
-    engine = toy_engine(pes=1)
+    engine = toy_engine(pes=1, meter=FiguresMeter())
 
     def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
         yield env.timeout(40.0)
 
     engine.run(lambda rt: rt.launch(kernel, None))
-    (figures,) = engine.figures()
+    (figures,) = launches_of(engine)
     assert (figures.time_ns, figures.busiest, figures.roofline) == (40.0, (), None)
