@@ -37,6 +37,7 @@ OWN_PLUGINS = (
     "builtin.sweeps = kernbench_builtin.sweeps.plugin",
     "builtin.torch = kernbench_builtin.torch.plugin",
     "builtin.triton = kernbench_builtin.triton.plugin",
+    "builtin.verify = kernbench_builtin.verify.plugin",
     "ccl = kernbench_ccl.plugin",
 )
 _PACKAGES = ("kernbench_core", *(text.partition("= ")[2].partition(".")[0] for text in OWN_PLUGINS))
@@ -46,7 +47,7 @@ OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for pac
 #: A name that a package imports for type checkers.
 _IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
-_FEATURES = "cache checks compare composites door explain machines pages sizes sweeps torch triton"
+_FEATURES = "cache checks compare composites door explain machines pages sizes sweeps torch triton verify"
 #: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
 #: else there is of ours, benches, models, algorithms, is treated as a user's own.
 OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for feature in _FEATURES.split()))

@@ -17,11 +17,12 @@ from attrs import frozen
 
 from kernbench_builtin.checks.op_functions import FunctionUnderTest
 from kernbench_builtin.checks.op_operands import COLUMNS, ROWS, common, more
+from kernbench_builtin.verify.comparison import differs
+from kernbench_builtin.verify.recomputation import math_anew, way_of
 from kernbench_core.compute.functions import compute
 from kernbench_core.compute.ops import OPS, Form, MathOp, Operands
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
 from kernbench_core.compute.ops.second_way import Anew
-from kernbench_core.compute.recomputation import differs, math_anew
 from kernbench_core.errors import PluginError, ShapeError, in_words
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing.kit import CheckFailed, NotApplicable, kit_of
@@ -184,7 +185,7 @@ def computes_the_same_twice(under_test: OpUnderTest) -> None:
 def agrees_with_its_second_way(under_test: OpUnderTest) -> None:
     """What it computes is, rounded, what `again` computes in f64, or in int64."""
     op = under_test.record
-    if op.again is None:
+    if way_of(op) is None:
         raise NotApplicable("its record has no `again`")
     for given, params, operands in under_test.more_trials():
         found = _computed(under_test, params, operands)

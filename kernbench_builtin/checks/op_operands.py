@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from kernbench_builtin.verify.recomputation import way_of
 from kernbench_core.compute.ops import Form, MathOp
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
@@ -63,7 +64,8 @@ def _ends(op: MathOp, dtype: str) -> tuple[int, int]:
     """Return the least and the greatest integer that an op is tried on."""
     limits = np.iinfo(dtypes.numpy_dtype(dtype))
     least, greatest = int(limits.min), int(limits.max)
-    if op.again is None or op.again.integers is not None:
+    again = way_of(op)
+    if again is None or again.integers is not None:
         return least, greatest
     most = _SMALL if op.form is Form.ELEMENTWISE else 7
     return max(least, -most), min(greatest, most)

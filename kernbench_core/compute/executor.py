@@ -6,7 +6,7 @@ The executor follows the values (see `op_graph`). Nothing here knows the engine 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -18,7 +18,6 @@ from kernbench_core.compute.kinds import KindNumbers
 from kernbench_core.compute.lifetimes import Lifetimes
 from kernbench_core.compute.named_functions import NamedFunctions
 from kernbench_core.compute.op_graph import OpGraph
-from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
@@ -32,8 +31,21 @@ from kernbench_core.wording import brief
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 
+Where = Callable[[OpRecord], str]
+"""Says where in a kernel an op was issued: " at file:line", or ""."""
+
 #: The PE that is written for what moves data and makes none.
 _COPIED = -2
+
+
+class OpVisitor(Protocol):
+    """What is shown the ops of a log one by one, while all that they read is there."""
+
+    def result(self, row: int, record: OpRecord, result: ResultValue, inputs: tuple[Value, ...]) -> None:
+        """Look at an op that has just been computed, or that was."""
+
+    def copy(self, row: int, record: OpRecord, read: Value, written: Value) -> None:
+        """Look at what moved data."""
 
 
 def _check_backend(executor: object, attribute: object, given: object) -> None:
@@ -154,26 +166,18 @@ class DataExecutor:
         """
         return verify_regions(self, expected)
 
-    def verify_ops(
-        self, expected: Mapping[OpId, Array] | None = None, where: Where | None = None
-    ) -> Verification:
-        """Compare every op's result with `expected`, or else every op with itself computed anew (see `OpCheck`).
+    def visit(self, visitor: OpVisitor, *, copies: bool = True) -> None:
+        """Show every op of the log, and copies, while all that it reads is there; compute what is not.
 
-        What was dropped is computed once more, and dropped again. `where` says where in a kernel an op was issued.
+        What was dropped is computed once more, and dropped again.
         """
         if self.inputs is not None:
             raise ExecutionError("Comparing single ops must be done on the data of the run; leave inputs out.")
         self._need_data()
         self._sync()
-        check = OpCheck(self.function, expected, where or (lambda record: ""))
-        self._visit(check)
-        return check.verdict()
-
-    def _visit(self, check: OpCheck) -> None:
-        """Have every op of the log checked while all that it reads is there; compute what is not."""
         ready = list(self._ready())
-        copies = list(self._copies()) if check.expected is None else []
-        for op in (*self._graph.ops.values(), *ready, *copies):
+        moved = list(self._copies()) if copies else []
+        for op in (*self._graph.ops.values(), *ready, *moved):
             if op.done:
                 op.done = False
                 self._lifetimes.expect(op)
@@ -181,11 +185,11 @@ class DataExecutor:
         def seen(op: PlannedOp) -> None:
             record = self._record(op)
             if op.result.op_id[0] == _COPIED:
-                check.copy(op.row, record, op.inputs[0], op.inputs[-1])
+                visitor.copy(op.row, record, op.inputs[0], op.inputs[-1])
             else:
-                check.result(op.row, record, op.result, op.inputs)
+                visitor.result(op.row, record, op.result, op.inputs)
 
-        self._graph.execute([*self._graph.ops.values(), *ready, *copies], set(), self._lifetimes.sweep(set()), seen)
+        self._graph.execute([*self._graph.ops.values(), *ready, *moved], set(), self._lifetimes.sweep(set()), seen)
 
     def _ready(self) -> Iterable[PlannedOp]:
         """Yield the ops whose results kernels had while they ran."""

@@ -224,7 +224,7 @@ def _carried_out(
             engine.run(_program(request), request.values, name=request.bench.name)
             executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
             with wall.spent_on("computing the data"):
-                verification, ops = verdicts(request.options, engine, executor, progress, maker_of)
+                verification, ops = verdicts(request.options, engine, executor, progress, maker_of, request.check_ops)
                 outputs = outputs_of(engine.shared, engine.store, executor)
                 if request.options.outputs or (request.options.verify_data and request.out is not None):
                     progress.begin("computing")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
-from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import PICTURES
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.runs.options import OptionRecord, command_options
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernbench_core.compute.backends import Backend
-    from kernbench_core.compute.executor import DataExecutor
-    from kernbench_core.compute.verification import Failure
+    from kernbench_core.compute.executor import DataExecutor, Where
+    from kernbench_core.compute.verification import Failure, Verification
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.host.bench import Bench
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.options import RunCall, RunOptions
     from kernbench_core.runs.result import RunResult
     from kernbench_core.runs.run_folder import OutFolder
+    from kernbench_core.runs.verdicts import OpsChecker
     from kernbench_core.topology.configuration import Config
 
 
@@ -45,7 +46,8 @@ class Request:
 
     `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show,
     `changes` what was laid over it, as far as that is known. `depends` are the places that the bench says that
-    it reads, with the SHA-256 of what they hold. `kept_parts` names the answers that the result has, given or not.
+    it reads, with the SHA-256 of what they hold. `kept_parts` names the answers that the result has, given or not;
+    `check_ops` compares single ops, where that is asked for.
     """
 
     options: RunOptions
@@ -61,6 +63,7 @@ class Request:
     parts: tuple[RunPart, ...] = ()
     kept_parts: tuple[str, ...] = ()
     changes: Mapping[str, Any] | None = None
+    check_ops: OpsChecker | None = None
     depends: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
@@ -182,6 +185,11 @@ class RunPart:
         return None
 
     @classmethod
+    def verify_ops(cls, executor: DataExecutor, where: Where) -> Verification | None:
+        """Compute every op anew, by itself, and compare, for `verify_ops`; None where it is not this part that does."""
+        return None
+
+    @classmethod
     def show_result(cls, result: RunResult, console: Console, *, verbose: bool = False) -> bool:
         """Print a result, without what parts answered; False where it is not this part that does."""
         return False
@@ -258,6 +266,17 @@ def maker_of(session: GraphEngine, executor: DataExecutor) -> Callable[[Failure,
             if found is not None:
                 return found
     return lambda failure, it: failure.maker
+
+
+def checker_of_ops(plugins: Plugins) -> OpsChecker:
+    """Return how a part of runs compares ops with themselves computed anew; UsageError where no part does."""
+    for part in parts_of(plugins):
+        if part.verify_ops.__func__ is not RunPart.verify_ops.__func__:  # type: ignore[attr-defined]
+            return part_blamed(part, plugins.run_parts)(part.verify_ops)
+    raise UsageError(
+        "verify_ops must have a plug-in that computes ops anew, as builtin.verify does, and none is there; leave it "
+        f"out.{plugins.run_parts.left_out}"
+    )
 
 
 def show_result(result: RunResult, console: Console, plugins: Plugins, *, verbose: bool = False) -> None:

@@ -19,7 +19,7 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
-from kernbench_core.runs.parts import Request, RunPart, part_blamed, wanted_parts
+from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, part_blamed, wanted_parts
 from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def request_of(
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
     backend = open_backend(plugins, call.backend)  # before anything else takes time
+    check_ops = checker_of_ops(plugins) if call.verify_ops else None
     parts = []
     for part, options, direct in wanted_parts(asked, call, plugins):
         with wall.spent_on(part.BEGINS), part_blamed(part, plugins.run_parts, OSError):
@@ -62,6 +63,7 @@ def request_of(
         config=config,
         plugins=plugins,
         backend=backend,
+        check_ops=check_ops,
         inputs=Inputs((*(() if bench.sources is None else (bench.sources.folder,)), here)),
         out=out,
         parts=tuple(parts),

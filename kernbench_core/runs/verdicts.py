@@ -19,7 +19,7 @@ from kernbench_core.wording import with_full_stop
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
-    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.compute.executor import DataExecutor, Where
     from kernbench_core.compute.verification import Failure, Verification
     from kernbench_core.host.runtime import Expectation
     from kernbench_core.host.session import GraphEngine
@@ -31,18 +31,20 @@ if TYPE_CHECKING:
     from kernbench_core.values.value import OpId
 
 
+OpsChecker: TypeAlias = "Callable[[DataExecutor, Where], Verification | None]"
 MakerOf: TypeAlias = "Callable[[GraphEngine, DataExecutor], Callable[[Failure, str], str]]"
 
 
 def verdicts(
-    options: RunOptions, engine: GraphEngine, later: LaterExecutor, progress: RunProgress, maker_of: MakerOf
+    options: RunOptions, engine: GraphEngine, later: LaterExecutor, progress: RunProgress, maker_of: MakerOf,
+    check_ops: OpsChecker | None = None,
 ) -> tuple[Verification | None, Verification | None]:
     """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op.
 
     `progress` is told how many tensors have what is expected of them, then how many ops are computed, of how many.
-    `maker_of` gives what says what made a wrong element.
+    `maker_of` gives what says what made a wrong element, `check_ops` compares ops.
     """
-    if not (options.verify_data or options.verify_ops):
+    if not (options.verify_data or check_ops):
         return None, None
     executor = later.get()
     try:
@@ -51,9 +53,9 @@ def verdicts(
         on_demand = engine.device.on_demand
         on_demand.confirm(executor, lambda failure: maker_of(engine, executor)(failure, "It"))
         data = _verify(engine, executor, progress, maker_of) if options.verify_data else None
-        if options.verify_ops:
+        if check_ops is not None:
             progress.begin("computing", len(engine.op_log), "ops")
-        return data, _verify_ops(engine, executor) if options.verify_ops else None
+        return data, None if check_ops is None else check_ops(executor, where_in_kernels(engine))
     except ExecutionError as error:
         site = None if error.op_id is None else kernel_lines(engine).get(error.op_id)
         if site is not None:
@@ -84,15 +86,15 @@ def _verify(
     return in_full(verification, told, maker_of(engine, executor))
 
 
-def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
-    """Compute every op anew, by itself, and compare."""
+def where_in_kernels(engine: GraphEngine) -> Where:
+    """Return what says at which kernel line an op was issued, where that was noted."""
     sites = kernel_lines(engine)
 
     def where(record: OpRecord) -> str:
         site = None if record.op_id is None else sites.get(record.op_id)
         return "" if site is None else f" at {describe_site(site)}"
 
-    return executor.verify_ops(where=where)
+    return where
 
 
 def kernel_lines(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:

@@ -66,8 +66,8 @@ def imported(source: str, name: str) -> Iterator[str]:
 
 #: Features of ours, which enter rooms by files; whoever ships models has the doors.
 FEATURES = (
-    "sweeps", "pages", "checks", "compare", "composites", "sizes", "triton", "cache", "explain", "machines", "torch",
-    "door",
+    "sweeps", "pages", "checks", "compare", "composites", "sizes", "triton", "verify", "cache", "explain", "machines",
+    "torch", "door",
 )  # fmt: skip
 
 

@@ -179,9 +179,6 @@ class FakeExecutor:
     def verify(self, expected: object) -> Any:
         return verdict
 
-    def verify_ops(self, where: object) -> Any:
-        return verdict
-
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> None:
     """Put the stand-ins in place for one test, and the plug-in's files into `folder`."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Form, MathOp, Operands, Params, both
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Form, MathOp, Operands, Params
 from kernbench_core.compute.ops.shape_rules import first
 from kernbench_core.compute.ops.type_rules import first as dtype_of_first
 from kernbench_core.values.arrays import Array
@@ -22,7 +22,7 @@ _IN_PLACE: Final = {
 }  # fmt: skip
 
 
-def _one_by_one(how: str, old: Array, new: Array, lanes: Array, *compared: Array) -> tuple[Array, Array]:
+def one_by_one(how: str, old: Array, new: Array, lanes: Array, *compared: Array) -> tuple[Array, Array]:
     """Let the lanes take turns; give the elements afterwards, and what each lane found."""
     now, before = old.copy(), np.zeros(new.shape, old.dtype)
     flat, wanted = before.reshape(-1), compared[0].reshape(-1) if compared else None
@@ -50,7 +50,7 @@ def _apart(lanes: Array) -> bool:
 def _after(how: str) -> Callable[..., Array]:
     def compute(params: Params, old: Array, new: Array, lanes: Array, *compared: Array) -> Array:
         if how == "cas" and not _apart(lanes):
-            return _one_by_one(how, old, new, lanes, *compared)[0]
+            return one_by_one(how, old, new, lanes, *compared)[0]
         now, kept = old.copy(), lanes.reshape(-1) >= 0
         places, values = lanes.reshape(-1)[kept], new.reshape(-1)[kept]
         if how in _IN_PLACE:
@@ -64,18 +64,10 @@ def _after(how: str) -> Callable[..., Array]:
     return compute
 
 
-def _after_again(how: str) -> Callable[..., Array]:
-    return lambda params, old, new, lanes, *compared: _one_by_one(how, old, new, lanes, *compared)[0]
-
-
 def _before(params: Params, old: Array, new: Array, lanes: Array, *compared: Array) -> Array:
     if _apart(lanes):
         return np.where(lanes >= 0, old[lanes], np.zeros((), old.dtype))
-    return _one_by_one(params["how"], old, new, lanes, *compared)[1]
-
-
-def _before_again(params: Params, *operands: Array) -> Array:
-    return _one_by_one(params["how"], *operands)[1]
+    return one_by_one(params["how"], old, new, lanes, *compared)[1]
 
 
 def _shape_of_lanes(op: MathOp, shapes: Any, params: Params) -> Any:
@@ -86,13 +78,13 @@ HOWS: Final = (*_IN_PLACE, "xchg", "cas")
 OPS: Final = (
     *(
         MathOp(
-            f"atomic_{how}", _after(how), dtype_of_first, first, both(_after_again(how)), Form.MOVE, Operands.GIVEN,
+            f"atomic_{how}", _after(how), dtype_of_first, first, None, Form.MOVE, Operands.GIVEN,
             arity=0, cost=LOOKUP + STEP,
         )
         for how in HOWS
     ),
     MathOp(
-        "atomic_before", _before, dtype_of_first, _shape_of_lanes, both(_before_again), Form.MOVE, Operands.GIVEN,
-        arity=0, cost=LOOKUP + STEP,
+        "atomic_before", _before, dtype_of_first, _shape_of_lanes, None, Form.MOVE, Operands.GIVEN, arity=0,
+        cost=LOOKUP + STEP,
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathOp, NumpyFunction, Params, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, LaneCost, MathOp, NumpyFunction, Params, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import Dtypes, floats, truth
 from kernbench_core.values.arrays import Array
@@ -32,10 +32,6 @@ def _away(x: Array) -> Array:
     return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
-def _away_again(x: Array) -> Array:
-    return np.where(np.isfinite(x), np.copysign(np.floor(np.abs(x) + 0.5), x), x)
-
-
 def _to_whole(op: MathOp, dtypes: Dtypes, params: Params) -> str:
     """Give int64, of floats."""
     floats(op, dtypes, params)
@@ -54,63 +50,58 @@ def _each(function: Any) -> NumpyFunction:
     return np.vectorize(one, otypes=[np.float64])
 
 
-def _of_one(name: str, function: NumpyFunction, again: NumpyFunction, cost: LaneCost = STEP, **more: Any) -> MathOp:
-    return MathOp(name, plain(function), more.pop("types", floats), elementwise, Again(plain(again)), cost=cost, **more)
+def _of_one(name: str, function: NumpyFunction, cost: LaneCost = STEP, **more: Any) -> MathOp:
+    return MathOp(name, plain(function), more.pop("types", floats), elementwise, cost=cost, **more)
 
 
-def _of_two(name: str, function: NumpyFunction, again: NumpyFunction, cost: LaneCost = STEP) -> MathOp:
-    return MathOp(name, plain(function), floats, elementwise, Again(plain(again)), arity=2, cost=cost)
+def _of_two(name: str, function: NumpyFunction, cost: LaneCost = STEP) -> MathOp:
+    return MathOp(name, plain(function), floats, elementwise, arity=2, cost=cost)
 
 
-def _predicate(name: str, function: NumpyFunction, again: NumpyFunction) -> MathOp:
-    return _of_one(name, function, again, types=truth)
-
-
-def _again_as(function: NumpyFunction) -> NumpyFunction:
-    """Return the same function as a second way: numpy has it in f64 by another routine than in f32."""
-    return function
+def _predicate(name: str, function: NumpyFunction) -> MathOp:
+    return _of_one(name, function, types=truth)
 
 
 _TRIGONOMETRY = (
-    _of_one("tan", np.tan, lambda x: np.sin(x) / np.cos(x), LOOKUP + LOOKUP + _DIVISION),
-    _of_one("asin", np.arcsin, _again_as(np.arcsin), _ARC + _SQRT),
-    _of_one("acos", np.arccos, _again_as(np.arccos), _ARC + _SQRT),
-    _of_one("atan", np.arctan, _again_as(np.arctan), _ARC),
-    _of_two("atan2", np.arctan2, _again_as(np.arctan2), _DIVISION + _ARC),
-    _of_one("sinh", np.sinh, _again_as(np.sinh), _SINH),
-    _of_one("cosh", np.cosh, _again_as(np.cosh), _SINH),
-    _of_one("asinh", np.arcsinh, _again_as(np.arcsinh), _ARCSINH),
-    _of_one("acosh", np.arccosh, _again_as(np.arccosh), _ARCSINH),
-    _of_one("atanh", np.arctanh, _again_as(np.arctanh), _DIVISION + _LOG + LaneCost(3)),
+    _of_one("tan", np.tan, LOOKUP + LOOKUP + _DIVISION),
+    _of_one("asin", np.arcsin, _ARC + _SQRT),
+    _of_one("acos", np.arccos, _ARC + _SQRT),
+    _of_one("atan", np.arctan, _ARC),
+    _of_two("atan2", np.arctan2, _DIVISION + _ARC),
+    _of_one("sinh", np.sinh, _SINH),
+    _of_one("cosh", np.cosh, _SINH),
+    _of_one("asinh", np.arcsinh, _ARCSINH),
+    _of_one("acosh", np.arccosh, _ARCSINH),
+    _of_one("atanh", np.arctanh, _DIVISION + _LOG + LaneCost(3)),
 )
 _POWERS = (
-    _of_one("exp10", lambda x: np.power(x.dtype.type(10), x), lambda x: 10.0**x, _EXP),
-    _of_one("expm1", np.expm1, _again_as(np.expm1), _EXP + STEP),
-    _of_one("log10", np.log10, _again_as(np.log10), _LOG),
-    _of_one("log1p", np.log1p, _again_as(np.log1p), _LOG + STEP),
-    _of_one("cbrt", np.cbrt, _again_as(np.cbrt), LOOKUP + LOOKUP + LaneCost(2)),  # exp2(log2(x) / 3)
-    _of_one("rcp", lambda x: 1.0 / x, lambda x: x**-1.0, LOOKUP),
-    _of_one("erfc", _each(math.erfc), _each(math.erfc), _ERFC),
-    _of_one("lgamma", _each(math.lgamma), _each(math.lgamma), _LOG + LOOKUP + LaneCost(8)),  # Stirling: 6.1.41
-    _of_one("tgamma", _each(math.gamma), _each(math.gamma), _LOG + _EXP + LOOKUP + LaneCost(8)),
+    _of_one("exp10", lambda x: np.power(x.dtype.type(10), x), _EXP),
+    _of_one("expm1", np.expm1, _EXP + STEP),
+    _of_one("log10", np.log10, _LOG),
+    _of_one("log1p", np.log1p, _LOG + STEP),
+    _of_one("cbrt", np.cbrt, LOOKUP + LOOKUP + LaneCost(2)),  # exp2(log2(x) / 3)
+    _of_one("rcp", lambda x: 1.0 / x, LOOKUP),
+    _of_one("erfc", _each(math.erfc), _ERFC),
+    _of_one("lgamma", _each(math.lgamma), _LOG + LOOKUP + LaneCost(8)),  # Stirling: 6.1.41
+    _of_one("tgamma", _each(math.gamma), _LOG + _EXP + LOOKUP + LaneCost(8)),
 )
 _ROUNDINGS = (
-    _of_one("rint", np.rint, _again_as(np.rint)),
-    _of_one("round", _away, _away_again, LaneCost(3)),
-    _of_one("trunc", np.trunc, _again_as(np.trunc)),
-    _of_one("llrint", np.rint, _again_as(np.rint), types=_to_whole),
-    _of_one("llround", _away, _away_again, LaneCost(3), types=_to_whole),
-    _of_one("frac", lambda x: x - np.trunc(x), lambda x: np.where(np.isinf(x), np.nan, np.modf(x)[0]), LaneCost(2)),
+    _of_one("rint", np.rint),
+    _of_one("round", _away, LaneCost(3)),
+    _of_one("trunc", np.trunc),
+    _of_one("llrint", np.rint, types=_to_whole),
+    _of_one("llround", _away, LaneCost(3), types=_to_whole),
+    _of_one("frac", lambda x: x - np.trunc(x), LaneCost(2)),
 )
 _TESTS = (
-    _predicate("isnan", np.isnan, lambda x: x != x),
-    _predicate("isinf", np.isinf, lambda x: np.abs(x) == np.inf),
-    _predicate("isfinite", np.isfinite, lambda x: np.abs(x) < np.inf),
-    _predicate("signbit", np.signbit, lambda x: np.copysign(1.0, x) < 0),
+    _predicate("isnan", np.isnan),
+    _predicate("isinf", np.isinf),
+    _predicate("isfinite", np.isfinite),
+    _predicate("signbit", np.signbit),
 )
 _OF_TWO = (
-    _of_two("copysign", np.copysign, lambda a, b: np.where(np.signbit(b), -np.abs(a), np.abs(a))),
-    _of_two("fdim", lambda a, b: np.fmax(a - b, 0), lambda a, b: np.where(a > b, a - b, 0.0), LaneCost(2)),
+    _of_two("copysign", np.copysign),
+    _of_two("fdim", lambda a, b: np.fmax(a - b, 0), LaneCost(2)),
 )
 
 OPS: Final = (*_TRIGONOMETRY, *_POWERS, *_ROUNDINGS, *_TESTS, *_OF_TWO)

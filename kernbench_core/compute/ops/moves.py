@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Final
 
 import numpy as np
 
-from kernbench_core.compute.ops import second_way
 from kernbench_core.compute.ops.record import (
     LOOKUP,
     STEP,
@@ -20,7 +18,6 @@ from kernbench_core.compute.ops.record import (
     Params,
     ShapeRule,
     TypeRule,
-    both,
 )
 from kernbench_core.compute.ops.reductions import in_range
 from kernbench_core.compute.ops.shape_rules import Shapes, axis_in, broadcast, first, in_words
@@ -28,7 +25,7 @@ from kernbench_core.compute.ops.type_rules import asked, same
 from kernbench_core.compute.ops.type_rules import first as dtype_of_first
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.arrays import Array, Shape
-from kernbench_core.values.dtypes import dtype_name, numpy_dtype
+from kernbench_core.values.dtypes import numpy_dtype
 
 
 def _target(params: Params) -> Shape:
@@ -116,117 +113,44 @@ def _concatenated(op: MathOp, shapes: Shapes, params: Params) -> Shape:
     return (*given[:axis], sum(s[axis] for s in shapes), *given[axis + 1 :])
 
 
-# The second way ----------------------------------------------------------------------------------------
-
-
-def _turned_again(params: Params, x: Array) -> Array:
-    axes = params.get("axes")
-    return x.transpose(axes) if axes is not None else x.swapaxes(-1, -2) if x.ndim > 1 else x
-
-
-def _interleaved_again(params: Params, a: Array, b: Array) -> Array:
-    out = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
-    out[..., 0::2], out[..., 1::2] = a, b
-    return out
-
-
-def _alike(xs: Sequence[Array]) -> Sequence[Array]:
-    return xs if len({x.dtype for x in xs}) == 1 else second_way.met(xs)
-
-
-def _joined_again(params: Params, a: Array, b: Array) -> Array:
-    a, b = np.broadcast_arrays(*_alike((a, b)))
-    out = np.empty((*a.shape, 2), a.dtype)
-    out[..., 0], out[..., 1] = a, b
-    return out
-
-
-def _merged_again(params: Params, old: Array, new: Array, mask: Array) -> Array:
-    out = old.copy()
-    at = np.broadcast_to(mask, old.shape).astype(bool)
-    out[at] = second_way.rounded(np.broadcast_to(new, old.shape)[at], dtype_name(old.dtype))
-    return out
-
-
-def _picked_again(params: Params, x: Array, index: Array) -> Array:
-    axis = params["axis"] % x.ndim
-    places = list(np.indices(index.shape))
-    places[axis] = index.astype(np.int64)
-    found: Array = x[tuple(places)]
-    return found
-
-
-def _filled_again(params: Params, *operands: Array) -> Array:
-    fill = operands[0] if operands else np.asarray(params.get("value", 0))
-    return np.full(_target(params), fill, fill.dtype)
-
-
-def _bits_again(params: Params, x: Array) -> Array:
-    return np.frombuffer(x.tobytes(), numpy_dtype(params["dtype"])).reshape(x.shape)
-
-
 def _move(
-    name: str, function: MathFunction, shapes: ShapeRule, again: MathFunction, *, types: TypeRule = same,
+    name: str, function: MathFunction, shapes: ShapeRule, *, types: TypeRule = same,
     form: Form = Form.MOVE, operands: Operands = Operands.GIVEN, cost: LaneCost = STEP, arity: int = 1,
     aliases: tuple[str, ...] = (), triton: str | None = None,
 ) -> MathOp:  # fmt: skip
-    return MathOp(
-        name, function, types, shapes, both(again), form, operands, arity, cost, aliases=aliases, triton=triton
-    )
+    return MathOp(name, function, types, shapes, None, form, operands, arity, cost, aliases=aliases, triton=triton)
 
 
 _SCRATCH = "A timed command that takes scratchpad space; the dtype may be spelled as a string."
 
 OPS: Final = (
     _move(
-        "cast", lambda params, x: x, first, lambda params, x: x, types=asked, form=Form.ELEMENTWISE, aliases=("to",),
+        "cast", lambda params, x: x, first, types=asked, form=Form.ELEMENTWISE, aliases=("to",),
         triton="Rounds to nearest; `\"rtz\"` is refused. Floats beyond an integer dtype wrap; NaN and infinity are 0.",
     ),
+    _move("reshape", lambda params, x: x.reshape(_target(params)), _reshaped, aliases=("view", "ravel"), triton=""),
     _move(
-        "reshape", lambda params, x: x.reshape(_target(params)), _reshaped,
-        lambda params, x: x.ravel().reshape(_target(params)), aliases=("view", "ravel"), triton="",
-    ),
-    _move(
-        "trans", lambda params, x: x.transpose(_axes(params, x.ndim)), _turned, _turned_again, aliases=("permute",),
+        "trans", lambda params, x: x.transpose(_axes(params, x.ndim)), _turned, aliases=("permute",),
         cost=LaneCost(2), triton="",  # written in another order than read [unverified]
     ),
-    _move(
-        "broadcast_to", lambda params, x: np.broadcast_to(x, _target(params)), _broadcast_to,
-        lambda params, x: np.broadcast_to(x, _target(params)), triton="",
-    ),
-    _move(
-        "expand_dims", lambda params, x: np.expand_dims(x, params["axis"]), _expanded,
-        lambda params, x: np.expand_dims(x, params["axis"]), triton="",
-    ),
+    _move("broadcast_to", lambda params, x: np.broadcast_to(x, _target(params)), _broadcast_to, triton=""),
+    _move("expand_dims", lambda params, x: np.expand_dims(x, params["axis"]), _expanded, triton=""),
     _move(
         "cat", lambda params, *xs: np.concatenate(xs, axis=params.get("axis") or 0), _concatenated,
-        lambda params, *xs: np.concatenate(_alike(xs), axis=params.get("axis") or 0), operands=Operands.MET, arity=0,
-        triton="The order is always kept; a `dim` may be given.",
+        operands=Operands.MET, arity=0, triton="The order is always kept; a `dim` may be given.",
     ),
+    _move("flip", lambda params, x: np.flip(x, params.get("axis")), first, triton=""),
+    _move("join", lambda params, a, b: np.stack((a, b), axis=-1), _joined, operands=Operands.MET, arity=2, triton=""),
+    _move("split", lambda params, x: x[..., params["part"]], lambda op, shapes, params: shapes[0][:-1], triton=""),
     _move(
-        "flip", lambda params, x: np.flip(x, params.get("axis")), first,
-        lambda params, x: np.flip(x, params.get("axis")), triton="",
+        "interleave", _interleave, lambda op, shapes, params: (*shapes[0][:-1], 2 * shapes[0][-1]), arity=2, triton="",
     ),
+    _move("bitcast", _bitcast, first, types=dtype_of_first),
+    _move("full", _full, _asked_shape, types=asked, triton=_SCRATCH),
+    _move("zeros", _full, _asked_shape, types=asked, arity=0, triton=_SCRATCH),
+    _move("masked_store", _masked_store, first, types=dtype_of_first, form=Form.ELEMENTWISE, arity=3),
     _move(
-        "join", lambda params, a, b: np.stack((a, b), axis=-1), _joined, _joined_again, operands=Operands.MET, arity=2,
-        triton="",
-    ),
-    _move(
-        "split", lambda params, x: x[..., params["part"]], lambda op, shapes, params: shapes[0][:-1],
-        lambda params, x: x[..., params["part"]], triton="",
-    ),
-    _move(
-        "interleave", _interleave, lambda op, shapes, params: (*shapes[0][:-1], 2 * shapes[0][-1]), _interleaved_again,
-        arity=2, triton="",
-    ),
-    _move("bitcast", _bitcast, first, _bits_again, types=dtype_of_first),
-    _move("full", _full, _asked_shape, _filled_again, types=asked, triton=_SCRATCH),
-    _move("zeros", _full, _asked_shape, _filled_again, types=asked, arity=0, triton=_SCRATCH),
-    _move(
-        "masked_store", _masked_store, first, _merged_again, types=dtype_of_first, form=Form.ELEMENTWISE, arity=3
-    ),
-    _move(
-        "gather", _gather, lambda op, shapes, params: shapes[1], _picked_again, types=dtype_of_first, arity=2,
+        "gather", _gather, lambda op, shapes, params: shapes[1], types=dtype_of_first, arity=2,
         cost=LOOKUP, triton="An index outside is an error.",  # each lane reads an address of its own [unverified]
     ),
 )  # fmt: skip

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import Again, LaneCost, MathOp, Operands, Params
+from kernbench_core.compute.ops.record import LaneCost, MathOp, Operands, Params
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import always
 from kernbench_core.values.arrays import Array
 
 ROUNDS: Final = 10
-_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
-_BUMPS: Final = (0x9E3779B9, 0xBB67AE85)
+MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+BUMPS: Final = (0x9E3779B9, 0xBB67AE85)
 _WORD: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
 
@@ -32,33 +32,16 @@ def _philox(params: Params, *operands: Array) -> Array:
     """Give word `part` of what the key (the first two operands) makes of the counter (the other four)."""
     k0, k1, c0, c1, c2, c3 = _words(operands)
     for _ in range(int(params.get("rounds", ROUNDS))):
-        low, high = c0 * np.uint64(_MULTIPLIERS[0]), c2 * np.uint64(_MULTIPLIERS[1])
+        low, high = c0 * np.uint64(MULTIPLIERS[0]), c2 * np.uint64(MULTIPLIERS[1])
         c0, c1 = (high >> _HALF) ^ c1 ^ k0, high & _WORD
         c2, c3 = (low >> _HALF) ^ c3 ^ k1, low & _WORD
-        k0, k1 = k0 + np.uint64(_BUMPS[0]) & _WORD, k1 + np.uint64(_BUMPS[1]) & _WORD
+        k0, k1 = k0 + np.uint64(BUMPS[0]) & _WORD, k1 + np.uint64(BUMPS[1]) & _WORD
     return np.asarray((c0, c1, c2, c3)[int(params["part"])]).astype(np.uint32)
-
-
-def _philox_again(params: Params, *operands: Array) -> Array:
-    """Compute each element by Python's integers."""
-
-    def one(*words: int) -> int:
-        key, counter = [int(word) % 2**32 for word in words[:2]], [int(word) % 2**32 for word in words[2:]]
-        for number in range(int(params.get("rounds", ROUNDS))):
-            left, right = (
-                divmod(multiplier * counter[place], 2**32)
-                for multiplier, place in zip(_MULTIPLIERS, (0, 2), strict=True)
-            )
-            keys = [(word + number * bump) % 2**32 for word, bump in zip(key, _BUMPS, strict=True)]
-            counter = [right[0] ^ counter[1] ^ keys[0], right[1], left[0] ^ counter[3] ^ keys[1], left[1]]
-        return counter[int(params["part"])]
-
-    return np.asarray(np.vectorize(one, otypes=[np.int64])(*operands))
 
 
 OPS: Final = (
     MathOp(
-        "philox", _philox, always("uint32"), elementwise, Again(_philox_again, _philox_again), operands=Operands.GIVEN,
-        arity=6, cost=LaneCost(ROUNDS * (4 + 4 + 2)),
+        "philox", _philox, always("uint32"), elementwise, operands=Operands.GIVEN, arity=6,
+        cost=LaneCost(ROUNDS * (4 + 4 + 2)),
     ),
 )  # fmt: skip

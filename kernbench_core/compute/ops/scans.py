@@ -9,7 +9,6 @@ import numpy as np
 from kernbench_core.compute.ops.record import (
     LOOKUP,
     STEP,
-    Again,
     Form,
     LaneCost,
     MathFunction,
@@ -17,8 +16,6 @@ from kernbench_core.compute.ops.record import (
     NumpyFunction,
     Params,
 )
-from kernbench_core.compute.ops.reductions import MOST_BITS
-from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, scanning
 from kernbench_core.compute.ops.shape_rules import along
 from kernbench_core.compute.ops.type_rules import floats, same, widened
 from kernbench_core.values.arrays import Array
@@ -40,41 +37,13 @@ def _softmax(params: Params, x: Array) -> Array:
     return np.asarray(shifted / np.sum(shifted, axis=axis, keepdims=True))
 
 
-# The second way ----------------------------------------------------------------------------------------
-
-_SUMS: Final = scanning(lambda x, axis: x.cumsum(axis))
-_PRODUCTS: Final = scanning(lambda x, axis: x.cumprod(axis))
-
-
-def _sums_again(params: Params, x: Array) -> Anew:
-    count = x.shape[params.get("axis") or 0]
-    return Anew(_SUMS(params, x), error_of_sum(count) * _SUMS(params, np.abs(x)))
-
-
-def _products_again(params: Params, x: Array) -> Anew:
-    sizes = _SUMS(params, np.abs(np.log2(np.where(x != 0, np.abs(x), 1.0))))
-    found = _PRODUCTS(params, x)
-    return Anew(found, np.where(sizes > MOST_BITS, np.inf, EPS * (x.size + 4) * np.abs(found)))
-
-
-def _softmax_again(params: Params, x: Array) -> Array:
-    axis = params.get("axis")
-    power = np.exp(x - x.max(axis=axis, keepdims=True))
-    return np.asarray(power / power.sum(axis=axis, keepdims=True))
-
-
 _BRAIN = "bf16 stays bf16 (Triton makes it f32); computed in f32, rounded once."
 
 OPS: Final = (
+    MathOp("cumsum", _cumulative(np.cumsum), widened, along, form=Form.SCAN, triton=_BRAIN),
+    MathOp("cumprod", _cumulative(np.cumprod), same, along, form=Form.SCAN, triton=_BRAIN),
     MathOp(
-        "cumsum", _cumulative(np.cumsum), widened, along, Again(_sums_again, _SUMS), form=Form.SCAN, triton=_BRAIN
-    ),
-    MathOp(
-        "cumprod", _cumulative(np.cumprod), same, along, Again(_products_again, _PRODUCTS), form=Form.SCAN,
-        triton=_BRAIN,
-    ),
-    MathOp(
-        "softmax", _softmax, floats, along, Again(_softmax_again), form=Form.NORMALISING,
+        "softmax", _softmax, floats, along, form=Form.NORMALISING,
         cost=LaneCost(2) + STEP + (LOOKUP + STEP) + (LOOKUP + LaneCost(3)),  # max and sum, subtract, exp, divide
         triton="Composed of max, sub, exp, sum and div, each a timed command.",
     ),

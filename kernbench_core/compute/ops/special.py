@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathOp, NumpyFunction, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, LaneCost, MathOp, NumpyFunction, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
 from kernbench_core.values.arrays import Array
 
 _ROUNDED = "Of f16, bf16 and f8 too: computed in f32 and rounded once."
 _GELU = math.sqrt(2.0 / math.pi)
-_ERF: Final = np.vectorize(math.erf, otypes=[np.float64])
 
 _EXP = LOOKUP + STEP  # exp2 of a product
 _SIGMOID = STEP + _EXP + STEP + LOOKUP  # negate, exp, add, reciprocal
@@ -44,39 +43,29 @@ def _gelu_erf(x: Array) -> Array:
     return 0.5 * x * (1.0 + _erf(x * math.sqrt(0.5)))
 
 
-def _rsqrt_again(x: Array) -> Array:
-    """Take a power, which would have neither the sign of -0 nor NaN of -inf."""
-    return np.where(x < 0, np.nan, np.copysign(x**-0.5, x))
-
-
-def _of_float(
-    name: str, function: NumpyFunction, again: NumpyFunction, cost: LaneCost, **more: Any
-) -> MathOp:
-    return MathOp(name, plain(function), floats, elementwise, Again(plain(again)), cost=cost, **more)
+def _of_float(name: str, function: NumpyFunction, cost: LaneCost, **more: Any) -> MathOp:
+    return MathOp(name, plain(function), floats, elementwise, cost=cost, **more)
 
 
 OPS: Final = (
-    _of_float("exp", np.exp, np.exp, _EXP, triton=_ROUNDED),
-    _of_float("exp2", np.exp2, lambda x: 2.0**x, LOOKUP, triton=_ROUNDED),
-    _of_float("log", np.log, np.log, LOOKUP + STEP, triton=_ROUNDED),  # log2, and a product
-    _of_float("log2", np.log2, np.log2, LOOKUP, triton=_ROUNDED),
-    _of_float("sqrt", np.sqrt, np.sqrt, LOOKUP + STEP, triton=_ROUNDED),  # reciprocal root, and a product
-    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), _rsqrt_again, LOOKUP, triton=_ROUNDED),
-    _of_float("sin", np.sin, np.sin, LOOKUP, triton=_ROUNDED),
-    _of_float("cos", np.cos, np.cos, LOOKUP, triton=_ROUNDED),
+    _of_float("exp", np.exp, _EXP, triton=_ROUNDED),
+    _of_float("exp2", np.exp2, LOOKUP, triton=_ROUNDED),
+    _of_float("log", np.log, LOOKUP + STEP, triton=_ROUNDED),  # log2, and a product
+    _of_float("log2", np.log2, LOOKUP, triton=_ROUNDED),
+    _of_float("sqrt", np.sqrt, LOOKUP + STEP, triton=_ROUNDED),  # reciprocal root, and a product
+    _of_float("rsqrt", lambda x: 1.0 / np.sqrt(x), LOOKUP, triton=_ROUNDED),
+    _of_float("sin", np.sin, LOOKUP, triton=_ROUNDED),
+    _of_float("cos", np.cos, LOOKUP, triton=_ROUNDED),
     _of_float(
-        "tanh", np.tanh, np.tanh, _TANH,
-        ours="The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
+        "tanh", np.tanh, _TANH, ours="The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
     ),
-    _of_float("erf", _erf, _ERF, _ERF_COST, triton=_ROUNDED),
-    _of_float("sigmoid", _sigmoid, lambda x: 0.5 * (1.0 + np.tanh(0.5 * x)), _SIGMOID, triton=_ROUNDED),
-    _of_float("silu", lambda x: x * _sigmoid(x), lambda x: x * 0.5 * (1.0 + np.tanh(0.5 * x)), _SIGMOID + STEP),
+    _of_float("erf", _erf, _ERF_COST, triton=_ROUNDED),
+    _of_float("sigmoid", _sigmoid, _SIGMOID, triton=_ROUNDED),
+    _of_float("silu", lambda x: x * _sigmoid(x), _SIGMOID + STEP),
     _of_float(
-        "gelu", _gelu, lambda x: x * 0.5 * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
-        _TANH + LaneCost(3 + 2), aliases=("gelu_tanh",),  # three steps inside the tanh, two outside
+        "gelu", _gelu, _TANH + LaneCost(3 + 2), aliases=("gelu_tanh",),  # three steps inside the tanh, two outside
     ),
     _of_float(
-        "gelu_erf", _gelu_erf, lambda x: x * 0.5 * (1.0 + _ERF(x / math.sqrt(2.0))),
-        _ERF_COST + LaneCost(1 + 2),  # one step inside, two outside
+        "gelu_erf", _gelu_erf, _ERF_COST + LaneCost(1 + 2),  # one step inside, two outside
     ),
 )  # fmt: skip

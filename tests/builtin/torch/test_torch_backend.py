@@ -15,6 +15,7 @@ import pytest
 import kernbench as kb
 import kernbench_builtin.torch.torch_backend as torch_backend_module
 from kernbench_builtin.torch.torch_backend import TorchBackend
+from kernbench_builtin.verify.op_check import verify_ops
 from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.ops import OPS, Form, MathOp
 from kernbench_core.errors import UsageError
@@ -100,13 +101,13 @@ def test_single_ops_are_verified_against_numpy(torch_backend: Backend, monkeypat
     """The second way is numpy's whatever the backend is, so a wrong one is found."""
     record = Recorder()
     graph(record)
-    assert record.executor(backend=torch_backend).verify_ops().ok
+    assert verify_ops(record.executor(backend=torch_backend)).ok
     right = type(torch_backend).product
     torch_backend.worth_multiplications = 0
     monkeypatch.setattr(type(torch_backend), "product", lambda self, a, b: right(self, a, b) + 1)
     record = Recorder()
     graph(record)
-    assert record.executor(backend=torch_backend).verify_ops().wrong == 5
+    assert verify_ops(record.executor(backend=torch_backend)).wrong == 5
 
 
 def test_read_only_and_turned_operands(torch_backend: Backend) -> None:

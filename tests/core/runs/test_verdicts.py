@@ -36,7 +36,7 @@ def test_a_reference_that_raises_is_a_kernel_error(toy: ModuleType, monkeypatch:
 
 
 class Executor:
-    """Notes what it is asked for; `verify_ops` fails at op 1 of PE 0 when it is told to."""
+    """Notes what it is asked for; `check_ops` fails at op 1 of PE 0 when it is told to."""
 
     on_computed: Any = None
 
@@ -48,7 +48,7 @@ class Executor:
         self.asked.append("data")
         return SimpleNamespace(found=())
 
-    def verify_ops(self, where: Any) -> Any:
+    def check_ops(self, _: object, where: Any) -> Any:
         self.asked.append("ops")
         if self.fails:
             error = ExecutionError("it cannot be computed.")
@@ -73,7 +73,10 @@ def engine(asked: list[str]) -> Any:
 def judge(executor: Executor, **options: Any) -> Any:
     """Return both verdicts; the executor is there when it is asked for."""
     later: Any = SimpleNamespace(get=lambda: executor)
-    return verdicts(RunOptions(**options), engine(executor.asked), later, RunProgress(None), maker_of)
+    return verdicts(
+        RunOptions(**options), engine(executor.asked), later, RunProgress(None), maker_of,
+        executor.check_ops if options.get("verify_ops") else None,
+    )
 
 
 @pytest.mark.parametrize(

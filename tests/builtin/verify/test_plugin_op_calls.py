@@ -116,7 +116,8 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (tmp_path / "sfu.yaml").write_text("pe:\n  units:\n    pe_sfu: {impl: acme.sfu, attach: pe_tcm}\n")
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "toys.yaml").write_text(YAML)
-    plugins = load_plugins(["acme = acme_calls", "test = tests.core.working_machine", MACHINES], installed=False)
+    ours = ["builtin.verify = kernbench_builtin.verify.plugin", "test = tests.core.working_machine", MACHINES]
+    plugins = load_plugins(["acme = acme_calls", *ours], installed=False)
     file = tmp_path / "kernel.py"
 
     def run(made: str, *arguments: str) -> tuple[int, str, str, Path]:

@@ -9,18 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.verify.comparison import differs
+from kernbench_builtin.verify.op_check import verify_ops
+from kernbench_builtin.verify.recomputation import anew
 from kernbench_core.compute import batches, functions
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.ops import ALIASES, OPS
 from kernbench_core.compute.ops.atomics import HOWS
 from kernbench_core.compute.ops.second_way import Anew
-from kernbench_core.compute.recomputation import anew, differs
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import ExecutionError, NoDataError, ShapeError
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from tests.core.compute.recorder import Recorder, host
+from tests.core.kernel_rig import Rig
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")
 FLOATS = ("f8e4m3", "f16", "bf16", "f32")
@@ -118,7 +121,7 @@ def is_computed_a_second_way(op: str) -> None:
             continue
         tried += 1
         executor = record.executor(keep_all=True)
-        assert executor.verify_ops().failures == (), dtype
+        assert verify_ops(executor).failures == (), dtype
         ((_, result),) = executor.results()
         wrong = np.array(result.array())
         at = tuple(extent // 2 for extent in wrong.shape)
@@ -129,7 +132,7 @@ def is_computed_a_second_way(op: str) -> None:
         else:
             wrong[at] = wrong.dtype.type(float(wrong[at]) + 100 if abs(float(wrong[at])) < 50 else -1)
         result.fill(wrong)
-        (failure,) = executor.verify_ops().failures
+        (failure,) = verify_ops(executor).failures
         assert f", which gives {result.dtype}, must give what it gives by itself, but 1 of {wrong.size} el" in failure
         assert f"the worst is {list(at)}: got " in failure
     assert tried
@@ -163,7 +166,7 @@ def test_products_in_groups_pass(dtype, k, seed, transpose_a, transpose_b, layou
             a, b, "int32" if dtype[0] in "iu" else dtype, transpose_a=transpose_a, transpose_b=transpose_b,
             layout_a=layout, layout_out=layout, accumulate=accumulate, more=more,
         )  # fmt: skip
-    assert record.executor(keep_all=True).verify_ops().failures == ()
+    assert verify_ops(record.executor(keep_all=True)).failures == ()
 
 
 @pytest.mark.parametrize("dtype", ["f16", "int8"])
@@ -192,10 +195,10 @@ def test_composites_with_epilogues_pass_and_their_faults_are_found(dtype, scope)
     params = {"math_op": "mul", "epilogue": (("bias", "output_tile", (2,)), ("gelu", "output_tile", ()))}
     record.op("composite_math", [x, x, row], (8, 6), "f16", params)
     executor = record.executor(keep_all=True)
-    assert executor.verify_ops().failures == ()
+    assert verify_ops(executor).failures == ()
     for _, result in executor.results():
         result.fill(np.array(result.array()) + result.array().dtype.type(1))
-    found = executor.verify_ops()
+    found = verify_ops(executor)
     assert (found.checked, found.wrong, len(found.failures)) == (13, 13, 9)
     assert found.failures[-1] == "(5 more ops differ.)"
 
@@ -228,7 +231,7 @@ def test_a_fault_in_the_stacked_path_is_found_with_its_op(monkeypatch: pytest.Mo
     made = stack(record)
     off_by_one_in_stacks(monkeypatch)
     executor = record.executor(keep_all=True)
-    found = executor.verify_ops(where=lambda op: f" at kernel.py:{op.op_id[1]}")
+    found = verify_ops(executor, where=lambda op: f" at kernel.py:{op.op_id[1]}")
     got = float(made[1].array()[2, 3])
     assert found.failures == (
         "gemm_f16 (op 1 of PE 0, sip0.cube0.pe0.unit, 2.000 ns) at kernel.py:1, which gives f16, must give what it "
@@ -247,7 +250,7 @@ def test_what_was_dropped_is_computed_again_and_dropped_again(monkeypatch: pytes
     assert [result.pending for result in made] == [True, True, True]
     held = np.array(executor.store.read("hbm", 0, (4, 4), "f16"))
     for _ in range(2):
-        found = executor.verify_ops()
+        found = verify_ops(executor)
         assert (found.checked, found.wrong) == (4, 1)
         assert [result.pending for result in made] == [True, True, True]
     np.testing.assert_array_equal(executor.store.read("hbm", 0, (4, 4), "f16"), held)
@@ -261,7 +264,7 @@ def test_what_a_run_gave_is_checked_itself_and_not_computed_again() -> None:
     executor.run()
     (held,) = [result for _, result in executor.results() if not result.pending]
     held.fill(np.array(held.array()) * np.float16(2))
-    (failure,) = executor.verify_ops().failures
+    (failure,) = verify_ops(executor).failures
     assert failure.startswith("neg (op 3 of PE 0, sip0.cube0.pe0.unit, 4.000 ns), which gives f16, must give what")
 
 
@@ -270,9 +273,9 @@ def test_a_saved_log_can_be_verified(monkeypatch: pytest.MonkeyPatch, tmp_path) 
     record = Recorder()
     stack(record)
     save_run(tmp_path, record.log, record.store)
-    assert load_run(tmp_path).executor().verify_ops().ok
+    assert verify_ops(load_run(tmp_path).executor()).ok
     off_by_one_in_stacks(monkeypatch)
-    found = load_run(tmp_path).executor().verify_ops()
+    found = verify_ops(load_run(tmp_path).executor())
     assert (found.checked, found.wrong) == (4, 1)
 
 
@@ -286,10 +289,10 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
     )
     record.store.write("hbm", 0, made)
     executor = record.executor()
-    assert executor.verify_ops().ok
+    assert verify_ops(executor).ok
     made.fill(np.array([3, 4, 3], np.float32))
     assert (
-        executor.verify_ops().failures[0].endswith("1 of 3 elements differ; the worst is [1]: got 4.0, expected 3.0.")
+        verify_ops(executor).failures[0].endswith("1 of 3 elements differ; the worst is [1]: got 4.0, expected 3.0.")
     )
     import acme_verify
 
@@ -300,7 +303,7 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
     monkeypatch.setattr(acme_verify, "scale", scale)
     executor._functions.forget()
     with pytest.raises(ExecutionError) as caught:
-        executor.verify_ops()
+        verify_ops(executor)
     package = "acme_verify (source tree)"
     assert str(caught.value) == (
         "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns) could not be computed anew: op 'acme_scale' of "
@@ -312,7 +315,7 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
 def test_without_data_there_is_nothing_to_verify() -> None:
     """A run that kept shapes only is refused in the words of phase 2."""
     with pytest.raises(NoDataError) as caught:
-        DataExecutor(Recorder().log, MemoryStore(data=False)).verify_ops()
+        verify_ops(DataExecutor(Recorder().log, MemoryStore(data=False)))
     assert str(caught.value) == "Phase 2 must have data, and this run kept shapes only; run with data to compute."
 
 
@@ -341,8 +344,8 @@ def test_a_result_of_no_dimension_is_checked() -> None:
     total = record.op("sum", [host(np.arange(5, dtype=np.float32))], (), "f32", {"axis": 0})
     record.store.write("hbm", 0, total)
     executor = record.executor(keep_all=True)
-    assert executor.verify_ops().ok
-    assert executor.verify_ops({total.op_id: np.array(11, np.float32)}).failures == (
+    assert verify_ops(executor).ok
+    assert verify_ops(executor, {total.op_id: np.array(11, np.float32)}).failures == (
         "sum (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns), which gives f32, must give what it gives by itself, but 1 "
         "of 1 elements differ; the worst is []: got 10.0, expected 11.0.",
     )
@@ -353,7 +356,7 @@ def test_the_worst_of_large_integers_is_told() -> None:
     record = Recorder()
     made = record.op("add", [host(np.array([5, 1 << 60])), host(np.array([0, 1]))], (2,), "int64")
     record.store.write("hbm", 0, made)
-    failures = record.executor(keep_all=True).verify_ops({made.op_id: np.array([5, 1 << 60])}).failures
+    failures = verify_ops(record.executor(keep_all=True), {made.op_id: np.array([5, 1 << 60])}).failures
     assert failures[0].endswith(f"the worst is [1]: got {(1 << 60) + 1}, expected {1 << 60}.")
 
 
@@ -367,3 +370,43 @@ def test_groups_are_really_used() -> None:
         patch.setattr(batches.functions, "product", lambda a, b, *by: seen.append(a.ndim) or product(a, b))
         record.executor().run()
     assert 3 in seen
+
+
+def test_ops_can_be_compared_with_arrays_of_the_caller() -> None:
+    """Only the ops that are named; the worst element, and what was expected of it."""
+    record = Recorder()
+    made = record.op("exp", [host(np.zeros(2, np.float32))], (2,), "f32")
+    record.op("neg", [made], (2,), "f32")
+    bad = verify_ops(record.executor(), {(0, 1): np.array([-1, 5], np.float32)})
+    assert (bad.checked, bad.failures) == (
+        1,
+        (
+            "neg (op 1 of PE 0, sip0.cube0.pe0.unit, 2.000 ns), which gives f32, must give what it gives by itself, "
+            "but 1 of 2 elements differ; the worst is [1]: got -1.0, expected 5.0.",
+        ),
+    )
+
+
+def test_what_was_computed_while_a_kernel_ran_is_checked_as_an_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers that index and branch are no less data than what phase 2 computes."""
+    right = functions.evaluate
+
+    def wrong(op: str, params: Any, inputs: Any) -> Any:
+        found = np.array(right(op, params, inputs))
+        found[2] += op == "add"
+        return found
+
+    def kernel(x: Any, y: Any, tl: Any) -> None:
+        at = tl.load(x + tl.arange(0, 4))
+        tl.store(y + (at + 1) % 4, at * 2)
+
+    monkeypatch.setattr(functions, "evaluate", wrong)
+    rig = Rig()
+    x, y = rig.tensor(np.arange(4, dtype=np.int32)), rig.empty((4,), "int32")
+    rig.run(kernel, x, y)
+    (failure,) = verify_ops(DataExecutor(rig.log, rig.store)).failures
+    assert failure.startswith("add (op 1 of PE 0, sip0.cube0.pe0.pe_math, ")
+    assert failure.endswith(
+        "), which gives int32, must give what it gives by itself, but 1 of 4 elements differ; the worst is [2]: got 4, "
+        "expected 3."
+    )

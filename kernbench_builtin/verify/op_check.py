@@ -1,6 +1,6 @@
 """Compare each op of a log with the same op computed anew, by itself, from a snapshot of what it reads.
 
-The second way (`recompute`) groups nothing and shares no arithmetic with the first one; copies are compared byte by
+The second way (`recomputation`) groups nothing and shares no arithmetic with the first one; copies are compared byte by
 byte with what they copied.
 """
 
@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 from attrs import define, field
 
+from kernbench_builtin.verify.comparison import differs, snapshot
+from kernbench_builtin.verify.recomputation import anew
+from kernbench_core.compute.executor import DataExecutor, Where
 from kernbench_core.compute.ops.second_way import Anew
-from kernbench_core.compute.recomputation import anew, differs, snapshot
 from kernbench_core.compute.verification import Failure, Verification, difference, distance
 from kernbench_core.errors import ExecutionError, PluginError
 from kernbench_core.oplog.log import OpRecord
@@ -22,11 +24,20 @@ from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.value import AssemblyValue, OpId, ResultValue, Value
 
-#: Says where in a kernel an op was issued: " at file:line", or "".
-Where = Callable[[OpRecord], str]
-
 #: Ops that differ and are told; of more, the others are counted.
 _MOST_TOLD: Final = 8
+
+
+def verify_ops(
+    executor: DataExecutor, expected: Mapping[OpId, Array] | None = None, where: Where | None = None
+) -> Verification:
+    """Compare every op's result with `expected`, or else every op with itself computed anew, and copies, too.
+
+    What was dropped is computed once more, and dropped again. `where` says where in a kernel an op was issued.
+    """
+    check = OpCheck(executor.function, expected, where or (lambda record: ""))
+    executor.visit(check, copies=expected is None)
+    return check.verdict()
 
 
 @define(eq=False)

@@ -7,36 +7,18 @@ function of a plug-in is the only way to its op, unless that is a record with an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from kernbench_builtin.verify import along, elementwise, moves
+from kernbench_builtin.verify.operands import EPS, error_of_sum, met
 from kernbench_core.compute import functions
-from kernbench_core.compute.ops import MathOp, Operands, op_of, type_rules
-from kernbench_core.compute.ops.record import Params
-from kernbench_core.compute.ops.second_way import EPS, Anew, comparable, error_of_sum, met, rounded
-from kernbench_core.values import dtypes
+from kernbench_core.compute.ops import OPS, Again, MathOp, Operands, op_of, type_rules
+from kernbench_core.compute.ops.record import MathFunction, Params
+from kernbench_core.compute.ops.second_way import Anew, comparable
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.value import AssemblyValue, Value
-
-
-def snapshot(value: Value) -> Array:
-    """Return the data of a value; one that is made of parts is put together byte by byte, in order."""
-    content = value.content()
-    if not isinstance(content, AssemblyValue):
-        return content.array()
-    out = np.zeros(content.nbytes, np.uint8)
-    for part in content.parts():
-        source = np.frombuffer(np.ascontiguousarray(part.source.array()).tobytes(), np.uint8)
-        out[_places(part.dst)] = source[_places(part.src)]
-    return out.view(dtypes.numpy_dtype(content.dtype)).reshape(content.shape)
-
-
-def _places(region: Any) -> Any:
-    if region.rows == 1:
-        return slice(region.base, region.base + region.row_bytes)
-    return np.add.outer(region.base + region.pitch * np.arange(region.rows), np.arange(region.row_bytes)).ravel()
 
 
 def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> Anew:
@@ -54,23 +36,6 @@ def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> A
         if isinstance(function, functions.PluginFunction) and function.op is not None and function.op.again is not None:
             return math_anew(function.op, params, [Anew(x) for x in inputs])
     return Anew(comparable(np.asarray(function(params, inputs))))
-
-
-def differs(found: Array, wanted: Anew, dtype: str) -> tuple[Array, Array]:
-    """Return which elements of `found` cannot be `wanted` rounded to `dtype`, and what they should be.
-
-    A float, or an integer cut from one, must lie between the two ends of what is allowed, each rounded.
-    """
-    expected = rounded(wanted.value, dtype)
-    got, right = comparable(found), comparable(expected)
-    same = (got == right) | ((got != got) & (right != right))
-    if wanted.exact or wanted.whole:
-        return ~same, expected
-    with np.errstate(all="ignore"):
-        room = wanted.slack + (dtypes.tolerance(dtype) or dtypes.tolerance("f32")) * (1.0 + np.abs(wanted.value))
-        low, high = (comparable(rounded(wanted.value + way * room, dtype)) for way in (-1.0, 1.0))
-        inside = np.isfinite(wanted.value) & (low <= got) & (got <= high)
-    return ~(same | inside), expected
 
 
 # Products --------------------------------------------------------------------------------------------
@@ -136,32 +101,42 @@ def _wrapped(x: Anew) -> Anew:
 # Math ops --------------------------------------------------------------------------------------------
 
 
+WAYS: Final[Mapping[str, Again]] = {**elementwise.WAYS, **along.WAYS, **moves.WAYS}
+"""Second ways to core's own ops, by their names."""
+
+
+def way_of(op: MathOp) -> Again | None:
+    """Return the second way to the result of an op, None where there is none."""
+    return op.again or (WAYS[op.name] if OPS.get(op.name) is op else None)
+
+
 def math_anew(op: str | MathOp, params: Params, operands: Sequence[Anew]) -> Anew:
     """Compute a math op; where an operand has slack, the result has what comes of it."""
     found = op_of(op)
+    again = way_of(found)
     values = [x.value for x in operands]
-    assert found.again is not None, f"{found} has no second way"
+    assert again is not None, f"{found} has no second way"
     if found.operands in (Operands.GIVEN, Operands.MET):
-        assert found.again.floats is not None
-        return Anew(np.asarray(found.again.floats(params, *values)), exact=True)
+        assert again.floats is not None
+        return Anew(np.asarray(again.floats(params, *values)), exact=True)
     if found.operands is Operands.CHOSEN:
-        assert found.again.floats is not None
+        assert again.floats is not None
         chosen = met(values[1:], found.meet)
-        return Anew(np.asarray(found.again.floats(params, values[0], *chosen)), exact=True)
+        return Anew(np.asarray(again.floats(params, values[0], *chosen)), exact=True)
     alike = met(values, found.meet, signed=found.keeps_sign)
-    if found.again.integers is not None and alike[0].dtype.kind in "iub":
-        whole = np.asarray(found.again.integers(params, *map(_in_64_bits, alike)))
+    if again.integers is not None and alike[0].dtype.kind in "iub":
+        whole = np.asarray(again.integers(params, *map(_in_64_bits, alike)))
         return Anew(whole & 1 if params.get("dtype") == "bool" and whole.dtype.kind == "i" else whole)
-    made = _of_floats(found, params, operands, [x.astype(np.float64) for x in alike])
+    assert again.floats is not None, f"{found} is not for floats"
+    made = _of_floats(again.floats, params, operands, [x.astype(np.float64) for x in alike])
     bits = found.rule in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in alike)
     return Anew(np.mod(made.value, 2.0) != 0.0) if bits else made
 
 
-def _of_floats(op: MathOp, params: Params, operands: Sequence[Anew], values: Sequence[Array]) -> Anew:
+def _of_floats(
+    function: MathFunction, params: Params, operands: Sequence[Anew], values: Sequence[Array]
+) -> Anew:
     """Compute in f64; what the operands may be wrong by moves the result by as much as it does at both of its ends."""
-    assert op.again is not None
-    function = op.again.floats
-    assert function is not None, f"{op} is not for floats"
     made = function(params, *values)
     if isinstance(made, Anew):
         return made

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.compute.recomputation import snapshot
+from kernbench_builtin.verify.comparison import snapshot
+from kernbench_builtin.verify.op_check import verify_ops
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values import value as values
 from kernbench_core.values.region import Region
@@ -34,10 +35,10 @@ def test_copies_are_checked_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> Non
     record = Recorder()
     whole = strided_parts()
     copied(record, whole, AssemblyValue((16,), "int16", (Part(Region(0, 32), whole, Region(0, 32)),)))
-    assert record.executor().verify_ops().failures == ()
+    assert verify_ops(record.executor()).failures == ()
     paint = values.paint
     monkeypatch.setattr(values, "paint", lambda out, *more: (paint(out, *more), out.__setitem__(5, 77)))
-    (failure,) = record.executor().verify_ops().failures
+    (failure,) = verify_ops(record.executor()).failures
     assert failure == (
         "dma_read (op 99 of PE 0, dma, 99.000 ns), which gives int16, must give what it gives by itself, but 1 of 16 "
         "elements differ; the worst is [2]: got 19714, expected 2."
@@ -48,7 +49,7 @@ def test_a_copy_that_changes_bits_is_found() -> None:
     """Source and destination are two values: the second must have the bytes of the first."""
     record = Recorder()
     copied(record, host(np.arange(4, dtype=np.float32)), host(np.array([0, 1, 2.5, 3], np.float32)))
-    (failure,) = record.executor().verify_ops().failures
+    (failure,) = verify_ops(record.executor()).failures
     assert failure.endswith("1 of 4 elements differ; the worst is [2]: got 2.5, expected 2.0.")
 
 

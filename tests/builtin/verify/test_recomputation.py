@@ -6,12 +6,21 @@ import itertools
 
 import numpy as np
 import pytest
+from ml_dtypes import finfo
 
+from kernbench_builtin.verify.recomputation import math_anew
 from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.ops.second_way import Anew, rounded
-from kernbench_core.compute.recomputation import math_anew
+from kernbench_core.compute.result_types import result_type
+from kernbench_core.errors import ShapeError
+from kernbench_core.values.dtypes import dtype_name, numpy_dtype
+from tests.core.compute.typed_operands import PAIRS, sample, wide
 
+EVERY = (
+    "add", "and", "div", "eq", "floordiv", "ge", "gt", "le", "lt", "maximum", "minimum", "mod", "mul", "ne", "or",
+    "sub", "xor", "shr", "where", "cat",
+)  # fmt: skip
 ENDS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
 
@@ -53,3 +62,27 @@ def test_the_second_way_of_philox_gives_the_published_words() -> None:
     words = [np.full(1, 2**32 - 1, np.int64)] * 6
     found = [int(math_anew("philox", {"part": part}, [Anew(x) for x in words]).value[0]) for part in range(4)]
     assert [word % 2**32 for word in found] == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_the_second_way_to_compute_obeys_the_rule_too(op: str) -> None:
+    """What --verify-ops compares with meets in the same dtypes: integers are equal, floats within its slack."""
+    for left, right in PAIRS:
+        a, b = sample(left), sample(right)[::-1].copy()
+        if op == "shr":
+            b = np.array([0, 1, 1, 0, 1, 0, 1, 1], b.dtype)
+        inputs = [np.array([1, 0, 1, 0, 1, 1, 0, 0], bool), a, b] if op == "where" else [a, b]
+        try:
+            dtype = result_type(op, [dtype_name(x.dtype) for x in inputs])
+        except ShapeError:
+            continue
+        params = {"dtype": dtype, "axis": 0}
+        with np.errstate(all="ignore"):
+            got = evaluate(op, params, inputs)
+            anew = math_anew(op, params, [Anew(x) for x in inputs])
+            want = rounded(np.asarray(anew.value), dtype)
+        if got.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, want, err_msg=f"{left} {op} {right}")
+        else:
+            step = 2.0 ** -(finfo(numpy_dtype(dtype)).nmant)
+            np.testing.assert_allclose(wide(got), wide(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
