@@ -24,6 +24,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
 from kernbench_core.messages import Launch
+from kernbench_core.process.interrupt import Alarm, WallTime
 from kernbench_core.runs.bench_run import run
 
 if TYPE_CHECKING:
@@ -268,7 +269,8 @@ class TritonRun:
         shake = {name: options[name] for name in ("shake", "shake_seed") if name in options}
         options = {name: value for name, value in options.items() if name not in shake}
         self._new = partial(HeldMachine, topology, options, name, recipe, make, self.places)
-        self._stack = ExitStack()
+        self._stack, self._before = ExitStack(), ExitStack()
+        self._timeout_s: float | None = options.get("timeout_s")
         self._machine = self._new()
         self._trials = Trials(topology, {name: options[name] for name in _OF_TRIALS if name in options}, shake)
         self.shakes = bool(shake.get("shake"))
@@ -305,6 +307,9 @@ class TritonRun:
         return self.result.right and confirmed
 
     def __enter__(self) -> TritonRun:
+        self._stack.enter_context(WallTime(self._timeout_s).in_words("running the host's code"))
+        if self._timeout_s is not None:  # for what comes before the run, which has a limit of its own
+            self._stack.enter_context(self._before).enter_context(Alarm(self._timeout_s))
         simulation.enter(self)
         self._stack.callback(simulation.leave)
         self._stack.enter_context(imports.replaced())
@@ -314,10 +319,14 @@ class TritonRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
-        if error is not None:
-            self._machine.abandon()
-        elif self._machine.open:
+        right = False
+        try:
+            self._stack.__exit__(kind, error, traceback)  # which says of a limit where it came
+            right = error is None
+        finally:
+            if not right:
+                self._machine.abandon()
+        if self._machine.open:
             self.result = self._machine.end()
         if error is None and self.shakes and not any(tuning.contest for tuning in self.tunings):
             self.note(NOTHING_SHAKEN)
@@ -335,6 +344,7 @@ class TritonRun:
 
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
+        self._before.close()
         asked = evolve(asked, reachable=self._addresses.arrays())
         if self._trying:
             if self._spreads is not None:

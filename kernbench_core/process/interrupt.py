@@ -218,16 +218,22 @@ class WallTime:
         """Raise LimitError when the time is over in the block, naming `what` it does and the line that it is in."""
         began = time.perf_counter()
         try:
-            with doing(what), Alarm(self.left_s):
+            with self.in_words(what), doing(what), Alarm(self.left_s):
                 yield
+        finally:
+            self.spent_s += time.perf_counter() - began
+
+    @contextlib.contextmanager
+    def in_words(self, what: str) -> Iterator[None]:
+        """Raise LimitError where the time was over in the block, as a sentence of `what` it does, and where."""
+        try:
+            yield
         except WallTimeExceeded as stuck:
             where = f", in {stuck.line}" if stuck.line else ""
             raise LimitError(
                 f"the run reached its limit of {self.timeout_s:g} s of wall time while {what}{where}; raise --timeout "
                 "if it is only long."
             ) from None
-        finally:
-            self.spent_s += time.perf_counter() - began
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:

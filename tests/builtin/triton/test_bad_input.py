@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_core.errors import LimitError
 
 WHERE = "  in kernel '{name}', program (0, 0, 0), on sip0.cube0.pe0 at "
 
@@ -134,6 +137,21 @@ def test_what_a_mask_or_a_constant_holds_is_no_argument() -> None:
     with kb.triton("tiny"):
         kernels()["sized"][(1,)](x[::4], 30, BLOCK=32, MODE=[1, 2])
     assert x.tolist() == [1] * 30 + [0, 0]
+
+
+@pytest.mark.parametrize("launches", [0, 1])
+def test_a_limit_between_launches_is_a_sentence(launches: int) -> None:
+    """Before the first, and behind one: with the line of the host's code that it is in."""
+    with pytest.raises(LimitError) as error, kb.triton("tiny", timeout_s=4 if launches else 1):
+        found = kernels()
+        for _ in range(launches):
+            found["sized"][(1,)](np.zeros(8, np.float32), 8, BLOCK=8)
+        time.sleep(60)
+    assert re.fullmatch(
+        r"the run reached its limit of [14] s of wall time while running the host's code, in "
+        r"\S*test_bad_input.py:\d+; raise --timeout if it is only long\.",
+        str(error.value),
+    )
 
 
 @pytest.mark.parametrize("spins", ["in Python", "in the simulator"])
