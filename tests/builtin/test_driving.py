@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -43,10 +44,6 @@ LIES = {
 }  # fmt: skip
 
 
-#: What opens models of which other processes are asked together.
-TOGETHER = KIT.opener(PLUGINS, list(PLUGINS.components))
-
-
 def outcomes(under_test: ComponentUnderTest, checks: set[str]) -> dict[str, str]:
     """Return the outcomes of checks of a model that are not a pass, with their reasons."""
     chosen = [check for check in KIT.checks if check.name in checks]
@@ -68,10 +65,18 @@ def test_a_model_keeps_its_word(name: str) -> None:
     assert all(told.startswith("not applicable") for told in found.values())
 
 
+@pytest.fixture(scope="module")
+def opens(request: pytest.FixtureRequest) -> Callable[[str], ComponentUnderTest]:
+    """Open models of which other processes are asked together: those whose test runs."""
+    functions = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    asked = [item for item in functions if item.function is test_a_model_keeps_its_word_in_every_process]
+    return KIT.opener(PLUGINS, [item.callspec.params["name"] for item in asked])
+
+
 @pytest.mark.parametrize("name", PLUGINS.components)
-def test_a_model_keeps_its_word_in_every_process(name: str) -> None:
+def test_a_model_keeps_its_word_in_every_process(name: str, opens: Callable[[str], ComponentUnderTest]) -> None:
     """Under every hash seed, built anew; and at the ends of what its parameters allow."""
-    assert outcomes(TOGETHER(name), LONG) == {}
+    assert outcomes(opens(name), LONG) == {}
 
 
 def test_a_kind_of_ones_own_stands_in_a_whole_machine(monkeypatch: pytest.MonkeyPatch) -> None:
