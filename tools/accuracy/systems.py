@@ -27,7 +27,7 @@ ABOUT = SimpleNamespace(
     "and torus, no launches, no protocols of a library. The last has no ports of an FPGA, and refreshes as a "
     "smaller die.",
     direction="Too fast where a library changes protocols and channels: by 12 to 65 % for all-reduces of 128 KiB to "
-    "128 MiB on the A100, the most at 2 to 8 MiB, which one bandwidth and one latency cannot tell of. Elsewhere "
+    "128 MiB on the A100, the most at 2 to 8 MiB, which one bandwidth and one latency cannot describe. Elsewhere "
     "within 8.1 % either way; the TPU's 8 MiB 6 % too fast, as a launch is before the data and a latency hides "
     "behind them; the HBM's stream 4 % too fast.",
     cost="20 s for the A100, 5 s for the TPU, 2 s for the HBM; sizes above 32 MiB are continued from there.",
