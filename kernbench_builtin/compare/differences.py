@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_builtin.compare import formatting
 from kernbench_builtin.compare.change_verdict import are_all_told, change_lines
-from kernbench_builtin.compare.figures import CAUSES, COLUMNS, RunFigures
+from kernbench_builtin.compare.figures import CAUSES, COLUMNS, LINES, RunFigures
 from kernbench_builtin.compare.folding import large
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, MovedFigure, MovedRow, SourceChange
@@ -183,7 +183,7 @@ def _of_sort(sort: str, before: RunFigures, after: RunFigures) -> Iterator[Moved
     tables = before.tables[sort], after.tables[sort]
     nothing = (None,) * len(COLUMNS[sort])
     found = []
-    for pair in paired_lines(*tables) if sort.endswith("line") else paired_names(*tables):
+    for pair in paired_lines(*tables) if sort in LINES else paired_names(*tables):
         name, old, new = pair
         rows = nothing if old is None else tables[0].rows[old], nothing if new is None else tables[1].rows[new]
         if rows[0] != rows[1]:

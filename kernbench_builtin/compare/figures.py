@@ -28,6 +28,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("ns",),
     "place": ("ns",),
 }
+#: Those whose names are lines of kernels.
+LINES: Final = ("slowest PE", "line")
 #: What was run, in the order in which it is told: values by name.
 CAUSES: Final = ("bench", "params", "launches", "options", "configuration", "sources", "models", "plugins", "versions")
 _FORM: Final = {

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from kernbench_builtin.compare.figures import CAUSES, COLUMNS, FigureTable, RunFigures
+from kernbench_builtin.compare.figures import CAUSES, COLUMNS, LINES, FigureTable, RunFigures
 
 SOURCES = st.sampled_from(["def f():\n    pass\n", "def f():\n    load\n"])
 NUMBERS = st.one_of(st.integers(0, 9), st.floats(0, 1e6, width=32))
@@ -44,7 +44,7 @@ def links(**named: tuple[float, ...]) -> FigureTable:
 @st.composite
 def tables(draw: st.DrawFn, sort: str) -> FigureTable:
     """Draw a table of a sort; kernel lines say one of a few things, so that they often say the same."""
-    if sort.endswith("line"):
+    if sort in LINES:
         names = draw(st.lists(st.tuples(st.sampled_from(["f.py", "g.py"]), st.integers(1, 9)), unique=True, max_size=8))
         rows = {f"{file}:{line}": tuple(draw(NUMBERS) for _ in COLUMNS[sort]) for file, line in names}
         return FigureTable(rows, {name: draw(st.sampled_from(["load", "dot", "store"])) for name in rows})
