@@ -55,6 +55,9 @@ class MeasuresFigures(MeasuresLaunches, Protocol):
     def attach(self, hardware: Hardware) -> None:
         """Measure on this machine; called once, when every component exists and nothing has happened yet."""
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return what is to be said of the machine."""
+
     def figures_of(self, handle: LaunchHandle) -> Any:
         """Return the figures of a launch that is over."""
 
@@ -319,10 +322,11 @@ class GraphEngine:
         with models_blamed(self.hardware):
             timing = timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
             ignored = [NotModelled(each, "the kernel", n) for each, n in self.device.kernels.ignored.items()]
+            measured = () if self.meter is None else self.meter.warnings()
             unused = self.device.array_placement != "near" and not self.shared.places_arrays
             return evolve(
                 timing,
-                warnings=(*timing.warnings, *self.shared.notes, *([_NOT_PLACED] if unused else [])),
+                warnings=(*timing.warnings, *measured, *self.shared.notes, *([_NOT_PLACED] if unused else [])),
                 not_modelled=(*timing.not_modelled, *ignored),
             )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.host.statistics import Statistic, statistics
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
 from kernbench_core.units import format_time
@@ -73,8 +72,8 @@ class TimingResult:
 
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
     of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
-    `warnings` are those of the compiler, name what of the machine is beyond the hardware of today (`ceilings`), and say
-    what programs asked for and were given something else.
+    `warnings` are those of the compiler, and of who measures launches on the machine, and say what programs asked for
+    and were given something else.
     `statistics` are what models counted.
     """
 
@@ -108,7 +107,7 @@ def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int,
         late_starts=tuple(_late_starts(hardware, requests)),
         busiest=busiest(resource_uses(hardware, total)),
         not_modelled=not_modelled(hardware.components.values()),
-        warnings=(*hardware.graph.warnings, *above_ceilings(hardware)),
+        warnings=hardware.graph.warnings,
         statistics=statistics(hardware),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -37,6 +37,12 @@ class Correctness:
     says what computed data, None where nothing did. `uncompared` are the words of a kind of program for data that is
     compared with nothing, or that `failed`, `orders` what would order uses of memory that are hazards.
     """
+
+    GIVES: ClassVar = (
+        "ops_verified", "max_abs_error", "verification", "op_verification", "outside", "branch_values", "host_reads",
+        "python_reads", "computed_by",
+    )  # fmt: skip
+    """What a result has from here, besides what it declares."""
 
     verification: Verification | None = None
     op_verification: Verification | None = None

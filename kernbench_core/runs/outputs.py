@@ -91,13 +91,6 @@ class Outputs(Mapping[str, "Array"], Pictured):
         #: What `to_json` says, where a result was unpickled.
         self._shapes: dict[str, Any] | None = None
 
-    @classmethod
-    def of_copy(cls, names: Iterable[str], computed: Mapping[str, Array], shapes: dict[str, Any]) -> Outputs:
-        """Return outputs whose run was left behind: those that were computed, and shape and dtype of all `names`."""
-        made = cls(None, computed)
-        made._known, made._shapes = dict.fromkeys(names), shapes
-        return made
-
     @property
     def tensors(self) -> Mapping[str, DeviceTensor | None]:
         """What kernels wrote, by name, with shape and dtype; None where a result was unpickled."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.errors import UsageError
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.answers import Correctness, Styled, count_hazards, words_of
@@ -18,14 +17,10 @@ from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.backends import ComputedBy
-    from kernbench_core.compute.verification import Verification
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
     from kernbench_core.memory.hazard import Hazard
-    from kernbench_core.memory.outside import OutsideAccess
     from kernbench_core.oplog.log import OpLog
-    from kernbench_core.runs.verdicts import PythonReads
     from kernbench_core.values.memory_store import MemoryStore
 
 SCHEMA = "kernbench.run/1"
@@ -133,59 +128,14 @@ class RunResult(Pictured):
         return self.correctness.verified
 
     @property
-    def ops_verified(self) -> bool | None:
-        """Whether every op gives what it gives when computed anew by itself; None when that was not asked for."""
-        return self.correctness.ops_verified
-
-    @property
     def right(self) -> bool:
         """Whether nothing that was verified is wrong."""
         return self.correctness.right
 
     @property
-    def max_abs_error(self) -> float | None:
-        """The largest absolute difference from what was expected; None when nothing was compared."""
-        return self.correctness.max_abs_error
-
-    @property
-    def verification(self) -> Verification | None:
-        """The verdict on the data; None when that was not verified."""
-        return self.correctness.verification
-
-    @property
-    def op_verification(self) -> Verification | None:
-        """The verdict on single ops; None unless these were to be verified."""
-        return self.correctness.op_verification
-
-    @property
     def hazards(self) -> tuple[Hazard, ...]:
         """Uses of memory that nothing orders."""
         return self.correctness.hazards
-
-    @property
-    def outside(self) -> tuple[OutsideAccess, ...]:
-        """Accesses to elements outside of tensors, where these are no errors."""
-        return self.correctness.outside
-
-    @property
-    def branch_values(self) -> BranchValues:
-        """How many values kernels branched on that only phase 2 knows."""
-        return self.correctness.branch_values
-
-    @property
-    def host_reads(self) -> HostReads:
-        """How many values the host read before the end."""
-        return self.correctness.host_reads
-
-    @property
-    def python_reads(self) -> PythonReads | None:
-        """What of loaded data kernels read into Python; None for nothing."""
-        return self.correctness.python_reads
-
-    @property
-    def computed_by(self) -> ComputedBy | None:
-        """What computed data; None where nothing did."""
-        return self.correctness.computed_by
 
     @property
     def from_cache(self) -> bool:
@@ -243,7 +193,7 @@ class RunResult(Pictured):
             raise AttributeError(name)
         if name in self.parts:
             return self.parts[name]
-        for each in self._beside():
+        for each in (self.correctness, *self._beside()):
             if name in each.GIVES:
                 return getattr(each, name)
         raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
@@ -253,7 +203,8 @@ class RunResult(Pictured):
         return next((each for each in self.parts.values() if isinstance(each, kind)), None)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.parts, *(name for each in self._beside() for name in each.GIVES)]
+        given = (name for each in (self.correctness, *self._beside()) for name in each.GIVES)
+        return [*super().__dir__(), *self.parts, *given]
 
     def _answers(self) -> Iterator[tuple[str, Any]]:
         """Yield what parts answered that stands in JSON under the name of its part."""

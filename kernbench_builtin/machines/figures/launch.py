@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kernbench_builtin.machines.figures.ceilings import above_ceilings
 from kernbench_builtin.machines.figures.lines import short_names
 from kernbench_builtin.machines.figures.meter import LaunchMeter, busiest_of, links_of
 from kernbench_builtin.machines.figures.roofline import rate_text
@@ -165,13 +166,6 @@ class LaunchFigures(Pictured):
         """Leave the machine behind: what was busy goes along."""
         return {**vars(self), "busiest": self.busiest, "links": self.links, **_LEFT}
 
-    @classmethod
-    def of_copy(cls, told: Mapping[str, Any]) -> LaunchFigures:
-        """Return the figures of a launch whose machine was left behind: `told` are the others, by name."""
-        made = object.__new__(cls)
-        vars(made).update(told, **_LEFT)
-        return made
-
     def __repr__(self) -> str:
         where = "" if self._alone else f" of {join_names(f'SIP {sip}' for sip in self.sips)}"
         told = [f"{self.pes} PE{'' if self.pes == 1 else 's'}{where}", format_time(self.time_ns)]
@@ -184,6 +178,10 @@ class LaunchFigures(Pictured):
 
 class FiguresMeter(LaunchMeter):
     """Measures the launches of one run, and says what came of each."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what of the machine is beyond the hardware of today."""
+        return above_ceilings(self._hardware)
 
     def figures_of(self, handle: LaunchHandle) -> LaunchFigures:
         """Return the figures of a launch that is over."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kernbench_builtin.machines.figures.ceilings import HBM_STACK, LINKS, MATRIX_UNIT, above_ceilings
 from kernbench_core.graph import EdgeKind
-from kernbench_core.host.ceilings import HBM_STACK, LINKS, MATRIX_UNIT, above_ceilings
 from kernbench_core.host.session import GraphEngine
 from tests.core.toy_machine import toy_engine
 
