@@ -27,7 +27,6 @@ def kernbench_commands() -> list[CommandEntry]:
     """Return the commands, in the order of the help."""
     return [
         CommandEntry("run", f"{CLI}.run:run", "Run a bench: how long it takes, why, and whether it is right.", RUN),
-        CommandEntry("completion", f"{CLI}.completion_script:completion", "Print a completion script.", SEE),
         CommandEntry("plugins", f"{PLUGINS}:plugin_group", "List, describe, check and write plug-ins.", SEE),
         CommandEntry("plugins list", f"{PLUGINS}:list_plugins", "List the plug-ins, and why any is left out."),
     ]

@@ -19,6 +19,7 @@ def kernbench_commands() -> list[CommandEntry]:
         CommandEntry(
             "components", f"{SHOWN}.catalogue:components", "List the hardware models, or describe one.", MACHINES
         ),
+        CommandEntry("completion", f"{SHOWN}.completion_script:completion", "Print a completion script.", SEE),
         CommandEntry("topology", f"{SHOWN}.topology:topology", "Show machines, and check configurations.", MACHINES),
     ]
 
