@@ -77,10 +77,13 @@ HERE: Mapping[str, str] = MappingProxyType(
 
 
 def table() -> str:
-    """Give the Markdown table "name | here | what differs"."""
+    """Give the Markdown table "names | here | what differs"."""
+    rows: dict[str, list[str]] = {}
+    for name, note in sorted(HERE.items()):
+        rows.setdefault(note, []).append(f"`{name}`")
     lines = ["| `triton.language` | here | what differs |", "|---|---|---|"]
-    lines += [f"| `{name}` | {'differs' if note else 'same'} | {note} |" for name, note in sorted(HERE.items())]
-    names = ", ".join(f"`{name}`" for name in sorted({*SPELLINGS, *BITCASTS}))
-    note = f"The names of `tl`, and {names}; all round to nearest."
+    lines += [f"| {', '.join(names)} | {'differs' if note else 'same'} | {note} |" for note, names in rows.items()]
+    spelled = ", ".join(f"`{name}`" for name in sorted({*SPELLINGS, *BITCASTS}))
+    note = f"The names of `tl`, and {spelled}; all round to nearest."
     lines.append(f"| `math`, `extra.libdevice`, `extra.cuda.libdevice` | differs | {note} |")
     return "\n".join(lines) + "\n"
