@@ -20,8 +20,8 @@ STYLE: Final = """
 SHAPES: Final = """
 .kb-view { background: var(--kb-ground); font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 .kb-view text { fill: var(--kb-ink); text-anchor: middle; dominant-baseline: central; }
-.kb-view .kb-sub { fill: var(--kb-soft); font-size: 10.5px; }
-.kb-view .kb-note { fill: var(--kb-soft); font-size: 11px; text-anchor: start; }
+.kb-view .kb-sub { fill: var(--kb-soft); }
+.kb-view .kb-note { fill: var(--kb-soft); text-anchor: start; }
 .kb-view rect { fill: var(--kb-box); stroke: var(--kb-edge); stroke-width: 1; }
 .kb-view .kb-part rect { fill: var(--kb-part); }
 .kb-view .kb-outside rect { fill: var(--kb-outside); stroke-dasharray: 4 3; }
@@ -30,7 +30,6 @@ SHAPES: Final = """
 .kb-view .kb-line .kb-hit { stroke: transparent; stroke-width: 7; }
 """
 _CHARACTER: Final = 6.7
-_SMALL: Final = 5.8
 
 
 def view_svg(view: View, part: str = "", *, alone: bool = False, title: str = "", relative: bool = False) -> str:
@@ -82,7 +81,7 @@ def _path(line: Line) -> str:
 def _box(box: Box, number: int, name: str) -> str:
     words = " ".join(["kb-box", *(["kb-part"] if box.opens else []), *(["kb-outside"] if box.outside else [])])
     x, y = box.centre
-    label = escape(_fitted(box.label, box.width, _CHARACTER))
+    label = escape(_fitted(box.label, box.width))
     two = bool(box.sub)
     rows = [
         f'<g class="{words}" data-box="{number}"><title>{escape(name)}</title>',
@@ -91,12 +90,12 @@ def _box(box: Box, number: int, name: str) -> str:
     ]
     if two:
         rows.append(
-            f'<text class="kb-sub" x="{x:.1f}" y="{y + 8:.1f}">{escape(_fitted(box.sub, box.width, _SMALL))}</text>'
+            f'<text class="kb-sub" x="{x:.1f}" y="{y + 8:.1f}">{escape(_fitted(box.sub, box.width))}</text>'
         )
     return "".join([*rows, "</g>"])
 
 
-def _fitted(text: str, width: float, character: float) -> str:
+def _fitted(text: str, width: float) -> str:
     """Cut a text to what fits into a box."""
-    room = max(3, int((width - 6) / character))
+    room = max(3, int((width - 6) / _CHARACTER))
     return text if len(text) <= room else f"{text[: room - 1]}…"

@@ -22,7 +22,7 @@ from tests.builtin.report.pages import result
 pytestmark = pytest.mark.browser
 MACHINE = "article[data-section=machine]"
 SCRIPTS = ("core", "kept", "format", "colour", "window", "figures", "machine", "spans", "source", "paint", "flame_tree",
-           "flame", "timeline", "run", "start")  # fmt: skip
+           "flame", "timeline", "run", "theme", "start")  # fmt: skip
 TIMELINE = "article[data-section=timeline]"
 
 

@@ -78,8 +78,7 @@ class Machine {
     const svg = document.importNode(parsed.documentElement, true);
     svg.setAttribute("aria-label", part || this.data.title || "machine");
     // On a narrow page it is moved rather than made unreadable; beside another run it is smaller, but whole.
-    const most = document.querySelector("main").dataset.scale ? 480 : 900;
-    svg.style.minWidth = `${Math.min(shape.width, Math.max(Math.min(most, 560), Math.min(most, 0.85 * shape.width)))}px`;
+    svg.style.minWidth = `${Math.min(document.querySelector("main").dataset.scale ? 480 : 1200, 0.93 * shape.width)}px`;
     const { width, height } = svg.viewBox.baseVal; // all of it is in sight, where it can be read so
     svg.style.maxWidth = `${Math.min(1.6 * width, (700 * width) / height)}px`;
     this.ground.replaceChildren(svg);
@@ -191,7 +190,7 @@ class Machine {
       line.setAttribute("x", label.getAttribute("x"));
       element.append(line);
     }
-    line.textContent = [line.dataset.plain, told].filter(Boolean).join(" · ");
+    line.textContent = told || line.dataset.plain;
     line.style.fill = told ? kernbench.ink(share) : "";
     line.style.fontSize = "";
     const [long, room] = [line.getComputedTextLength(), Number(rect.getAttribute("width")) - 10];

@@ -236,7 +236,8 @@ kernbench.Painter = class {
       context.fillRect(left, y, Math.max(1, this.x(view, to) - left), 2);
     }
   }
-  // Arrows of the chosen span; of sends, those in the window of which an end stands on a row of its own, while they are few.
+  // Arrows of the chosen span; faintly those of sends in the window, an end of which stands on a row of its own, while they
+  // are few.
   arrows(view) {
     const { flows } = this.data;
     const shown = new Set(view.span === null ? [] : this.spans.flows(view.span));
@@ -245,7 +246,9 @@ kernbench.Painter = class {
     const open = (i) => view.rowOf.has(this.spans.track[i]);
     const sends = this.sends().filter((f) => flows.came[f] >= begin && flows.left[f] <= end && !shown.has(f)
       && (open(flows.from[f]) || open(flows.to[f])));
-    if (sends.length <= 400) for (const f of sends) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
+    this.context.globalAlpha = 0.4;
+    if (sends.length <= 200) for (const f of sends) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
+    this.context.globalAlpha = 1;
   }
   sends() {
     if (!this.sent) this.sent = [...this.data.flows.kind.keys()].filter((f) => this.data.flows.kind[f] === 3);
