@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from kernbench_builtin.composites.command import CompositeCmd, CompositeWork, EpilogueSpec, MatrixLayout
+from kernbench_builtin.composites.handle import CompositeHandle
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.compute.ops import OPS, Form, Operands, type_rules
@@ -18,7 +19,7 @@ from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.flags import with_flags
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
+from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import direct_transfer
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.values.dtypes import is_float

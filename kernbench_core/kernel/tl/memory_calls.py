@@ -17,7 +17,7 @@ from kernbench_core.kernel.queue_commands import SlotBlock
 from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.math import MathLanguage
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor, Tile
+from kernbench_core.kernel.tl.tensor import CopiedHandle, Tensor, Tile
 from kernbench_core.kernel.transfers import Transfer, direct_transfer, noted_transfer, pointer_transfer
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -149,8 +149,9 @@ class MemoryLanguage(MathLanguage):
         comes back at once: the store waits for it in the DMA's queue, and later stores leave after it. Before a command
         that uses its bytes, or may tell others of them (tl.send, atomics), and at its end the kernel waits for it.
         """
-        if isinstance(value, CompositeHandle):
-            self._store_composite(pointer, value, mask, shape, strides)
+        if isinstance(value, CopiedHandle):
+            value.check_own(self, "tl.store")
+            value.copy_to(pointer, mask, shape, strides)
             return
         self.check_operand(value, "store")
         single = isinstance(pointer, Pointer) and isinstance(pointer.offset, int)
@@ -166,45 +167,6 @@ class MemoryLanguage(MathLanguage):
             _stored(self, transfer, tile, tensor, site)
             return
         self._merge(transfer, tile, pending, tensor)
-
-    def _store_composite(
-        self, pointer: Any, handle: CompositeHandle, mask: Any, shape: Sequence[int] | None, strides: Any
-    ) -> None:
-        """Read what a composite wrote back to the scratchpad, and store it: at once, or rows by rows where it is large.
-        """
-        handle.check_own(self, "tl.store")
-        handle.settle()
-        rows, whole = handle.shape[0], mask is not None or (shape is not None and tuple(shape) != handle.shape)
-        target: Ref | None = None
-        if isinstance(pointer, Ref):
-            target = pointer if pointer.shape == handle.shape else None
-        elif isinstance(pointer, Pointer) and isinstance(pointer.offset, int):
-            target = make_ref(pointer, handle.shape, strides, None, "tl.store")
-        if whole or target is None:
-            self.store(pointer, self._output(handle, 0, rows), mask, shape=shape, strides=strides)
-            return
-        direct_transfer(target, "tl.store")
-        room = self._state.tcm.fit.largest_hole // 2  # a cast needs a second tile
-        step = max(1, room // (handle.value.nbytes // rows))
-        for first in range(0, rows, step):
-            count = min(step, rows - first)
-            self.store(target.rows(first, count), self._output(handle, first, count))
-
-    def _output(self, handle: CompositeHandle, first: int, count: int) -> Tensor:
-        """Load some rows of what a composite wrote; KernelError where something else was written over them."""
-        site, state = call_site(), self._state
-        transfer = direct_transfer(handle.place.rows(first, count), "tl.store")
-        block = self._reserve("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
-        tensor = handle.place.pointer.tensor
-        command = DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
-        self.issue(command)
-        if state.store.data and any(part.source is not handle.value for part in command.value.parts()):
-            raise KernelError(
-                f"tl.store at {describe_site(site)} must be given a composite whose output is still where it wrote it, "
-                f"in tensor {tensor.name!r}, and something was written over that of {handle.op} at "
-                f"{describe_site(handle.site)}; store the handle before that."
-            )
-        return Tensor(self, command.value, block, "tl.store", site)
 
     def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, tensor: TensorAllocation) -> None:
         """Store under a mask that only phase 2 knows: read the old content, then merge and write in one command."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, extents, inserts_only
-from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.values.arrays import in_words
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.element_types import TYPES, ElementType
@@ -21,7 +20,6 @@ from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
-    from kernbench_core.kernel.pointers import Ref
     from kernbench_core.kernel.tl.issuer import Issuer
     from kernbench_core.memory.scratchpad import TcmBlock
 
@@ -92,52 +90,14 @@ class Handle:
         )
 
 
-_READINGS: Final = ("a condition", "an array", "an element", "an index", "float()", "int()")
-"""Uses of a placeholder that would read its data."""
+class CopiedHandle(Handle):
+    """A handle of what a plug-in's command left in HBM: `tl.store` has it copied."""
 
+    __slots__ = ()
 
-class CompositeHandle(Placeholder, Handle):
-    """The result of a composite: in HBM at `place`, pending.
-
-    Wait for it with tl.wait, tl.load what it wrote, or tl.store it to copy that. Its data is known only after phase 2:
-    whatever reads it is refused.
-    """
-
-    __slots__ = ("place",)
-
-    def __init__(
-        self, tl: Issuer, value: Value, site: CallSite, command: KernelCommand | None, place: Ref
-    ) -> None:
-        super().__init__(tl, value, "tl.composite", site, command)
-        self.place = place
-
-    @property
-    def words(self) -> str:
-        """What it is, as a sentence calls it."""
-        return f"the result of {self.op} made at {describe_site(self.site)}, which is in HBM"
-
-    @property
-    def advice(self) -> str:
-        """What to do for its data."""
-        return "tl.load it first"
-
-    def numpy(self) -> NoReturn:
-        """Refuse."""
-        self._refuse_data("numpy()")
-
-    def item(self) -> NoReturn:
-        """Refuse."""
-        self._refuse_data("item()")
-
-    @property
-    def data(self) -> NoReturn:
-        """Refuse."""
-        self._refuse_data("data")
-
-    def _refuse(self, use: str) -> NoReturn:
-        if use in _READINGS:
-            self._refuse_data(use)
-        super()._refuse(use)
+    def copy_to(self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Any) -> None:
+        """Copy it to where `pointer` says, once it is complete; the arguments are those of `tl.store`."""
+        raise NotImplementedError
 
 
 def _operator(op: str, swap: bool = False) -> Callable[[Tensor, Any], Any]:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.composites.handle import CompositeHandle
 from kernbench_core.callsite import call_site
 from kernbench_core.errors import KernelError, ShapeError
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
+from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.values.value import ResultValue
 from tests.core.kernel.queue_rig import QueueRig
 
