@@ -136,8 +136,7 @@ def _answer(
 def _recorded() -> Iterator[dict[str, Any]]:
     """Give what this thread "printed", and kernbench's own "warnings", when the block has ended well."""
     shown: dict[str, Any] = {}
-    stream: Any = sys.stdout
-    plain, thread, printed = stream.write, threading.get_ident(), []
+    thread, printed = threading.get_ident(), list[str]()
 
     def write(text: str) -> int:
         written: int = plain(text)  # which refuses what is no text
@@ -145,6 +144,8 @@ def _recorded() -> Iterator[dict[str, Any]]:
         return written
 
     with _ONE:
+        stream: Any = sys.stdout  # now: who is in the block sends it elsewhere while the machine is built
+        plain = stream.write
         heard: list[warnings.WarningMessage] = []
         try:
             stream.write = write  # of this one stream: what prints asks it for all else

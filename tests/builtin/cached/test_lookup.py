@@ -273,7 +273,8 @@ def test_an_algorithm_of_a_file_counts_with_its_own_modules(
 def test_what_a_run_showed_is_shown_again(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     """What it printed, and its warnings; of runs in threads each has its own."""
     Path("say.py").write_text(
-        "import warnings\nfrom kernbench_core.errors import KernbenchWarning\ndef bench(rt, n: int = 1):\n"
+        "import contextlib, sys, time, warnings\nfrom kernbench_core.errors import KernbenchWarning\n"
+        "def bench(rt, n: int = 1):\n    with contextlib.redirect_stdout(sys.stderr):\n        time.sleep(n / 20)\n"
         "    print('n is', n, end='')\n    print(' or so')\n    rt.zeros((n + 1,), 'f32')\n"
         "    n or warnings.warn('mind the gap.', KernbenchWarning, stacklevel=1)\n"
     )
