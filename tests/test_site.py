@@ -15,6 +15,11 @@ import pytest
 from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
+#: The pages that are made from the code when the site is built.
+MADE = (
+    "commands", "components", "configuration", "errors", "figures", "hooks", "language", "messages", "not_modelled",
+    "python",
+)  # fmt: skip
 #: Records are listed by their index, in both languages.
 LISTED_APART = ("adr", "adr-history", "adr-ko", "adr-proposed")
 
@@ -24,7 +29,7 @@ def test_every_page_has_one_place_in_the_navigation() -> None:
     placed = re.findall(r"([\w./-]+\.md)$", text, re.MULTILINE)
     pages = [page.relative_to(REPO / "docs").as_posix() for page in (REPO / "docs").rglob("*.md")]
     own = [page for page in pages if page.split("/")[0] not in LISTED_APART and page != "README.md"]
-    assert sorted(placed) == sorted([*own, "adr/README.md"])
+    assert sorted(placed) == sorted([*own, *(f"reference/{name}.md" for name in MADE), "adr/README.md"])
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(build, cwd=REPO, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     return folder
+
+
+def test_the_reference_is_made_from_the_code_and_links_lead_into_it(site: Path) -> None:
+    """Nothing of it is in the repository."""
+    assert not (REPO / "docs/reference").exists()
+    assert sorted(page.stem for page in (site / "reference").glob("*.html")) == list(MADE)
+    assert 'id="kernbench-run"' in (site / "reference/commands.html").read_text("utf-8")
+    assert 'href="reference/commands.html#kernbench-run"' in (site / "cli.html").read_text("utf-8")
 
 
 def test_files_lie_beside_the_page_that_links_to_them(site: Path) -> None:

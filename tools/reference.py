@@ -1,9 +1,9 @@
-"""Write docs/reference/*.md from the code: what there is, with units, defaults and what it means.
+"""Write the pages of the reference from the code: what there is, with units, defaults and what it means.
 
-    python tools/reference.py [--check]
+    python tools/reference.py [FOLDER]
 
-Whatever has no sentence of its own is an error, so that nothing can be added without one; `--check` writes nothing, and
-tells which pages are not what the code says.
+`make docs` has them in the site (tools/site_hooks.py); nothing of them is kept. Whatever has no sentence of its own is
+an error, so that nothing can be added without one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import LANGUAGE, Plugins, entries, load_plugins
 
-PAGES = check_docs.REPO / "docs" / "reference"
 #: What a pattern of the schema names, by a unit that only it has.
 UNITS = {"GB/s": "bandwidth", "ns/mm": "time per length", "KiB": "size", "mm": "length", "MHz": "frequency",
          "GT/s": "transfer rate", "ns": "time"}  # fmt: skip
@@ -383,20 +382,14 @@ def written() -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the pages, or tell which are not what the code says; return 1 then."""
+    """Write the pages into a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, and tell which pages are stale")
-    options = parser.parse_args(argv)
-    PAGES.mkdir(exist_ok=True)
-    stale = 0
+    parser.add_argument("folder", nargs="?", type=Path, default=check_docs.REPO / "build" / "reference")
+    folder = parser.parse_args(argv).folder
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in written().items():
-        page = PAGES / f"{name}.md"
-        if options.check and (not page.exists() or page.read_text(encoding="utf-8") != text):
-            print(f"docs/reference/{name}.md is not what the code says; run python tools/reference.py.")
-            stale += 1
-        elif not options.check:
-            page.write_text(text, encoding="utf-8")
-    return 1 if stale else 0
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-NOTE = "Written by `python tools/reference.py` from the code; a test fails when it is not what the code says.\n"
+NOTE = "Made from the code when the site is built.\n"
 
 
 class Undocumented(Exception):

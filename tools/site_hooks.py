@@ -1,9 +1,12 @@
-"""Hooks of mkdocs.yml: links to what the site does not have become words, and files of tutorials can be downloaded."""
+"""Hooks of mkdocs.yml: the reference is made from the code, links to what the site does not have become words, and
+files of tutorials can be downloaded.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,20 @@ def rewritten(markdown: str, page: str, pages: set[str]) -> str:
 
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else _LINK.sub(link, part) for part in parts)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Give mkdocs the pages of the reference."""
+    from mkdocs.structure.files import File
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    try:
+        from reference import written
+    finally:
+        del sys.path[0]
+    for name, text in written().items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
