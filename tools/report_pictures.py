@@ -56,7 +56,7 @@ def main() -> None:
         triton = [sys.executable, "-m", "kernbench", "triton", script.name, "--report", "page.html", "-q"]
         subprocess.run(triton, cwd=folder, check=True)
         top(browser, Path(folder) / "page.html", pictures / "page.png")
-        machine(opened(browser, Path(folder) / "page.html"), pictures)
+        machine(opened(browser, Path(folder) / "page.html", 1700), pictures)
         for name, (bench, topology, params) in RUNS.items():
             file = Path(folder) / f"{name}.html"
             kb.run(bench, topology, params, report=file)
