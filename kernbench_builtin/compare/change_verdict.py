@@ -68,7 +68,11 @@ def are_all_told(causes: Sequence[ChangedInput]) -> bool:
 
 
 def _changed(causes: Sequence[ChangedInput]) -> Iterator[str]:
-    """Say what was run otherwise; of a text only that, and of functions nothing where their file is told."""
+    """Say what was run otherwise; of a text only that, and of functions nothing where their file is told.
+
+    A function that ran on one side only is the effect of another change, where there is one.
+    """
+    causes = [cause for cause in causes if cause.sort != "sources" or cause.absent is None] or causes
     files = {cause.name for cause in causes if cause.sort == "sources" and ":" not in cause.name}
     other = any(cause.sort == "bench" for cause in causes)  # whose sources are others, of course
     for cause in causes:

@@ -303,3 +303,18 @@ def test_the_verdict_on_two_benches_names_them_once() -> None:
     sides = [run(causes={"bench": {"bench": name}, "sources": {f"{name}.py": "0" * 64}}) for name in ("one", "two")]
     lines = compare(sides[0], attrs.evolve(sides[1], totals={"time_ns": 100.0, "ops": 5})).lines()
     assert lines[2] == "changed: bench: one → two"
+
+
+def test_a_function_that_one_run_alone_called_is_no_change_beside_another() -> None:
+    """A smaller size may leave a helper out; alone it is what there is to tell."""
+    called, fewer = {"k.py:f": "0" * 64, "k.py:g": "1" * 64}, {"k.py:f": "0" * 64}
+
+    def side(ns: float, size: int, sources: dict[str, str]) -> RunFigures:
+        causes = {"bench": {"bench": "gemm"}, "params": {"M": size}, "sources": sources}
+        return run(totals={"time_ns": ns, "ops": 4}, causes=causes)
+
+    others = side(90.0, 256, fewer), side(90.0, 512, fewer)
+    assert [compare(side(100.0, 512, called), other).lines()[1] for other in others] == [
+        "changed: parameter M: 512 → 256",
+        "changed: source k.py:g: 111111111111 → absent",
+    ]
