@@ -79,17 +79,6 @@ class ComputeCommand(KernelCommand):
 
     __slots__ = ("out", "reads", "value")
 
-    def __init__(
-        self,
-        op_id: OpId,
-        call: str,
-        site: CallSite,
-        blocks: tuple[TcmBlock, ...],
-        reads: tuple[Operand, ...],
-        value: Value,
-    ) -> None:
-        self._compute(op_id, call, site, blocks, reads, value)
-
     def _compute(
         self,
         op_id: OpId,

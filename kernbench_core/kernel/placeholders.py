@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from kernbench_core.callsite import call_site, describe_site
@@ -46,40 +47,22 @@ class Placeholder:
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
     __eq__ = __ne__ = _refuse_arithmetic
 
-    def __bool__(self) -> bool:
-        self._refuse("a condition")
-
-    def __len__(self) -> int:
-        self._refuse("len()")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse("a loop")
-
-    def __contains__(self, thing: object) -> bool:
-        self._refuse("a membership test")
-
-    def __getitem__(self, key: Any) -> Any:
-        self._refuse("an element")
-
-    def __float__(self) -> float:
-        self._refuse("float()")
-
-    def __complex__(self) -> complex:
-        self._refuse("complex()")
-
-    def __int__(self) -> int:
-        self._refuse("int()")
-
-    def __index__(self) -> int:
-        self._refuse("an index")
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        self._refuse("an array")
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         self._refuse(f".{name}")
+
+
+def _refusing(use: str) -> Callable[..., NoReturn]:
+    return lambda self, *_, **__: self._refuse(use)
+
+
+for _name, _use in {
+    "__bool__": "a condition", "__len__": "len()", "__iter__": "a loop", "__contains__": "a membership test",
+    "__getitem__": "an element", "__float__": "float()", "__complex__": "complex()", "__int__": "int()",
+    "__index__": "an index", "__array__": "an array",
+}.items():  # fmt: skip
+    setattr(Placeholder, _name, _refusing(_use))
 
 
 def describe_given(thing: object) -> str:
