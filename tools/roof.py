@@ -31,6 +31,7 @@ BEGIN, END = "<!-- tools/roof.py writes from here -->\n", "<!-- to here -->\n"
 TITLES = ("bench", "kernel", "roof", "set by", "ratio")
 CASES: tuple[str, ...] = (
     "gemm,M=1024,N=1024,K=1024", "gemm,M=2048,N=2048,K=2048", "gemm@tiny", "gemm@tiny,cube.pes=1",
+    "gemm-composite,M=1024,N=1024,K=1024", "gemm-composite,M=2048,N=2048,K=2048",
     "gemv", "qkv-gemm", "qkv-gemm,tokens=1", "mlp",
     "attention,tokens=2048", "softmax,rows=4096,cols=4096", "rmsnorm,tokens=8192",
     "layernorm,tokens=8192,cols=4096", "vector-add,n=16777216", "copy",

@@ -1,4 +1,10 @@
-"""Matrix product as one composite command for each PE."""
+"""Matrix product as one composite command for each PE: how composites work, not the fastest product.
+
+The roof is that of `gemm`, its multiplications at the peak of all matrix units. On the preset `default` 1024^3 takes
+2.03 times that, 2048^3 1.42 times. Each PE reads all that it multiplies from HBM, and nothing is handed on: half of the
+bytes come from another cube, each tile as often as PEs want it, and queue at the wires there. A pinned A is waited for
+in whole before the first product. `gemm` reads each tile once and takes 1.25 and 1.07 times the roof.
+"""
 
 from __future__ import annotations
 
