@@ -373,14 +373,20 @@ def _result(
         recorded=Recorded(engine.op_log, engine.store),
         correctness=correctness,
         rows=engine.rows,
+        parts=_kept(request, answers),
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,
     )
     for part in request.parts:
         with part_blamed(part, request.plugins.run_parts):
             answers[part.NAME] = part.conclude(answers[part.NAME], result)
+    return attrs.evolve(result, parts=_kept(request, answers)), answers
+
+
+def _kept(request: Request, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers that a result has, None for those of parts that it is without."""
     kept = {part.NAME: answers[part.NAME] for part in request.parts if part.KEPT}
-    return attrs.evolve(result, parts=dict.fromkeys(request.kept_parts) | kept), answers
+    return dict.fromkeys(request.kept_parts) | kept
 
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
