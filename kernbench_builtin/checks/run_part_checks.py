@@ -50,6 +50,8 @@ def has_options_in_words(under_test: PartUnderTest) -> None:
 
 def is_not_there_unasked(under_test: PartUnderTest) -> None:
     """A run whose options do not ask for it has no answer of it."""
+    if under_test.part.ALWAYS:
+        raise NotApplicable("every run has it")
     found = under_test.run().parts.get(under_test.part.NAME)
     if found is not None:
         raise CheckFailed(f"it answers {found!r} to a run that did not ask for it; wanted() must be False by default")

@@ -18,19 +18,13 @@ if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Failure
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.runs.options import RunCall
     from kernbench_core.runs.result import RunResult
 
 
 class VerdictPart(RunPart):
     """Says what limits a run, and what to try; every run has it, and it is shown below all else."""
 
-    NAME, ORDER = "verdict", 100
-
-    @classmethod
-    def wanted(cls, options: OptionRecord, call: "RunCall") -> bool:
-        """Whether to have it: always."""
-        return True
+    NAME, ORDER, ALWAYS = "verdict", 100, True
 
     @classmethod
     def makers(cls, session: "GraphEngine", executor: "DataExecutor") -> "Callable[[Failure, str], str]":

@@ -25,9 +25,12 @@ def kernbench_commands() -> list[CommandEntry]:
 
 
 def kernbench_run_parts() -> list[RunPartEntry]:
-    """Return what measures launches, and says what was done where."""
+    """Return what says what was done where, and which machine is meant."""
     sentence = "Launches, links, components, lines and ops in numbers."
-    return [RunPartEntry("figures", f"{HERE}.figures.part:FiguresPart", sentence)]
+    return [
+        RunPartEntry("figures", f"{HERE}.figures.part:FiguresPart", sentence),
+        RunPartEntry("project", f"{SHOWN}.project:ProjectPart", "The machine of a project, where none is named."),
+    ]
 
 
 def kernbench_networks() -> list[NetworkEntry]:

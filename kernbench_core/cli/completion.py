@@ -95,7 +95,7 @@ def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete a key of the configuration that the line or the project names, section by section, with its value."""
-    from kernbench_core.cli.project import MachineLayer, layers_below, machine_of
+    from kernbench_core.runs.parts import machine_of
     from kernbench_core.runs.preset_files import PresetFiles
     from kernbench_core.topology.configuration import load_config
 
@@ -103,8 +103,9 @@ def keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     named = given.get("topology") if "topology" in given else next(iter(ctx.args), None)  # `topology show PRESET`
     if "topology" in given:
         typed = None if ctx.get_parameter_source("topology") is ParameterSource.DEFAULT else named
-        project = machine_of([*layers_below(ctx.obj), MachineLayer("", typed, given.get("components"))])
-        named, given = project.topology, {**given, "components": project.components}
+        typed_here = {"topology": typed, "components": given.get("components"), "set": ()}
+        given = {**given, **machine_of(ctx.obj.plugins, ctx, typed_here, {"quiet": True})}
+        named = given["topology"]
     named = given.get("b_topology") or named if param.name == "b_set" else named
     overlays = [each for each in (given.get("components"),) if each]
     presets = PresetFiles(ctx.obj.plugins.topologies)

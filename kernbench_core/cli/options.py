@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import rich_click as click
+from click.core import ParameterSource
 
 from kernbench_core.cli.option_types import completed_as, duration, number, port, whole
-from kernbench_core.cli.project import ProjectOption
 from kernbench_core.runs.options import BENCH, MACHINE, Option, OptionRecord, command_options
 
 if TYPE_CHECKING:
     from kernbench_core.runs.parts import RunPart
+
+
+#: The options that say which machine a command is about, by what they say of it.
+_MACHINE: Final = {"--topology": "topology", "--components": "components", "--set": "set"}
+
+
+class MachineOption(click.RichOption):
+    """An option; where it is about the machine of a command that has --topology, parts of runs may say it, too."""
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Return the value that counts, and where it comes from."""
+        value, source = super().consume_value(ctx, opts)
+        names = {_MACHINE[each.opts[0]]: str(each.name) for each in ctx.command.params if each.opts[0] in _MACHINE}
+        if ctx.resilient_parsing or self.opts[0] not in _MACHINE or "topology" not in names:
+            return value, source
+        from kernbench_core.cli.shell import Shell
+        from kernbench_core.runs.parts import machine_of
+
+        given = {what: opts.get(name) for what, name in names.items()}
+        found = machine_of(ctx.ensure_object(Shell).plugins, ctx, given, opts).get(_MACHINE[self.opts[0]])
+        typed = source is ParameterSource.COMMANDLINE
+        return (found or value), (source if typed or not found else ParameterSource.DEFAULT_MAP)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value as its type has it; settings stay the texts that they are."""
+        return tuple(value or ()) if self.opts[0] == "--set" else super().type_cast_value(ctx, value)
 
 
 class Declared:
@@ -35,7 +61,7 @@ class Declared:
         """The option as click has it."""
         given = {"shell_complete": completed_as(self._given.get("metavar")), **self._given}
         given.setdefault("show_default", given.get("default") is not None and not given.get("is_flag"))
-        made: type[click.RichOption] = given.pop("cls", ProjectOption)
+        made: type[click.RichOption] = given.pop("cls", MachineOption)
         return made(list(self._names), **given)
 
     def __call__(self, command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.runs.options import OptionRecord, command_options
 
 if TYPE_CHECKING:
+    import click
     from rich.console import Console
 
     from kernbench_core.compute.backends import Backend
@@ -98,6 +99,8 @@ class RunPart:
     ORDER: ClassVar[int] = 0
     KEPT: ClassVar[bool] = True
     REPEATABLE: ClassVar[bool] = True
+    ALWAYS: ClassVar[bool] = False
+    """Whether every run has it."""
     EXAMPLE: ClassVar[Mapping[str, Any]] = {}
     """Options of a run that asks for it, for checks; "{folder}" in a text is a folder for its files."""
     SAVES: ClassVar[tuple[str, ...]] = ()
@@ -108,7 +111,7 @@ class RunPart:
     @classmethod
     def wanted(cls, options: Any, call: RunCall) -> bool:
         """Whether a run with these options is to have it; raise UsageError for options without a meaning."""
-        return bool(getattr(options, cls.NAME, False))
+        return cls.ALWAYS or bool(getattr(options, cls.NAME, False))
 
     @classmethod
     def check(cls, options: Any, wanted: bool) -> None:
@@ -133,6 +136,15 @@ class RunPart:
         It is asked where --cached is; `options` are those that change the answer.
         """
         return make()
+
+    @classmethod
+    def machine_of(cls, ctx: click.Context, given: Mapping[str, Any], opts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the `topology`, `components` and `set` that count for a command whose line gives some of them.
+
+        `given` has those that the command has as options, None or nothing where they are not typed; `opts` is the whole
+        line. It is asked of commands with --topology, and for completions.
+        """
+        return given
 
     def __init__(self, options: Any, call: RunCall, plugins: Plugins) -> None:
         """Check what is asked for, before anything takes time: raise UsageError for what cannot be done."""
@@ -199,7 +211,7 @@ class RunPart:
         return None
 
     def conclude(self, answer: Any, result: RunResult) -> Any:
-        """Return the answer as it is kept, now that all but the parts of the result is known."""
+        """Return the answer as it is kept, now that the result is known, with what other parts answered."""
         return answer
 
     def save(self, folder: Path, answers: Mapping[str, Any]) -> None:
@@ -254,6 +266,16 @@ def part_blamed(
         if part.NAME not in parts or parts.provider(part.NAME).is_ours:
             raise
         raise parts.raised(part.NAME, error) from error
+
+
+def machine_of(
+    plugins: Plugins, ctx: click.Context, given: Mapping[str, Any], opts: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return what the parts make of the machine that a command line gives; see `RunPart.machine_of`."""
+    for part in parts_of(plugins):
+        with part_blamed(part, plugins.run_parts):
+            given = part.machine_of(ctx, given, opts)
+    return given
 
 
 def maker_of(session: GraphEngine, executor: DataExecutor) -> Callable[[Failure, str], str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.tables import RunTables
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.plugins import Plugins
-    from kernbench_core.runs.options import RunCall
 
 #: The links of a run, in its folder.
 LINKS = "links.npz"
@@ -34,13 +33,8 @@ class FiguresOptions(OptionRecord):
 class FiguresPart(RunPart):
     """Measures launches, and says what was done where; every run has it."""
 
-    NAME, OPTIONS, SAVES = "figures", FiguresOptions, (LINKS,)
+    NAME, OPTIONS, SAVES, ALWAYS = "figures", FiguresOptions, (LINKS,), True
     EXAMPLE: ClassVar = {"links": "all"}
-
-    @classmethod
-    def wanted(cls, options: FiguresOptions, call: "RunCall") -> bool:
-        """Whether to have it: always."""
-        return True
 
     @classmethod
     def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class RunTables:
     """What was done where, a row for each; each is an attribute of the result, too.
 
@@ -55,6 +55,9 @@ class RunTables:
         Which lanes of a computation lead to a result is not known: FLOP are of all lanes.
         """
         return masked_share(self.ops)
+
+    def __repr__(self) -> str:
+        return f"<RunTables of {len(self.launches)} launches, {len(self.links)} links, {len(self.ops)} ops>"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""

@@ -12,6 +12,7 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
+from kernbench_builtin.machines.cli.project import project_machine
 from kernbench_builtin.sweeps.cli.progress import SweepProgress
 from kernbench_builtin.sweeps.cli.rows import RowPrinter, Rows
 from kernbench_builtin.sweeps.drive import is_failed
@@ -25,7 +26,6 @@ from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words
 from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.cli.columns import width
-from kernbench_core.cli.project import project_machine
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.errors import UsageError
