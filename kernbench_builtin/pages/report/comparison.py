@@ -139,9 +139,10 @@ class ComparedRun:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What was changed, what moved, which lines, and what limits."""
+        """What was changed, what moved, and which lines; what limits each run stands above its bar."""
         found = self.comparison
-        return () if found.same else tuple(sentences(found.before, found.after, found.told, found.causes))
+        told = () if found.same else sentences(found.before, found.after, found.told, found.causes)
+        return tuple(line for line in told if not line.startswith(("before: ", "after: ")))
 
     @property
     def causes(self) -> tuple[tuple[str, str, str], ...]:
