@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
     from kernbench_core.host.bench import Bench
+    from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
     from kernbench_core.spread import TimeSpread
@@ -80,7 +81,7 @@ class HeldMachine:
 
     def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
         """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
-        figures: LaunchFigures = self._ask(lambda copies: _launched(copies, asked, kept))
+        figures: LaunchFigures = self._ask(lambda copies: _launched(copies, asked, kept).figures)
         self.launched += 1
         self._recipe.note(asked)
         return figures
@@ -164,7 +165,7 @@ class Trials:
         return spread
 
 
-def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigures:
+def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchHandle:
     """Launch on the device what the host's code asks for, with the host's arrays."""
     rt = copies.rt
     views: dict[str, StorageView] = {}
@@ -189,8 +190,7 @@ def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchFigur
         copies.read_back(held.values(), asked.name)
     else:
         copies.forget(held.values())
-    figures: LaunchFigures = handle.figures
-    return figures
+    return handle
 
 
 def _base(value: object) -> Any:
