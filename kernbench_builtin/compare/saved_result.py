@@ -23,8 +23,8 @@ _ROUNDING: Final = 1e-6
 def read_result(folder: Path) -> Mapping[str, Any]:
     """Read what a run answered, as `--json` prints it; UsageError for what is missing, cut off, changed, or later."""
     if not folder.is_dir():
-        what = "a file" if folder.exists() else "nothing there"
-        raise UsageError(f"run {str(folder)!r} must be a folder that --out wrote, not {what}; give such a folder.")
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UsageError(f"run {str(folder)!r} must be a folder that --out wrote, and {what}; give such a folder.")
     path = folder / RESULT
     if not path.is_file():
         raise UsageError(f"run {str(folder)!r} must hold {RESULT}, and does not; give a folder that --out wrote.")

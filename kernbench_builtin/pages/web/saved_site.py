@@ -37,8 +37,8 @@ class SavedSite:
         read_sweep: SweepReader | None = None,
     ) -> None:
         if not folder.is_dir():
-            what = "a file" if folder.exists() else "nothing there"
-            raise UsageError(f"{str(folder)!r} must be a folder, not {what}; give the one that your runs are in.")
+            what = "is a file" if folder.exists() else "does not exist"
+            raise UsageError(f"{str(folder)!r} must be a folder, and {what}; give the one that your runs are in.")
         self.folder = folder.resolve()
         self._sections = sections
         self._strict = strict

@@ -163,9 +163,9 @@ def test_phases_sum_to_the_total(tmp_path: Path, total: float, kernel: float) ->
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     """A file, or nothing."""
     (tmp_path / "file").touch()
-    for name, what in (("file", "a file"), ("none", "nothing there")):
+    for name, what in (("file", "is a file"), ("none", "does not exist")):
         with pytest.raises(UsageError) as caught:
             read_run(tmp_path / name)
         assert str(caught.value) == (
-            f"run '{tmp_path / name}' must be a folder that --out wrote, not {what}; give such a folder."
+            f"run '{tmp_path / name}' must be a folder that --out wrote, and {what}; give such a folder."
         )

@@ -152,10 +152,10 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     """A file, and nothing."""
     file = tmp_path / "file"
     file.write_text("")
-    for path, what in ((file, "a file"), (tmp_path / "none", "nothing there")):
+    for path, what in ((file, "is a file"), (tmp_path / "none", "does not exist")):
         with pytest.raises(UsageError) as caught:
             site(path)
-        assert str(caught.value) == f"{str(path)!r} must be a folder, not {what}; give the one that your runs are in."
+        assert str(caught.value) == f"{str(path)!r} must be a folder, and {what}; give the one that your runs are in."
 
 
 def test_a_machine_that_is_damaged_is_seen_in_the_index(top: Path) -> None:

@@ -119,7 +119,7 @@ def test_what_cannot_be_served_is_a_sentence(
     none = str(tmp_path / "none")
     in_use = f"--port must be a free port, and {port} cannot be had: Address already in use; give another one, or none."
     for args, said in (
-        (["web", none], f"{none!r} must be a folder, not nothing there; give the one that your runs are in."),
+        (["web", none], f"{none!r} must be a folder, and does not exist; give the one that your runs are in."),
         (["web", "--port", port, str(tmp_path)], in_use),
         (["run", "vector-add", "--web", "--port", port], in_use),
         (["run", "vector-add", "--port", "5"],
