@@ -15,7 +15,7 @@ from kernbench_builtin.compare import formatting
 from kernbench_builtin.compare.change_verdict import are_all_told, change_lines
 from kernbench_builtin.compare.figures import CAUSES, COLUMNS, LINES, RunFigures
 from kernbench_builtin.compare.folding import large
-from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified
+from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified, unlike_files
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, MovedFigure, MovedRow, SourceChange
 from kernbench_core.spread import NOT_KNOWN
 
@@ -272,6 +272,10 @@ def _notes(before: RunFigures, after: RunFigures) -> Iterator[str]:
     benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]
     if benches[0] != benches[1]:
         yield f"A and B ran different benches, {benches[0]} and {benches[1]}."
+    lines = (sort for sort in COLUMNS if sort.endswith("line") and sort in before.tables and sort in after.tables)
+    unlike = {unlike_files(before.tables[sort], after.tables[sort]) for sort in lines} - {None}
+    for first, second in sorted(filter(None, unlike)):
+        yield f"{first} and {second} differ in most lines: lines of kernels are not compared."
     for side, figures in (("A", before), ("B", after)):
         if figures.interrupted:
             yield f"{side} was interrupted: its figures are of what it did until then."

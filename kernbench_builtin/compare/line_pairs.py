@@ -34,17 +34,34 @@ def paired_names(before: FigureTable, after: FigureTable) -> Iterator[NamePair]:
 def paired_lines(before: FigureTable, after: FigureTable) -> Iterator[NamePair]:
     """Pair kernel lines, `file:number`: file by file, in order, by what they say; one that was rewritten by its words.
 
-    A file that only one of the two has is the new name of the only one that the other has.
+    A file that only one of the two has is the new name of the only one that the other has, where most of the shorter
+    one's lines are in both; else neither's lines are told.
     """
     old, new = _by_file(before), _by_file(after)
     files = [(name, name) for name in old if name in new]
     gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
     if len(gone) == len(come) == 1:
-        files.append((gone.pop(), come.pop()))
+        pair = gone.pop(), come.pop()
+        files += [pair] if _alike_files(before, after, old[pair[0]], new[pair[1]]) else []
     for first, second in files:
         yield from _of_file(before, after, old[first], new[second])
     yield from ((name, name, None) for file in gone for name in old[file])
     yield from ((name, None, name) for file in come for name in new[file])
+
+
+def unlike_files(before: FigureTable, after: FigureTable) -> tuple[str, str] | None:
+    """Return the two files with kernel lines that only one of the two has each, and that are no forms of one."""
+    old, new = _by_file(before), _by_file(after)
+    gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
+    if len(gone) != 1 or len(come) != 1 or _alike_files(before, after, old[gone[0]], new[come[0]]):
+        return None
+    return gone[0], come[0]
+
+
+def _alike_files(before: FigureTable, after: FigureTable, old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether most lines of the shorter one of two files are in both."""
+    said = Counter(before.about.get(name, "") for name in old), Counter(after.about.get(name, "") for name in new)
+    return 2 * (said[0] & said[1]).total() >= min(len(old), len(new))
 
 
 def unified(before: str, after: str, first: str, second: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.compare.figures import FigureTable
-from kernbench_builtin.compare.line_pairs import paired_lines, unified
+from kernbench_builtin.compare.line_pairs import paired_lines, unified, unlike_files
 
 
 def lines(*texts: str, file: str = "k.py", first: int = 1) -> FigureTable:
@@ -75,3 +75,12 @@ def test_a_long_diff_is_cut() -> None:
     found = [*unified("\n".join("a" * 9), "\n".join(map(str, range(99))), "k", "k")]
     assert len(found) == 61 and found[:2] == ["--- k", "+++ k"]
     assert found[-1] == "… 51 more lines differ"
+
+
+def test_files_that_are_no_forms_of_one_are_not_compared() -> None:
+    """One that has another name and most lines is; one that shares few is said to be another one."""
+    one, renamed = lines(LOAD, DOT, STORE), lines(LOAD, DOT, "x = 1", file="new.py")
+    other = lines("i = tl.arange(0, 8)", "x = tl.load(x_ptr + i)", STORE, file="add.py")
+    assert unlike_files(one, renamed) is None and names(one, renamed)
+    assert unlike_files(one, other) == ("k.py", "add.py") and names(one, other) == set()
+    assert unlike_files(one, one) is None
