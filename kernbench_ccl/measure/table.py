@@ -259,6 +259,8 @@ MORE = (
 _LEAST_BINDS = 16
 _GOES = ("root", "redop", "type")
 """Columns that a narrow terminal goes without, the first first: the lines above the table say what is in them."""
+_WIDE_GOES = (*_GOES, "wall", "events", "count", IN_PLACE)
+"""Those of a wide table: also what says least of why a row took its time."""
 
 
 @frozen
@@ -308,12 +310,13 @@ def layout(width: int | None, *, largest: int, wide: bool = False) -> TableLayou
     """
     columns = (*_PLAIN, *(MORE if wide else ()))
     found = TableLayout(columns)
-    narrow = tightened(columns, largest)
-    for number in range(len(_GOES) + 1):
+    narrow, goes = tightened(columns, largest), _WIDE_GOES if wide else _GOES
+    for number in range(len(goes) + 1):
         if width is None or found.width <= width:
             break
-        missing = _GOES[:number]
-        found = TableLayout(tuple(c for c in narrow if c.title not in missing), 1, missing[::-1])
+        missing = goes[:number]
+        left = (c for c in narrow if c.title not in missing and c.group not in missing)
+        found = TableLayout(tuple(left), 1, missing[::-1])
     return found
 
 

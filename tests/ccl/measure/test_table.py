@@ -59,11 +59,14 @@ def test_a_line_fits_the_terminal_and_what_is_missing_is_known(width, wide, miss
     assert found.line(one).split().count("31415.9") == 2
 
 
-def test_what_is_too_wide_even_so_is_shown_whole():
-    """The terminal wraps it."""
-    found = layout(60, largest=65536, wide=True)
-    assert (found.missing, found.gap) == (("type", "redop", "root"), 1)
-    assert found.line(row(65536)).split()[0] == "65536"
+def test_a_wide_table_of_a_narrow_terminal_is_about_one_half():
+    """It goes without what says least of why; what is too wide even so is shown whole, and the terminal wraps it."""
+    found = layout(80, largest=65536, wide=True)
+    assert (found.missing, found.gap) == (("in-place", "count", "events", "wall", "type", "redop", "root"), 1)
+    half, more = ["time", "algbw", "busbw", "#wrong"], ["bound", "formula", "eff", "binds"]
+    assert [column.title for column in found.columns] == ["size", *half, *more]
+    assert all(len(line) <= 80 for line in [*found.header(), found.line(row(65536, us=31415.9, formula_ns=9e6))])
+    assert layout(40, largest=65536, wide=True).line(row(65536)).split()[0] == "65536"
 
 
 def test_what_has_no_in_place_form_says_so():
