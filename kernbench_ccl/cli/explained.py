@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
@@ -10,12 +11,14 @@ from attrs import evolve
 
 from kernbench_core.cli.options import with_parts
 from kernbench_core.errors import UsageError
+from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
     from kernbench_ccl.measure import Question, Setup
     from kernbench_ccl.measure.choice import Choice
     from kernbench_core.cli.shell import Shell
     from kernbench_core.engine import Limits
+    from kernbench_core.host import Runtime
     from kernbench_core.runs import RunResult
     from kernbench_core.spread import TimeSpread
 
@@ -50,9 +53,14 @@ def wanted_parts(options: dict[str, Any], sizes: Sequence[int], several: bool) -
 
 
 def run_of(
-    shell: Shell, question: Question, setup: Setup, choice: Choice, nbytes: int, parts: dict[str, Any], limits: Limits
-) -> RunResult:
-    """Run a row out of place once more, as `kernbench run collective` does, with parts; it takes the same time."""
+    shell: Shell, question: Question, setup: Setup, choice: Choice, nbytes: int, parts: dict[str, Any], limits: Limits,
+    ranks: int,
+) -> RunResult:  # fmt: skip
+    """Run a row out of place once more, as `kernbench run collective` does, with parts; it takes the same time.
+
+    The result is called what the row is: the collective, its size and ranks.
+    """
+    from kernbench_ccl.benches.collective import bench
     from kernbench_ccl.measure.idealised import OVERLAY
     from kernbench_core.runs import configure, run
 
@@ -64,8 +72,13 @@ def run_of(
     topology: Any = setup.topology
     if setup.idealised and setup.components is not None:
         topology = configure(shell.plugins, topology, setup.components).data
+
+    def named(rt: Runtime, **given: Any) -> None:
+        bench(rt, **given)
+
+    wraps(bench)(named).__name__ = f"{question.collective} of {format_bytes(nbytes)} by {ranks} ranks"
     return run(
-        "collective", topology, params, components=OVERLAY if setup.idealised else setup.components, set=setup.sets,
+        named, topology, params, components=OVERLAY if setup.idealised else setup.components, set=setup.sets,
         plugins=shell.plugins, verify_data=setup.checked, data=setup.checked, backend=setup.backend,
         max_events=limits.max_events, timeout_s=limits.timeout_s, **parts,
     )  # fmt: skip
@@ -77,5 +90,6 @@ def spread_of(
     """Return what a row's time comes to on `options["shake"]` machines that are the same but for a thousandth."""
     shake = {name: options[name] for name in (SHAKE, f"{SHAKE}_seed")}
     unchecked = evolve(setup, checked=False)
-    found: TimeSpread = run_of(shell, question, unchecked, choice, nbytes, shake, limits).parts[SHAKE].phases["kernel"]
+    shaken = run_of(shell, question, unchecked, choice, nbytes, shake, limits, 0)
+    found: TimeSpread = shaken.parts[SHAKE].phases["kernel"]
     return found

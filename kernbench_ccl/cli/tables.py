@@ -324,7 +324,9 @@ class OneAlgorithm(Table):
         if parts:
             [(count, choice)] = self.planned
             size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits
-            self.run_again = run_of(self.shell, self.question, setup, choice, size, parts, limits or Limits())
+            self.run_again = run_of(
+                self.shell, self.question, setup, choice, size, parts, limits or Limits(), self.vectors
+            )
 
     def shake(self) -> None:
         """Run each row again on machines that are the same but for a thousandth."""
