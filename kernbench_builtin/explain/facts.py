@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.moved import BURST, Moved, moved_by
-from kernbench_builtin.explain.roof import ByteRanges, Roof, joined, length, peaks_of, roof, touched, work_on
+from kernbench_builtin.explain.roof import (
+    ByteRanges,
+    Roof,
+    hbm_accesses,
+    joined,
+    length,
+    peaks_of,
+    roof,
+    touched,
+    work_on,
+)
 from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_builtin.machines.figures.tables import kernels_of, launches_of, meter_of
 from kernbench_core.host.timing import PHASES, phase_spans
@@ -25,6 +35,9 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
+#: Shares of the time of divisions that tl.sigmoid for 1 / (1 + exp(-x)) saves, and a product for a quotient, by their
+#: cycles: 12 for 14, of which the division has 7, and 1 for 7.
+_OF_SIGMOIDS, _OF_QUOTIENTS = 2 / 7, 6 / 7
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -53,23 +66,45 @@ class Queueing:
 
 
 @attrs.frozen
+class Products:
+    """Say what the products of a run were: the most `rows` of one, and whether most add to the one before.
+
+    `rows_at_most` is what rows could be, by the multiplications for each element moved.
+    """
+
+    rows: int
+    rows_at_most: float
+    adds: bool
+
+
+@attrs.frozen
+class Divisions:
+    """Say what could be saved of the time of divisions, by what to write instead; 0.0 where nothing could."""
+
+    sigmoid: float
+    once: float
+
+
+@attrs.frozen
 class Facts:
     """The figures of one run; times in ns, bytes of payload.
 
     `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
-    longest launch, and `overlap` is of the PE that ended last there. `pes` have programs, `busy_pes` with those of
-    launches at the same time, of `all_pes`; `programs` are those of the PE with most, and of all; `more_work` is how
-    much more the slowest PE had to do than the mean, from 0. `fill` says what arrays were at work for,
-    `waiting` which load of a loop in Triton does not go ahead, and why. `copied` is whether the host copied anything.
-    `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and
-    to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
-    `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these. `rows` are
-    those of the largest product, and `rows_at_most` what they could be, by the multiplications for each element moved.
-    `placement` is how arrays of kernels in Triton are placed.
+    longest launch, and `overlap` is of the PE that ended last there, with so many `own_programs`. `pes` have programs,
+    `busy_pes` with those of launches at the same time, of `all_pes` in so many `packages`; `programs` are those of the
+    PE with most, and of all; `more_work` is how much more the slowest PE had to do than the mean, from 0. `fill` says
+    what arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop ("" for all of
+    them), and why. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether
+    they read elements into Python. `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they
+    queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts
+    that have so many `burst_bytes`. `scratchpad` is the most that one held, and what it has. `collector` is the PE of
+    `last` that sends or receives most messages, with how many, of all of these.
     """
 
     phases: dict[str, float]
     copied: bool
+    triton: bool
+    reads: bool
     roof: Roof
     kernel: str
     launches: int
@@ -82,7 +117,9 @@ class Facts:
     pes: int
     busy_pes: int
     all_pes: int
+    packages: int
     programs: tuple[int, int]
+    own_programs: int
     more_work: float
     trips: dict[str, float]
     round_trips: int
@@ -92,12 +129,11 @@ class Facts:
     distinct: int
     burst_bytes: int
     scratchpad: tuple[int, int]
-    waiting: str
+    waiting: tuple[str, str]
     fill: ArrayFill | None
-    rows: int
-    rows_at_most: float
+    products: Products
+    divisions: Divisions
     collector: tuple[str, int, int]
-    placement: str
 
     @property
     def kernel_ns(self) -> float:
@@ -116,6 +152,24 @@ class Facts:
     def calls(self, kind: str) -> list[PathCall]:
         """Return the calls of a kind, the longest first."""
         return [call for call in self.path if kind_of(call) == kind]
+
+    def turns(self, kind: str) -> tuple[PathCall | None, float]:
+        """Return the longest call of a kind, and how many of its commands the path waits for in each program."""
+        calls = self.calls(kind)
+        return (calls[0], calls[0].commands / self.launches / max(self.own_programs, 1)) if calls else (None, 0.0)
+
+    @property
+    def latency(self) -> float:
+        """The share of the round trips of DMAs that is the way there and back: no bytes, no queues."""
+        together = sum(self.trips.values())
+        return (self.trips["propagation"] + self.trips["overhead"]) / together if together else 0.0
+
+    @property
+    def vector_work(self) -> float:
+        """The share of the time of vector units at work in which elements are computed: the rest is start-up."""
+        use = self.use("pe_math")
+        busy = 0.0 if use is None else use.mean_utilisation * self.kernel_ns
+        return min(1.0, self.roof.units.get("pe_math", 0.0) / busy) if busy else 0.0
 
     def use(self, kind: str) -> KernelUse | None:
         """Return the busiest of a kind of resource while kernels ran."""
@@ -144,15 +198,24 @@ def facts_of(session: GraphEngine) -> Facts | None:
     own = named[kernel]
     path = _added(own)
     last = max(own, key=lambda each: each.time_ns)
-    handle = next(h for h in session.shared.launches if h.launch.ended_ns and _began(h) == last.started_ns)
+    handles = session.shared.launches
+    number = next(at for at, h in enumerate(handles) if h.launch.ended_ns and _began(h) == last.started_ns)
+    handle = handles[number]
     times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
-    programs = [len(each) for each in handle.launch.programs.values()]
-    bytes_of = touched(session)
+    programs = np.zeros(len(session.hardware.layout.pes), np.int64)
+    for pe, own_programs in handle.launch.programs.items():
+        programs[pe] = len(own_programs)
+    names = [site.prefix for site in session.hardware.layout.pes]
+    states = session.device.kernels.states.values()
+    accesses = hbm_accesses(session)
+    bytes_of = touched(session, accesses)
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
     return Facts(
         phases=_phases(session),
         copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
+        triton=session.shared.places_arrays,
+        reads=any(state.elements_read for state in states),
         roof=roof(peaks_of(session, sips), work_on(session, bytes_of)),
         kernel=kernel,
         launches=len(own),
@@ -162,31 +225,35 @@ def facts_of(session: GraphEngine) -> Facts | None:
         last=last,
         overlap=_overlap(session, last),
         mean_ns=sum(times) / len(times),
-        pes=sum(1 for each in programs if each),
+        pes=int((programs > 0).sum()),
         busy_pes=len({pe for each in session.shared.launches if _meet(each, last) for pe in each.launch.programs}),
         all_pes=len(handle.program.pes),
-        programs=(max(programs), sum(programs)),
+        packages=len({site.sip for site in handle.program.pes}),
+        programs=(int(programs.max()), int(programs.sum())),
+        own_programs=int(programs[names.index(last.last)]),
         more_work=_more_work(session, last),
         trips=_trips(session),
         round_trips=sum(trips.number for trips in _all_trips(session)),
         queueing=_queueing(session),
         busiest=kernels.busiest,
-        moved=moved_by(session, last),
+        moved=moved_by(session, number, accesses, programs),
         distinct=at_least,
         burst_bytes=sum(length(_bursts(spans)) for side in bytes_of for spans in side),
         scratchpad=_scratchpad(session),
         waiting=_waiting(session),
         fill=next(iter(kernels.fills), None),
-        **_rows(session, at_least),
+        products=_products(session, at_least),
+        divisions=_divisions(session, sum(call.ns for call in path if call.call == "tl.div")),
         collector=_collector(session, last),
-        placement=session.device.array_placement,
     )
 
 
-def _waiting(session: GraphEngine) -> str:
-    """Return what is told most often of loads that wait for their iteration; empty where all go ahead."""
-    told = [each for each in session.device.kernels.ignored.most_common() if each[0].startswith("tl.load at ")]
-    return told[0][0].removesuffix(".") if told else ""
+def _waiting(session: GraphEngine) -> tuple[str, str]:
+    """Return the line of a load that most often waits for its iteration, and why; "" of all that a loop has."""
+    kernels = session.device.kernels
+    if session.shared.places_arrays and not kernels.pipelines:
+        return "", "loops bring nothing ahead (--no-pipeline-loops)"
+    return max(kernels.late_loads, key=lambda each: kernels.late_loads[each], default=("", ""))
 
 
 def _phases(session: GraphEngine) -> dict[str, float]:
@@ -298,18 +365,43 @@ def _bursts(spans: ByteRanges) -> ByteRanges:
     return joined(np.stack([spans[:, 0] // BURST * BURST, -(-spans[:, 1] // BURST) * BURST], axis=1))
 
 
-def _rows(session: GraphEngine, at_least: int) -> dict[str, Any]:
-    """Return the rows of the largest product, and multiplications for each element of HBM that launches move."""
+def _products(session: GraphEngine, at_least: int) -> Products:
+    """Return what products were, where launches move so many bytes of HBM at least."""
     columns = session.op_log.columns
     times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
-    rows, multiplied = 0, 0.0
+    rows, multiplied, adds, every = 0, 0.0, 0, 0
     for number in range(len(columns.templates)):
         form = columns.form(number)
         if form.op_kind == "gemm" and "shape_b" in form.constants:
             m, (k, n) = form.constants["shape_a"][-2], form.constants["shape_b"][-2:]
             rows = max(rows, m)
             multiplied += float(times[number]) * m * k * n * itemsize(form.constants["dtype_in"])
-    return {"rows": rows, "rows_at_most": multiplied / at_least if at_least else np.inf}
+            every += int(times[number])
+            adds += int(times[number]) if form.constants.get("accumulate") else 0
+    return Products(rows, multiplied / at_least if at_least else np.inf, adds > every / 2)
+
+
+def _divisions(session: GraphEngine, path_ns: float) -> Divisions:
+    """Return what divisions, which take so much of the path, could save."""
+    columns = session.op_log.columns
+    if not path_ns:
+        return Divisions(0.0, 0.0)
+    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
+    works, exponentials, by_same, by_few = 0.0, 0.0, 0.0, 0.0
+    for number in range(len(columns.templates)):
+        form = columns.form(number)
+        if form.op_kind == "math" and form.op_name in ("div", "exp"):
+            shapes, out = form.constants.get("input_shapes", ()), form.constants.get("shape_out", ())
+            elements = float(times[number]) * np.prod(out)
+            if form.op_name == "exp":
+                exponentials += elements
+            else:
+                works += elements
+                by_same += elements if [*shapes[-1:]] == [out] else 0.0
+                by_few += elements if 16 * np.prod(shapes[-1]) <= np.prod(out) else 0.0
+    sigmoid = by_same if 0.5 * by_same < exponentials < 2 * by_same else 0.0
+    share = path_ns / works if works else 0.0
+    return Divisions(_OF_SIGMOIDS * sigmoid * share, _OF_QUOTIENTS * by_few * share)
 
 
 def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, int]:

@@ -8,7 +8,7 @@ from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
@@ -49,6 +49,12 @@ class VerdictPart(RunPart):
         from kernbench_builtin.explain.verdict import verdict_of
 
         return verdict_of(session)
+
+    def cut_short(self, session: "GraphEngine") -> "Iterator[str]":
+        """Say what limited the run until then."""
+        from kernbench_builtin.explain.verdict import cut_short
+
+        return cut_short(session)
 
     def conclude(self, answer: "RunVerdict", result: "RunResult") -> "RunVerdict":
         """Add whether the data is right."""

@@ -27,8 +27,8 @@ Limit = Literal["compute", "hbm", "noc"]
 ByteRanges = npt.NDArray[np.int64]
 """Ranges of bytes, a row (start, end) for each, ascending and apart from each other."""
 
-#: So many accesses of several regions are added up at once.
-_TOGETHER: Final = 256
+#: So many regions are added up at once.
+_TOGETHER: Final = 1 << 14
 #: Edges that no operand passes.
 _CONTROL: Final = frozenset({EdgeKind.COMMAND, EdgeKind.PE, EdgeKind.PCIE})
 _NO_SPANS: Final[ByteRanges] = np.zeros((0, 2), np.int64)
@@ -191,7 +191,7 @@ def work_of(session: GraphEngine) -> RoofWork:
     and writes only the writing counts. All copies of a tensor are one. Of pe_math an op counts what it takes beyond
     its start-up, of other units its operations at the unit's peak.
     """
-    return work_on(session, touched(session))
+    return work_on(session, touched(session, hbm_accesses(session)))
 
 
 def work_on(session: GraphEngine, found: tuple[list[ByteRanges], list[ByteRanges]]) -> RoofWork:
@@ -236,21 +236,14 @@ def _some(rows: int) -> Iterator[slice]:
     return (slice(first, first + ROWS_AT_ONCE) for first in range(0, rows, ROWS_AT_ONCE))
 
 
-def touched(session: GraphEngine) -> tuple[list[ByteRanges], list[ByteRanges]]:
+def touched(session: GraphEngine, accesses: Sequence[HbmAccess]) -> tuple[list[ByteRanges], list[ByteRanges]]:
     """Return the bytes of HBM that each launch read, and wrote, where cells of tensors have one place."""
-    handles, columns = session.shared.launches, session.op_log.columns
-    launch_of = _launches(handles)
+    handles = session.shared.launches
     found: list[tuple[list[ByteRanges], list[ByteRanges]]] = [([], []) for _ in handles]
-    for some in _some(len(columns)):
-        own = np.flatnonzero(np.asarray(columns.stage_pe[some]) < 0)
-        pe, start = np.asarray(columns.op_pe[some])[own], np.asarray(columns.t_start[some])[own]
-        launch, template = launch_of(pe, start), np.asarray(columns.template[some])[own]
-        for number in distinct(template).tolist():
-            for each in distinct(launch[template == number]).tolist():
-                if each >= 0:
-                    rows = own[(template == number) & (launch == each)] + some.start
-                    for access in hbm_accesses(columns, number, rows):
-                        found[each][access.writes].extend(_bytes_of(access))
+    for access in accesses:
+        for each in distinct(access.launch).tolist():
+            if each >= 0:
+                found[each][access.writes].append(access.bytes_of(access.launch == each))
     places = [np.array(sorted(_places(handle)), np.int64).reshape(-1, 3) for handle in handles]
     return tuple(  # type: ignore[return-value]
         [_moved(joined(_NO_SPANS, *each[side]), place) for each, place in zip(found, places, strict=True)]
@@ -279,43 +272,86 @@ def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArr
 
 @frozen
 class HbmAccess:
-    """Where records of one template access HBM: their regions, or the bases of their one region, alike otherwise.
+    """Where records of one template access HBM: each has one or several regions of one `table`.
 
-    `row_bytes`, `rows` and `pitch` are of that region; `regions` is empty then.
+    `rows` are those of the op log, `template` their number, `launch` the launch of each, -1 for none. `at` says which
+    of so many `lists` of regions each record has, `owner` to which list each region of the table belongs: a row (base,
+    row bytes, rows, pitch).
     """
 
+    template: int
+    rows: npt.NDArray[np.int64]
+    launch: npt.NDArray[np.int64]
     writes: bool
-    bases: npt.NDArray[np.int64]
-    row_bytes: int
-    rows: int
-    pitch: int
-    regions: tuple[tuple[Region, ...], ...] = ()
+    at: npt.NDArray[np.int64]
+    lists: int
+    owner: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int64]
+
+    def each(self, of_region: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Add up a figure of regions for each record."""
+        return np.bincount(self.owner, of_region, self.lists).astype(np.int64)[self.at]
+
+    def bases(self) -> npt.NDArray[np.int64]:
+        """Return the address at which each record begins; of one without bytes, any."""
+        first = np.searchsorted(self.owner, self.at)
+        return self.table[np.minimum(first, len(self.table) - 1), 0] if len(self.table) else np.zeros_like(first)
+
+    def bytes_of(self, own: npt.NDArray[np.bool_]) -> ByteRanges:
+        """Return the bytes that some of the records access."""
+        some = np.zeros(self.lists, bool)
+        some[self.at[own]] = True
+        regions = np.flatnonzero(some[self.owner])
+        parts = (self.table[regions[at : at + _TOGETHER]] for at in range(0, len(regions), _TOGETHER))
+        return joined(_NO_SPANS, *(spans_of(part) for part in parts))
 
 
-def hbm_accesses(columns: Columns, template: int, rows: npt.NDArray[np.int64]) -> Iterator[HbmAccess]:
-    """Yield each access to HBM of some records of one template."""
-    form = columns.form(template)
+def hbm_accesses(session: GraphEngine) -> list[HbmAccess]:
+    """Return all accesses of PEs' ops to HBM, by template and operand."""
+    columns = session.op_log.columns
+    launch_of, found = _launches(session.shared.launches), list[HbmAccess]()
+    moves = np.array(["hbm" in columns.form(number).spaces for number in range(len(columns.templates))], bool)
+    template = np.asarray(columns.template[:])
+    rows = np.flatnonzero(moves[template] & (np.asarray(columns.stage_pe[:]) < 0)) if len(moves) else _NO_SPANS[:, 0]
+    rows = rows[np.argsort(template[rows], kind="stable")]
+    launch = launch_of(take(columns.op_pe, rows), take(columns.t_start, rows))
+    ends = [*np.flatnonzero(np.diff(template[rows])) + 1, len(rows)]
+    for first, end in pairwise([0, *ends]):
+        if end > first:
+            number = int(template[rows[first]])
+            found.extend(_accesses_of(columns, number, rows[first:end], launch[first:end]))
+    return found
+
+
+def _accesses_of(
+    columns: Columns, number: int, rows: npt.NDArray[np.int64], launch: npt.NDArray[np.int64]
+) -> Iterator[HbmAccess]:
+    """Yield each access to HBM of records of one template."""
+    form = columns.form(number)
     last = len(form.geometry) - 1 if form.writes else -1
     begins, several = take(columns.row_starts()[0], rows), 0
-    for at, (space, _, row_bytes, count, pitch) in enumerate(form.geometry):
-        place = form.base_places[at]
+    for side, (space, _, row_bytes, count, pitch) in enumerate(form.geometry):
+        place = form.base_places[side]
         if space == "hbm" and place >= 0 and row_bytes is not None:
-            yield HbmAccess(at == last, take(columns.ints, begins + place), row_bytes, count, pitch)
+            all_bases = take(columns.ints, begins + place)
+            bases = distinct(all_bases)
+            at = np.searchsorted(bases, all_bases)
+            table = np.stack([bases, *(np.full(len(bases), each) for each in (row_bytes, count, pitch))], axis=1)
+            yield HbmAccess(number, rows, launch, side == last, at, len(bases), np.arange(len(bases)), table)
         elif space == "hbm" and row_bytes is None:
-            regions: Any = tuple(columns.side.get(row, ())[several] for row in rows.tolist())
-            bases = np.array([each[0].base if each else 0 for each in regions], np.int64)
-            yield HbmAccess(at == last, bases, 0, 0, 0, regions)
+            regions: Any = [columns.side.get(row, ())[several] for row in rows.tolist()]
+            known = {id(each): each for each in regions}
+            place_of = {key: at for at, key in enumerate(known)}
+            at = np.array([place_of[id(each)] for each in regions], np.int64)
+            owner = np.repeat(np.arange(len(known)), [len(each) for each in known.values()])
+            table = _table(chain.from_iterable(known.values()))
+            yield HbmAccess(number, rows, launch, side == last, at, len(known), owner, table)
         several += row_bytes is None
 
 
-def _bytes_of(access: HbmAccess) -> Iterator[ByteRanges]:
-    known = [*{id(each): each for each in access.regions}.values()]
-    for first in range(0, len(known), _TOGETHER):
-        yield _spans(chain.from_iterable(known[first : first + _TOGETHER]))
-    if known:
-        return
-    starts = (distinct(access.bases)[:, None] + np.arange(access.rows) * access.pitch).ravel()
-    yield joined(np.stack([starts, starts + access.row_bytes], axis=1))
+def _table(regions: Iterable[Region]) -> npt.NDArray[np.int64]:
+    found = [(each.base, each.row_bytes, each.rows, each.pitch) for each in regions]
+    return np.array(found, np.int64).reshape(-1, 4)
 
 
 def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:
@@ -332,9 +368,9 @@ def _places(handle: LaunchHandle) -> Iterator[tuple[int, int, int]]:
             yield segment.pa, cells[segment.cell], segment.nbytes
 
 
-def _spans(regions: Iterable[Region]) -> ByteRanges:
-    found = [(each.base, each.row_bytes, each.rows, each.pitch) for each in regions]
-    base, row_bytes, count, pitch = np.array(found, np.int64).reshape(-1, 4).T
+def spans_of(table: npt.NDArray[np.int64]) -> ByteRanges:
+    """Return the bytes of some regions, each a row (base, row bytes, rows, pitch)."""
+    base, row_bytes, count, pitch = table.T
     which = np.repeat(np.arange(len(base)), count)
     row = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     starts = base[which] + row * pitch[which]

@@ -268,7 +268,8 @@ def _precise(place: str) -> str:
 def _line(each: Fold) -> str:
     if each.line is None:
         return _OF_NO_OP.get(each.what) or SORTS.get(each.what, each.what)
-    return f"{each.what} {PurePath(each.line).name}"
+    message = "message of " if each.what == "tl.send" else ""  # which the verdict has where it is waited for
+    return f"{message}{each.what} {PurePath(each.line).name}"
 
 
 def _queueing(places: Sequence[QueueingPlace], width: int, verbose: bool) -> RenderableType | None:

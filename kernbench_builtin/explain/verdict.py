@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,7 @@ import attrs
 
 from kernbench_builtin.explain.advice import Advice, advise
 from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
-from kernbench_builtin.machines.figures.launch import LATE
+from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _BUSY: Final = 0.6
 _TRIED: Final = 2
 
 _DOES: Final = {
-    "load": "waiting for", "store": "waiting for", "atomic": "waiting for", "message": "waiting for",
+    "load": "waiting for", "store": "waiting for", "atomic": "waiting for", "message": "waiting for messages, in",
     "composite": "running", "product": "computing", "compute": "computing",
 }  # fmt: skip
 _LIMITS: Final = {
@@ -110,9 +110,10 @@ class RunVerdict:
     def told(self, most: int = _TRIED) -> Iterator[str]:
         """Yield its lines, with so many pieces of advice at most."""
         yield from self.wrong
-        data = f"; {self.data}" if self.data_right else ""
+        data = f"; {self.data}" if self.data_right and self.data else ""
         if self.kernel_ns is None:
             yield f"{format_time(self.total_ns)}; no kernel ran to its end{data}."
+            yield from () if self.limiter is None else (self.kernel + self.limiter.sentence,)
             return
         told = f"kernel {format_time(self.kernel_ns)}"
         if self.share is not None:
@@ -121,7 +122,7 @@ class RunVerdict:
         yield f"{told}{data}."
         if self.limiter is not None:
             yield self.kernel + self.limiter.sentence
-        yield from (f"try: {each.sentence}" for each in self.advice[:most])
+        yield from (each.line for each in self.advice[:most])
         yield "more: --explain, --report page.html, or kernbench explain RUN of a saved run."
 
     def to_json(self) -> dict[str, Any]:
@@ -137,12 +138,36 @@ def verdict_of(session: GraphEngine) -> RunVerdict:
     """Return the verdict on what has run so far, without its `data`."""
     facts, total = facts_of(session), session.hardware.env.now
     if facts is None:
-        return RunVerdict("", True, total)
+        kernel, limiter = _so_far(session)
+        return RunVerdict("", True, total, kernel=kernel, limiter=limiter)
     named = f"{facts.kernel}, {_times(facts)}: " if facts.kernels > 1 or facts.launches > 1 else ""
     return RunVerdict(
         "", True, total, facts.kernel_ns, facts.roof.ns or None, _limit(facts.roof), named, limiter_of(facts),
         advise(facts),
     )  # fmt: skip
+
+
+def cut_short(session: GraphEngine) -> Iterator[str]:
+    """Yield what limited a run until now, or that this cannot be said."""
+    found = verdict_of(session)
+    if found.limiter is None:
+        yield "what limited it until then cannot be said: no command of a kernel had ended."
+    else:
+        yield from ("until then:", *(f"  {line}" for line in found.told() if not line.startswith("more: ")))
+
+
+def _so_far(session: GraphEngine) -> tuple[str, Limiter | None]:
+    """Return what most of the time of the PE went to that has come least far in a launch, and which that is."""
+    running = [
+        (state.step.end, state.pe, state.launch, state.step)
+        for state in session.device.kernels.states.values()
+        if state.launch is not None and state.step is not None and state.pe not in state.launch.ended_ns
+    ]
+    if not running:
+        return "", None
+    end, pe, launch, step = min(running, key=lambda each: each[:2])
+    limiter = _limiter(path_of(step, launch.started_ns[pe], end), lambda _: "")
+    return f"{getattr(launch.kernel, '__name__', 'a kernel')}, which had not ended on {len(running)} PEs: ", limiter
 
 
 def _limit(found: Roof) -> str:
@@ -196,8 +221,12 @@ def _data(found: Correctness, interrupted: bool) -> str:
 
 def limiter_of(facts: Facts) -> Limiter | None:
     """Return what has the greatest share of the slowest PE's time: calls of one kind."""
+    return _limiter(facts.path, lambda kind: cause_of(facts, kind))
+
+
+def _limiter(path: Sequence[PathCall], cause: Callable[[str], str]) -> Limiter | None:
     kinds: dict[str, list[PathCall]] = {}
-    for call in facts.path:
+    for call in path:
         kinds.setdefault(kind_of(call), []).append(call)
     if not kinds:
         return None
@@ -206,7 +235,7 @@ def limiter_of(facts: Facts) -> Limiter | None:
     named = [*_first(kinds[kind], together)] if kind not in ("issue", LATE) else []
     names = dict.fromkeys(call.call for call in named)
     lines = dict.fromkeys(call.line for call in named)
-    return Limiter(kind, together / facts.path_ns, tuple(names), tuple(lines), cause_of(facts, kind))
+    return Limiter(kind, together / sum(call.ns for call in path), tuple(names), tuple(lines), cause(kind))
 
 
 def _first(calls: Sequence[PathCall], together: float) -> Iterator[PathCall]:
@@ -241,6 +270,9 @@ def cause_of(facts: Facts, kind: str) -> str:
         return f"at the roof of {_LIMITS.get(limit, limit)}"
     if kind in ("load", "store"):
         return _way(facts)
+    links = facts.use("scale_up wire") if kind == "message" else None
+    if links is not None and links.utilisation > _BUSY:
+        return f"for links between packages, the busiest at work {links.utilisation:.0%} of the time"
     if kind == "composite":
         array, way = facts.use("pe_gemm"), _way(facts)
         if array is not None and array.mean_utilisation > _BUSY:

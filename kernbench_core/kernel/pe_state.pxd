@@ -16,7 +16,7 @@ cdef class PeState:
     cpdef double pay(self)
 
 cdef class Kernels:
-    cdef readonly object memory, on_demand, nearest, recorder, ops, calls, meter, outside, ignored, cut, read_at, launch_on
+    cdef readonly object memory, on_demand, nearest, recorder, ops, calls, meter, outside, ignored, late_loads, cut, read_at, launch_on
     cdef readonly MemoryStore store
     cdef readonly Hazards hazards
     cdef readonly dict states, flying

@@ -123,7 +123,8 @@ class Kernels:
     hold, `ops` and what `calls` gives are what plug-ins add to the language, `meter` measures launches. Where it
     `materializes`, kernels may read what only phase 2 knows: it is computed then, at no simulated time. With `outside`,
     accesses to elements that are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence
-    on each, what kernels said that changes nothing, `read_at` the elements that they read into Python, by line,
+    on each, what kernels said that changes nothing, `late_loads` by line and reason loads that no loop brings ahead of
+    its iteration, `read_at` the elements that they read into Python, by line,
     `loaded` those that they loaded.
     `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
     `launch_on(pe)` says, for errors, which launch runs on a PE.
@@ -163,6 +164,7 @@ class Kernels:
         #: The commands that are not complete, by op, where kernels may wait for what they make.
         self.flying: dict[OpId, Command] | None = {} if materializes else None
         self.ignored: Counter[str] = Counter()
+        self.late_loads: Counter[tuple[str, str]] = Counter()
         self.read_at: Counter[CallSite] = Counter()
         self.loaded = 0
         self.cut = cut or _uncut

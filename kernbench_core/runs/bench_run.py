@@ -6,12 +6,13 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
@@ -233,6 +234,12 @@ def _carried_out(
         partial, _ = _result(request, engine, {}, began, interrupted=True)
         engine.close()
         raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
+    except LimitError as error:
+        lines = [str(error)]
+        for part in request.parts:
+            with suppress(Exception):  # of a machine that stopped in the middle; the limit is told in any case
+                lines += part.cut_short(engine)
+        raise LimitError("\n  ".join(lines)) from error
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
         found = {"verification": verification, "op_verification": ops, "computed_by": executor.computed_by}

@@ -210,6 +210,10 @@ class RunPart:
         """Return what it has to say of what has happened until now."""
         return None
 
+    def cut_short(self, session: GraphEngine) -> Iterable[str]:
+        """Yield what there is to say of a run that a limit ended, a line each; its error says it, too."""
+        return ()
+
     def conclude(self, answer: Any, result: RunResult) -> Any:
         """Return the answer as it is kept, now that the result is known, with what other parts answered."""
         return answer

@@ -206,7 +206,7 @@ def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
         ended_ns=max(launch.ended_ns.values()),
         completed_ns=response.completed_ns,
         last=meter.name_of(last),
-        path=tuple(_path(launch.steps.get(last), launch.started_ns[last], launch.ended_ns[last])),
+        path=tuple(path_of(launch.steps.get(last), launch.started_ns[last], launch.ended_ns[last])),
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
@@ -215,7 +215,7 @@ def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
     )
 
 
-def _path(step: PathStep | None, start: float, end: float) -> list[PathCall]:
+def path_of(step: PathStep | None, start: float, end: float) -> list[PathCall]:
     """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's.
 
     Where it leads through a message to a PE of a launch that began later, the time until then is of unit `LATE`.

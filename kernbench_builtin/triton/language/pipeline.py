@@ -30,7 +30,9 @@ from kernbench_core.values.views import FillValue
 DEFAULT_STAGES = 3
 
 
-#: Why a load waits for its iteration.
+ONE_STAGE = "num_stages is 1"
+"""Why all loads of a loop wait for their iteration."""
+#: Why a load waits for it.
 _INSIDE = "another loop is inside of its loop"
 _NO_ROOM = "the scratchpad has no room for another tile"
 _UNEVEN = "it does not go on by equal steps"
@@ -208,6 +210,9 @@ class PipelineLanguage(NumberLanguage):
             for site, why in loop.waiting():
                 told = f"tl.load at {_line(site)} is not under way before its iteration (num_stages), as {why}."
                 self._state.kernels.ignored[told] += 1
+                self._state.kernels.late_loads[_line(site), why] += 1
+            if stages < 2:
+                self._state.kernels.late_loads["", ONE_STAGE] += 1
 
     def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool

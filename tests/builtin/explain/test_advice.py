@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import kernbench as kb
 import kernbench_ccl.distributed as dist
 from kernbench_builtin.explain.moved import moved_by
+from kernbench_builtin.explain.roof import hbm_accesses
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.machines.figures.launch import LATE, FiguresMeter
-from kernbench_builtin.machines.figures.tables import launches_of
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
@@ -255,7 +255,7 @@ def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[int
     engine = GraphEngine(compile_topology(configure(plugins, "tiny", None, ()), plugins), plugins.components,
                          meter=FiguresMeter())
     engine.run(bench)
-    found = moved_by(engine, next(iter(launches_of(engine))))
+    found = moved_by(engine, 0, hbm_accesses(engine), np.ones(4, np.int64))
     again = sum(count - 1 for each in asked for count in Counter(each).values())
     assert (found.loaded, found.again) == (sum(map(len, asked)) * 2048, again * 2048)
 
