@@ -54,8 +54,9 @@ def explain(run: str, as_json: bool) -> int:
 def _lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a verdict, with all advice."""
     lines: list[str] = verdict["lines"]
-    yield from (line for line in lines if not line.startswith(("try: ", "more: ")))
-    yield from (f"try: {each['sentence']}" for each in verdict["advice"])
+    yield from (line for line in lines if not line.startswith(("try: ", "note: ", "more: ")))
+    words = ("note" if each["about"] == "fact" else "try" for each in verdict["advice"])
+    yield from (f"{word}: {each['sentence']}" for word, each in zip(words, verdict["advice"], strict=True))
 
 
 def _paths(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -323,10 +323,8 @@ class OneAlgorithm(Table):
         parts = self.options["parts"]
         if parts:
             [(count, choice)] = self.planned
-            size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits
-            self.run_again = run_of(
-                self.shell, self.question, setup, choice, size, parts, limits or Limits(), self.vectors
-            )
+            size, setup, limits = self._size(count), self.sweep.setup, self.sweep.limits or Limits()
+            self.run_again = run_of(self.shell, self.question, setup, choice, size, parts, limits, self.vectors)
 
     def shake(self) -> None:
         """Run each row again on machines that are the same but for a thousandth."""
