@@ -120,9 +120,11 @@ def limited_once_started(folder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
     folder: Any, option: str, limit: str, said: str
 ) -> None:
-    """Exit code 5; which limit, and the line of every kernel that waits."""
+    """Exit code 5; which limit, the line of every kernel that waits, and what limited the run until then."""
     outcome = folder.run("k.py", "-p", "how=loads", option, limit)
-    first, second, *kernels = outcome.err.splitlines()
+    first, second, *kernels, then, _, verdict = outcome.err.splitlines()
+    assert then == "  until then:" and verdict.startswith("    kernel, which had not ended on ")
+    assert " of its time waiting for tl.load (k.py:8)" in verdict
     assert re.fullmatch(rf"error: the run reached {said} if it is only long\.", first), first
     assert second == "  kernels that wait:"
     here = re.escape(str(folder.path))
@@ -144,7 +146,7 @@ def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: s
         r"error: the run reached its limit of 0\.2 s of wall time at simulated time [0-9.]+ [nu]s, after \d+ events in "
         rf"{re.escape(str(folder.path))}/k\.py:(\d+), which never returned to the simulator; raise --timeout if it is "
         rf"only "
-        r"long\.\n",
+        r"long\.\n  what limited it until then cannot be said: no command of a kernel had ended\.\n",
         outcome.err,
     )
     assert found is not None, outcome.err
