@@ -113,7 +113,9 @@ def test_its_own_tests_pass_from_outside(tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     purelib = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True).stdout.strip()
-    (Path(purelib) / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{REPO}\n")
+    (tmp_path / "door").mkdir()
+    (tmp_path / "door" / "kernbench").symlink_to(REPO / "kernbench_builtin" / "door")  # its name, as installed
+    (Path(purelib) / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{REPO}\n{tmp_path / 'door'}\n")
     there = tmp_path / "there"
     subprocess.run(["cp", "-R", EXAMPLE, there], check=True)
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-build-isolation"]
