@@ -110,6 +110,8 @@ PACKAGES = ["kernbench_core*", "kernbench_builtin*", "kernbench_ccl*"]
 PLACES = {name: name.replace(".", "/") for name in COMPILED}
 #: Multiplications are not to be fused with additions: that would round in another way than Python does.
 FLAGS = ["-O2", "-g0", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
+#: The same of the engine in C++.
+ENGINE_FLAGS = ["-O2", "-g0", "-std=c++17", "-fno-strict-aliasing", "-ffp-contract=off", "-w"]
 #: What to do where C is not compiled, and where no C is made.
 INSTALL_COMPILER, TELL_US = "install a C compiler", "tell its authors of what stands above"
 #: What the sources mean to Cython.
@@ -127,6 +129,16 @@ def module_of(file):
 def form():
     """Return the module that says what is compiled."""
     return module_of(ROOT / "kernbench_core" / "compiled" / "form.py")
+
+
+def engine():
+    """Return the native engine, as it is to be compiled: it is no module of Python's, and loaded by its path."""
+    own = module_of(ROOT / "kernbench_builtin" / "native" / "sources.py")
+    source = str(own.engine_sources()[-1].relative_to(ROOT))
+    known = [("KERNBENCH_SOURCES", str(own.engine_checksum()))]
+    sources = [str(file) for file in own.engine_sources()]
+    how = {"define_macros": known, "extra_compile_args": ENGINE_FLAGS, "language": "c++"}
+    return Extension(own.MODULE, [source], depends=sources, **how)
 
 
 def extensions():
@@ -187,6 +199,7 @@ class AllOrNothing(build_ext):
         self.parallel = self.parallel or os.cpu_count()
         self.force = self.force or bool(self.kept_in)
         self.kept = {}  # the modules that were there before, by name
+        self.natives = []  # the file of the native engine, where there is one
         self.what_to_do = INSTALL_COMPILER
 
     def run(self):
@@ -202,6 +215,8 @@ class AllOrNothing(build_ext):
             return
         if self.extensions:
             form().write_list(str(folder), FOUND)
+        for file in map(Path, self.natives if self.inplace else ()):  # setuptools copies modules alone
+            self.copy_file(str(file), str(ROOT / file.relative_to(self.build_lib)))
 
     def build_extensions(self):
         """Make C of the modules that are not kept, and compile it."""
@@ -215,8 +230,32 @@ class AllOrNothing(build_ext):
             ext.sources = in_c.sources
         self.what_to_do = INSTALL_COMPILER
         super().build_extensions()
+        made = [*missing, *self.build_engine(cache)]
         if cache is not None:
-            self.keep(cache, missing)
+            self.keep(cache, made)
+
+    def build_engine(self, cache):
+        """Compile the native engine, or say in a line that there is none; return what was made of it anew."""
+        native = engine()
+        native._needs_stub = False  # as setuptools says of those that it was given
+        file = Path(self.get_ext_fullpath(native.name))
+        content = None if cache is None else cache.get(native.name)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if content is None:
+                super().build_extension(native)
+            else:
+                file.write_bytes(content)
+        except Exception as error:
+            file.unlink(missing_ok=True)
+            why = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            sys.stderr.write(
+                f"kernbench: its native engine could not be compiled ({why}), so that recorded runs cannot be timed "
+                "anew; all else works. Install a C++ compiler, and install again.\n"
+            )
+            return []
+        self.natives = [str(file)]
+        return [native] if content is None else []
 
     def build_extension(self, ext):
         """Compile a module, or write the one that was kept."""
@@ -236,6 +275,7 @@ class AllOrNothing(build_ext):
         flags = [*FLAGS, *(["-g"] if self.debug else [])]
         makers = tools.makers(self.compiler, flags, {**DIRECTIVES, "Cython": Cython.__version__})
         sources = {ext.name: tools.sources_seen(ext.sources[0], tree) for ext in self.extensions}
+        sources[engine().name] = [*engine().depends, str(ROOT / "setup.py")]
         return tools.BuildCache(Path(self.kept_in), makers, sources)
 
     def keep(self, cache, made):
@@ -256,7 +296,7 @@ class AllOrNothing(build_ext):
         """Return what was built, and the list of what from."""
         if not self.extensions:
             return []
-        return [*super().get_outputs(), form().list_file(self.build_lib)]
+        return [*super().get_outputs(), form().list_file(self.build_lib), *self.natives]
 
 
 #: The modules that are to be compiled, each with the checksum of its sources, before these are read to be compiled.

@@ -32,6 +32,7 @@ OWN_PLUGINS = (
     "builtin.compare = kernbench_builtin.compare.plugin",
     "builtin.explain = kernbench_builtin.explain.plugin",
     "builtin.machines = kernbench_builtin.machines.plugin",
+    "builtin.native = kernbench_builtin.native.plugin",
     "builtin.pages = kernbench_builtin.pages.plugin",
     "builtin.probe = kernbench_builtin.probe.plugin",
     "builtin.sweeps = kernbench_builtin.sweeps.plugin",
@@ -47,7 +48,7 @@ OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for pac
 #: A name that a package imports for type checkers.
 _IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
-_FEATURES = "cache checks compare composites door explain machines pages sizes sweeps torch triton verify"
+_FEATURES = "cache checks compare composites door explain machines native pages sizes sweeps torch triton verify"
 #: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
 #: else there is of ours, benches, models, algorithms, is treated as a user's own.
 OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for feature in _FEATURES.split()))

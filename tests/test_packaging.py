@@ -71,7 +71,10 @@ def test_every_package_says_that_it_is_typed_and_ships_its_data() -> None:
     for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
         assert (REPO / package / "py.typed").is_file()
     assert project()["tool"]["setuptools"]["package-data"] == {
-        "*": ["*.css", "*.csv", "*.html", "*.js", "*.json", "*.log", "*.pxd", "*.pyx", "*.txt", "*.yaml", "py.typed"]
+        "*": [
+            "*.cpp", "*.css", "*.csv", "*.hpp", "*.html", "*.js", "*.json", "*.log", "*.pxd", "*.pyx", "*.txt",
+            "*.yaml", "py.typed",
+        ]
     }
 
 

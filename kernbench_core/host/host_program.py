@@ -5,13 +5,13 @@ The bench is one; it may have others run side by side, each with a part of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.callsite import CallSite, call_site, site_of_frame
 from kernbench_core.environment import Event, Signal
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.kernel.bridge import Bridge, in_kernel
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.environment import Environment
     from kernbench_core.fabric import Routes
-    from kernbench_core.graph import Graph, PeSite
+    from kernbench_core.graph import Graph, Node, PeSite
     from kernbench_core.host.device import Device
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.expectation import Expectation
@@ -145,6 +145,10 @@ class Shared:
     kept: dict[str, Any] = attrs.field(factory=dict)
     #: The plug-ins of the run, None where the installed ones are meant.
     plugins: Plugins | None = None
+    #: What programs and kernels asked of time, or of what takes time: other timings may answer in another way.
+    timed: dict[str, CallSite | None] = attrs.field(factory=dict)
+    #: The parameters of units that programs read, by node and name.
+    params_read: dict[tuple[str, str], Any] = attrs.field(factory=dict)
     #: Where files are kept that programs read, None where nobody wants them.
     inputs: Inputs | None = None
     #: Called with True when a program goes on, and with False when it waits again; not for polls. None: nobody.
@@ -162,6 +166,23 @@ class Shared:
         """Tell who wants to know that a program goes on, or waits."""
         if self.on_host is not None and not self.polling:
             self.on_host(runs)
+
+
+class ParamsRead(Mapping[str, Any]):
+    """The parameters of a node, of which is noted what is read."""
+
+    def __init__(self, node: Node, read: dict[tuple[str, str], Any]) -> None:
+        self._node, self._read = node, read
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._read[self._node.id, name] = self._node.params[name]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._node.params)
+
+    def __len__(self) -> int:
+        return len(self._node.params)
 
 
 class Session(Protocol):
@@ -208,6 +229,8 @@ class HostProgram:
         self.pes = pes
         self.rng = np.random.default_rng(seed)
         self.requests: list[HostRequest] = []
+        #: The launches that it waited for, each with how many requests it had submitted before.
+        self.joined: list[tuple[int, HostRequest]] = []
         self.value: Any = None
         #: By PE how many of its ops are over, as far as the program knows: those of launches that it has waited for.
         self.known: Mapping[int, int] = {}
@@ -220,9 +243,15 @@ class HostProgram:
         self._idle_since_ns = 0.0
         shared.programs.append(self)
 
+    def note_timed(self, call: str) -> None:
+        """Take note that a program asks for what depends on time, or on the machine's parameters."""
+        if self.bridge.inside:
+            self.shared.timed.setdefault(call, call_site())
+
     @property
     def now(self) -> float:
         """Simulated time in ns."""
+        self.note_timed("rt.now")
         return self._session.env.now
 
     @property
@@ -243,16 +272,19 @@ class HostProgram:
     @property
     def graph(self) -> Graph:
         """The nodes and wires of that machine."""
+        self.note_timed("rt.graph")
         return self._session.hardware.graph
 
     @property
     def components(self) -> Mapping[str, ComponentBase]:
         """The models that stand at its nodes, by node id."""
+        self.note_timed("rt.components")
         return self._session.hardware.components
 
     @property
     def routes(self) -> Routes:
         """Who finds the ways through that machine."""
+        self.note_timed("rt.routes")
         return self._session.hardware.routes
 
     def close_channel(self, name: str) -> None:
@@ -267,6 +299,7 @@ class HostProgram:
 
     def figures_of(self, handle: LaunchHandle) -> Any:
         """Return the figures of a launch, None for one that is not over, or where nobody measures."""
+        self.note_timed("the figures of a launch")
         return self._session.figures_of(handle)
 
     @property
@@ -294,7 +327,8 @@ class HostProgram:
 
     def pause(self, event: object, sentence: str) -> object:
         """Wait, in simulated time, for an event or a signal; `sentence` says in a report what for. Gives its value."""
-        self.waits_for, self.waits_since_ns = sentence, self.now
+        self.note_timed(sentence)
+        self.waits_for, self.waits_since_ns = sentence, self._session.env.now
         value = self.bridge.suspend(event)
         self.waits_for = None
         return value
@@ -306,9 +340,10 @@ class HostProgram:
 
     def join(self, handle: LaunchHandle) -> None:
         """Wait, in simulated time, for a launch, whichever program submitted it."""
+        self.joined.append((len(self.requests), handle.request))
         if not handle.request.done.fired:
             self._session.device.hazards.waiting(handle.launch, self.number)
-            self.waits_for, self.waits_since_ns = handle, self.now
+            self.waits_for, self.waits_since_ns = handle, self._session.env.now
             self.bridge.suspend(handle.request.done)
             self.waits_for = None
         if handle in self.shared.running:
@@ -326,14 +361,15 @@ class HostProgram:
         Where nothing but polls has been left to happen for very long, wait for ever: as with `join`, the run ends with
         a report if the launch never ends.
         """
+        self.note_timed("the state of a launch")
         done = handle.request.done
         if not done.fired:
             env = self._session.env
             if not self._idle_polls:
-                self._idle_since_ns = self.now
+                self._idle_since_ns = env.now
             self._idle_polls = 0 if env.scheduled > self.shared.polling else self._idle_polls + 1
             patient = self._idle_polls > _MOST_IDLE_POLLS
-            self.waits_for, self.waits_since_ns = handle, self._idle_since_ns if patient else self.now
+            self.waits_for, self.waits_since_ns = handle, self._idle_since_ns if patient else env.now
             if patient:
                 self.bridge.suspend(done)
             else:

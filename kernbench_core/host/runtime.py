@@ -16,7 +16,7 @@ from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.host.device_tensor import DeviceTensor, LocalTensor, ShardInfo
 from kernbench_core.host.expectation import Expectation
-from kernbench_core.host.host_program import LaunchHandle, latest
+from kernbench_core.host.host_program import LaunchHandle, ParamsRead, latest
 from kernbench_core.host.host_tensors import HostTensors
 from kernbench_core.host.launch_arguments import bind_arguments, choose_pes, deal_programs, pick_pes
 from kernbench_core.host.rows import make_row
@@ -62,11 +62,12 @@ class Runtime(HostTensors):
         Times are in ns, frequencies in 1/ns, bandwidths in bytes/ns, sizes in bytes. Benches choose blocks by them.
         """
         node = self._session.hardware.graph.nodes.get(f"{self.pes[0].prefix}.{kind}")
-        return {} if node is None else node.params
+        return {} if node is None else ParamsRead(node, self.shared.params_read)
 
     @property
     def op_log(self) -> OpLog:
         """What was recorded so far; between launches that is everything that they did."""
+        self.note_timed("rt.op_log")
         return self._session.op_log
 
     def report(self, **columns: Any) -> None:
@@ -132,7 +133,7 @@ class Runtime(HostTensors):
         This is the door for packages that launch kernels of their own; a bench calls `launch`.
         """
         request = KernelLaunchMsg(launch)
-        launch.injected_ns = self.now
+        launch.injected_ns = self._session.env.now
         launch.known = self.known
         handle = LaunchHandle(request, tuple(tensors), self, site_of_frame(sys._getframe()), label)
         self.shared.running.append(handle)

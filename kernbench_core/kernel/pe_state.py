@@ -169,6 +169,8 @@ class Kernels:
         self.loaded = 0
         self.cut = cut or _uncut
         self.launch_on = launch_on
+        #: What kernels asked that only times answer, with the line.
+        self.timed: dict[str, CallSite] = {}
         #: How many atomic ops had their turns at memories.
         self.turns = 0
 

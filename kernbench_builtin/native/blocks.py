@@ -1,0 +1,110 @@
+"""Record what a PE's programs do with blocks of the scratchpad: when one is handed out, and when it is dropped.
+
+A block is given back when no handle of the program refers to it and no command in flight uses it. When commands end is
+a matter of time; when a program drops its last handle is not, and is known by CPython's count of references.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_builtin.native.recording import BORN, DROPPED, FREED, LENT
+
+if TYPE_CHECKING:
+    from kernbench_core.kernel.commands import KernelCommand
+    from kernbench_core.memory.scratchpad import TcmBlock, TcmTable
+
+
+@attrs.define(eq=False)
+class _Held:
+    """A block that is not given back: its number, its object (by address, as a reference would keep it), its users."""
+
+    number: int
+    place: int
+    slot: bool = False
+    users: list[KernelCommand] = attrs.field(factory=list)
+    dropped: bool = False
+
+    @property
+    def block(self) -> Any:
+        """The block, which lives as long as it is not given back."""
+        return ctypes.cast(self.place, ctypes.py_object).value
+
+    def is_dropped(self) -> bool:
+        """Whether only commands refer to it, or the program has freed it."""
+        count = ctypes.c_ssize_t.from_address(self.place).value
+        for command in self.users:
+            count -= sum(1 for block in command.blocks if id(block) == self.place)
+        return not count or self.block.freed_at is not None
+
+
+class BlockLog:
+    """Note the blocks of one scratchpad; `told(what, argument, number)` is called in the order of the program.
+
+    What is told is BORN with bytes, LENT with the receipt that gave a slot, DROPPED, with 1 for one of several slots at
+    once, of which nobody knows which went first, and FREED of a slot.
+    """
+
+    def __init__(self, table: TcmTable, told: Callable[[int, int, int], None]) -> None:
+        self._told = told
+        self._live: dict[int, _Held] = {}
+        self._addresses: dict[int, int] = {}
+        self._number = 0
+        table.watch(self._born, self._gone)
+
+    def uses(self, command: KernelCommand) -> list[int]:
+        """Return the numbers of the blocks that a command holds until it is complete."""
+        found = []
+        for block in command.blocks:
+            held = self._live.get(id(block))
+            if held is not None:
+                held.users.append(command)
+                found.append(held.number)
+        return found
+
+    def lend(self, slot: Any, receipt: int) -> None:
+        """Note a slot that a program has got, which is given back as a block is."""
+        place, back = id(slot), slot._back
+        self._add(place, LENT, receipt, slot=True)
+
+        def given_back() -> None:
+            self._release(place)
+            back()
+
+        slot._back = given_back
+
+    def look(self) -> None:
+        """Note the blocks that the program has dropped since it was looked at last, and that commands still use."""
+        gone = [held for held in self._live.values() if held.users and not held.dropped and held.is_dropped()]
+        together = sum(held.slot for held in gone) > 1
+        for held in gone:
+            held.dropped = True
+            self._told(DROPPED, int(held.slot and together), held.number)
+
+    def _add(self, place: int, what: int, argument: int, *, slot: bool = False) -> None:
+        self._live[place] = _Held(self._number, place, slot)
+        self._told(what, argument, self._number)
+        self._number += 1
+
+    def _born(self, block: TcmBlock) -> None:
+        birth: Any = block.birth
+        if str(birth.op).startswith("queue from "):
+            return
+        self.look()
+        self._addresses[block.address] = id(block)
+        self._add(id(block), BORN, block.region.row_bytes)
+
+    def _gone(self, address: int) -> None:
+        place = self._addresses.pop(address, None)
+        if place is not None:
+            self._release(place)
+
+    def _release(self, place: int) -> None:
+        held = self._live.pop(place)
+        if not held.dropped:
+            freed = held.slot and held.block.freed_at is not None
+            self._told(FREED if freed else DROPPED, 0, held.number)

@@ -1,0 +1,183 @@
+"""Write a machine as the numbers that engine/engine.cpp reads: nodes, wires, ways, and what each model is set to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_builtin.components.forwarding import Forwarding
+from kernbench_builtin.components.hbm_ctrl import HbmCtrl
+from kernbench_builtin.components.host import Host
+from kernbench_builtin.components.io_cpu import IoCpu
+from kernbench_builtin.components.m_cpu import MCpu
+from kernbench_builtin.components.pcie_ep import PcieEp
+from kernbench_builtin.components.pe_cpu import PeCpu
+from kernbench_builtin.components.pe_dma import PeDma
+from kernbench_builtin.components.pe_fetch_store import PeFetchStore
+from kernbench_builtin.components.pe_gemm import PeGemm
+from kernbench_builtin.components.pe_ipcq import PeIpcq
+from kernbench_builtin.components.pe_math import PeMath
+from kernbench_builtin.components.pe_mmu import PeMmu
+from kernbench_builtin.components.pe_scheduler import PeScheduler
+from kernbench_builtin.components.pe_tcm import PeTcm
+from kernbench_builtin.components.sram import Sram
+from kernbench_core.topology.design import machine_of
+from kernbench_core.topology.naming import pe_prefix, pe_unit
+from kernbench_core.units import grid_ceil
+
+if TYPE_CHECKING:
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.wire import Wire
+
+_ON_TAIL, _ON_HEAD, _AS_MEMORY, _AS_DMA = range(4)
+
+
+@attrs.define(eq=False)
+class MachineForm:
+    """Number the nodes, wires and ways of `hardware`; `numbers` is the machine as the engine reads it.
+
+    Ways are numbered as they are asked for, so that all of them have to be asked for before.
+    """
+
+    hardware: Hardware
+    nodes: dict[str, int] = attrs.field(init=False)
+    _wires: dict[Wire, int] = attrs.field(init=False)
+    _paths: dict[tuple[str, ...], int] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.nodes = {name: number for number, name in enumerate(self.hardware.components)}
+        self._wires = {wire: wire.number - 1 for wire in self.hardware.wires}
+        for source, to in self.hardware.graph.edges:
+            inside = pe_prefix(source) is not None and pe_prefix(source) == pe_prefix(to)
+            if inside and (to, source) in self.hardware.graph.edges:
+                self.path((source, to))
+
+    def unsupported(self) -> list[str]:
+        """Say which models there are that the engine has not."""
+        found = {c.node.impl: c.id for c in self.hardware.components.values() if type(c) not in _MODELS}
+        return [f"{impl}, as {place} is one" for impl, place in found.items()]
+
+    def path(self, nodes: tuple[str, ...]) -> int:
+        """Return the number of a way, and give its way back one."""
+        number = self._paths.get(nodes)
+        if number is None:
+            number = self._paths[nodes] = len(self._paths)
+            self.path(nodes[::-1])
+        return number
+
+    def memory_path(self, source: str, memory: str) -> int:
+        """Return the number of the way of memory traffic."""
+        return self.path(self.hardware.memory_path(source, memory))
+
+    def command_path(self, source: str, destination: str) -> int:
+        """Return the number of the way of orders."""
+        return self.path(self.hardware.command_path(source, destination))
+
+    def numbers(self) -> list[float]:
+        """Return the machine as the engine reads it."""
+        components, wires = self.hardware.components, sorted(self._wires, key=lambda wire: wire.number)
+        described = [number for each in components.values() for number in self._node(each)]
+        out: list[float] = [len(components), *(_MODELS[type(each)][0] for each in components.values()), len(wires)]
+        for wire in wires:
+            out += self._wire(wire)
+        out.append(len(self._paths))
+        for nodes in self._paths:
+            out.append(len(nodes))
+            for before, node in zip(("", *nodes), nodes, strict=False):
+                out += [self.nodes[node], self._wire_of(before, node)]
+            out.append(self._paths[nodes[::-1]])
+        return out + described
+
+    def _wire_of(self, source: str, to: str) -> int:
+        wire = self.hardware.components[source].out_ports.get(to) if source else None
+        return -1 if wire is None else self._wires[wire]
+
+    def _wire(self, wire: Wire) -> list[float]:
+        internal = "#" in wire.name
+        node = wire.name.partition("#")[0] if internal else wire.name.partition("->")[2]
+        receiver = self.hardware.components[node]
+        rule = _ON_TAIL
+        if isinstance(receiver, Forwarding):
+            rule = _ON_HEAD if receiver.head_rule() else _ON_TAIL
+        elif isinstance(receiver, HbmCtrl | Sram | PeTcm):
+            rule = _AS_MEMORY
+        elif isinstance(receiver, PeDma):
+            rule = _AS_DMA
+        framing = wire.payload_bytes, wire.header_bytes
+        return [self.nodes[node], int(internal), rule, wire.bandwidth, wire.latency, *framing]
+
+    def _node(self, component: Any) -> Iterator[float]:
+        yield from _MODELS[type(component)][1](self, component)
+
+    # What each model is set to, in the order of `read_node` ---------------------------------------------
+
+    def _overhead(self, component: Any) -> list[float]:
+        return [grid_ceil(component.params["overhead"])]
+
+    def _memory(self, component: Any) -> list[float]:
+        wires = component.channel_wires
+        return [grid_ceil(component._overhead), len(wires), *(self._wires[wire] for wire in wires)]
+
+    def _cpu(self, component: PeCpu) -> list[float]:
+        times = grid_ceil(component.dispatch_overhead_ns), grid_ceil(component.element_read_ns)
+        return [0.0, *times, machine_of(self.hardware.graph).design.tcm_bytes]
+
+    def _dma(self, component: PeDma) -> list[float]:
+        prefix, nodes = pe_prefix(component.id) or "", self.nodes
+        mmu, tcm = component._mmu, component._tcm
+        to_tcm, from_tcm = component._to_tcm, component._from_tcm
+        note = component.id, pe_unit(prefix, "pe_ipcq")
+        return [
+            component._overhead, component._descriptor_overhead,
+            len(component._reads.free), len(component._writes.free),
+            -1 if mmu is None else nodes[mmu.id],
+            -1 if tcm is None else nodes[tcm.id],
+            -1 if to_tcm is None else self._wires[to_tcm],
+            -1 if from_tcm is None else self._wires[from_tcm],
+            self.path(note) if note[1] in component.out_ports else -1,
+        ]  # fmt: skip
+
+    def _mmu(self, component: PeMmu) -> list[float]:
+        params = component.params
+        ways = params["tlb_ways"] or params["tlb_entries"]
+        times = grid_ceil(params["tlb_overhead"]), grid_ceil(params["walk_time"])
+        return [*times, params["tlb_entries"] // ways, ways, params["walkers"]]
+
+    def _matrix(self, component: PeGemm) -> list[float]:
+        return [component._start_up, len(component._arrays), int(component.overlaps)]
+
+    def _vector(self, component: PeMath) -> list[float]:
+        return [0.0, component.servers]
+
+    def _scheduler(self, component: PeScheduler) -> list[float]:
+        return [grid_ceil(component._overhead), component.servers, component._tiles_in_flight, component._staging]
+
+    def _fetch_store(self, component: PeFetchStore) -> list[float]:
+        way = self.path((component.id, component._tcm))
+        return [grid_ceil(component._overhead), component.servers, component._registers.capacity, way]
+
+    def _queues(self, component: PeIpcq) -> list[float]:
+        way = self.path(component._to_dma)
+        return [component._overhead, component._metadata_bytes, component._credit_bytes, way]
+
+
+_MODELS: Final[dict[type, tuple[int, Callable[[MachineForm, Any], list[float]]]]] = {
+    Forwarding: (0, MachineForm._overhead),
+    PcieEp: (0, MachineForm._overhead),
+    Host: (1, MachineForm._overhead),
+    IoCpu: (2, MachineForm._overhead),
+    MCpu: (3, MachineForm._overhead),
+    HbmCtrl: (4, MachineForm._memory),
+    Sram: (4, MachineForm._memory),
+    PeTcm: (5, MachineForm._memory),
+    PeCpu: (6, MachineForm._cpu),
+    PeDma: (7, MachineForm._dma),
+    PeMmu: (8, MachineForm._mmu),
+    PeGemm: (9, MachineForm._matrix),
+    PeMath: (10, MachineForm._vector),
+    PeScheduler: (11, MachineForm._scheduler),
+    PeFetchStore: (12, MachineForm._fetch_store),
+    PeIpcq: (13, MachineForm._queues),
+}

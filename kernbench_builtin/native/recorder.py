@@ -1,0 +1,394 @@
+"""Look on at a run, and record what its programs ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kernbench_builtin.components.compute_unit import streamed_bytes
+from kernbench_builtin.components.pe_scheduler import plan_of
+from kernbench_builtin.components.queues.rings import Queues
+from kernbench_builtin.composites.command import CompositeCmd
+from kernbench_builtin.native.blocks import BlockLog
+from kernbench_builtin.native.recording import BORN, END, ISSUE, ISSUE_BLOCKING, UNITS, WAIT, Recording, structure_of
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.kernel.bridge import Bridge, Finished
+from kernbench_core.kernel.commands import AnyOf, KernelCommand
+from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
+from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
+from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg
+
+if TYPE_CHECKING:
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.environment import Environment
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.kernel.pe_state import Kernels, PeState
+    from kernbench_core.values.region import Region
+
+_FACTORS = 2
+
+
+class Interned(dict[Any, int]):
+    """Number things, equal ones alike, in the order in which they come."""
+
+    def number(self, thing: Any) -> int:
+        """Return the number of a thing."""
+        return self.setdefault(thing, len(self))
+
+
+class StreamRecorder:
+    """Look on at one run (a `RunObserver` of the engine); `recording` gives what its programs asked for.
+
+    Nothing of the run changes. What cannot be timed otherwise is noted with its line, once for each cause.
+    """
+
+    env: Environment | None = None
+
+    def __init__(self) -> None:
+        self._ranges, self._lists, self._works = Interned(), Interned(), Interned()
+        self._plans: list[list[tuple[Any, ...]]] = []
+        self._queues = Interned()
+        self._commands: list[tuple[Any, ...]] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._streams: dict[tuple[int, int], list[int]] = {}
+        self._requests: list[dict[str, Any]] = []
+        self._submitted: list[HostRequest] = []
+        self._launches = 0
+        self._causes: dict[str, str] = {}
+        self._holds: list[list[int]] = []
+        self._blocks: dict[int, BlockLog] = {}
+        self._fields: dict[int, list[int]] = {}
+
+    def begin(self, hardware: Hardware) -> None:
+        """Take note of the machine."""
+        self._hardware = hardware
+
+    def attach(self, hardware: Hardware) -> None:
+        """Do nothing: programs are looked at, and not the machine."""
+
+    def submitted(self, request: HostRequest) -> None:
+        """Record a request of the host; look on at the programs of a launch."""
+        self._submitted.append(request)
+        if isinstance(request, KernelLaunchMsg):
+            launch, number = request.launch, self._launches
+            self._launches += 1
+            self._requests.append({"launch": True, "nbytes": launch.nbytes, "targets": sorted(launch.programs)})
+            for pe in launch.programs:
+                self._streams[number, pe] = []
+            launch.watch = partial(self._watch, number, launch.watch)
+        elif isinstance(request, MmuMapMsg):
+            update = request.update
+            ends = sorted([(region.base, region.end) for region in update.regions])
+            self._requests.append(
+                {"launch": False, "nbytes": update.nbytes, "targets": list(request.targets), "unmap": update.unmap,
+                 "ranges": ends}
+            )  # fmt: skip
+        elif isinstance(request, MemoryMsg) and not request.through_m_cpu:
+            self._requests.append({"op": request.op, "regions": self._list(request.regions)})
+        else:
+            self._requests.append({"op": request.op})
+            self._refuse(f"the request {type(request).__name__} of the host, through the DMA of an m_cpu")
+
+    def _watch(
+        self, launch: int, other: Callable[..., Any] | None, pe: int, program: tuple[int, int, int]
+    ) -> Callable[..., Any]:
+        cpu: Any = self._hardware.components[self._hardware.layout.pes[pe].pe_cpu]
+        state = cpu.kernels.states[pe]
+        fields = self._fields[pe] = self._streams[launch, pe]
+        if pe not in self._blocks:
+            self._blocks[pe] = BlockLog(state.tcm, partial(self._block, pe))
+        stream = ProgramStream(self, state, fields, self._blocks[pe])
+        return partial(RecordingBridge, stream, Bridge if other is None else other(pe, program))
+
+    def _block(self, pe: int, what: int, argument: int, number: int) -> None:
+        self._fields[pe] += [what, argument, 1, number]
+
+    def _refuse(self, cause: str, site: CallSite | None = None) -> None:
+        self._causes.setdefault(cause, "" if site is None else f" at {describe_site(site)}")
+
+    # Commands ---------------------------------------------------------------------------------------
+
+    def number_of(self, command: KernelCommand) -> int:
+        """Return the number of a command that was recorded; one that was not is refused."""
+        found = self._numbers.get(command.op_id)
+        if found is None:
+            self._refuse(f"{command.call}, which waits for a command of another kind", command.site)
+            return 0
+        return found
+
+    def add(self, command: KernelCommand, holds: list[int]) -> int:
+        """Record a command that is about to be issued, and that holds blocks; return its number."""
+        self._holds.append(holds)
+        number = self._numbers[command.op_id] = len(self._commands)
+        kind = type(command)
+        record = _KINDS.get(kind)
+        if record is None:
+            self._refuse(f"{command.call}, a {kind.__name__}", command.site)
+            fields: tuple[Any, ...] = (0, 0, 0)
+        else:
+            fields = record(self, command)
+        needs = -1 if command.needs is None else self.number_of(command.needs)
+        unit = UNITS.index(command.serves) if command.serves in UNITS else 0
+        self._commands.append((*command.op_id, command.nbytes, unit, needs, *fields))
+        return number
+
+    def refuse(self, cause: str, site: CallSite | None) -> None:
+        """Take note of what cannot be timed otherwise."""
+        self._refuse(cause, site)
+
+    def _list(self, regions: Iterable[Region]) -> int:
+        memory = self._memory
+        found = []
+        for region in regions:
+            block = memory.block_at(region.base) or (0, 0, -1)
+            found.append(self._ranges.number((region.base, region.row_bytes, region.rows, region.pitch, *block)))
+        return self._lists.number(tuple(found))
+
+    @property
+    def _memory(self) -> Any:
+        from kernbench_core.memory import DeviceMemory
+
+        return self._hardware.find(DeviceMemory)
+
+    def _dma(self, command: Any) -> tuple[Any, ...]:
+        return int(command.dma_op == "write"), self._list(command.regions)
+
+    def _gemm(self, command: GemmCmd) -> tuple[Any, ...]:
+        shape = {"m": command.m, "k": command.k, "n": command.n, "dtype_in": command.dtype_in}
+        numbers = [self._work({**shape, "streamed": streamed_bytes(command, count)}) for count in (None, _FACTORS)]
+        before = command.sum_before
+        return (*numbers, 0 if before is None else (before[0] << 40) + before[1] + 1)
+
+    def _math(self, command: MathCmd) -> tuple[Any, ...]:
+        reads = [(read.value.shape, read.value.dtype, read.region is not None) for read in command.reads]
+        axis = command.extra.get("axis")
+        return (
+            self._work({
+                "op": command.op, "elements": command.elements, "dtype": command.dtype, "reduce": command.reduce,
+                "axis": axis, "reads": tuple(reads), "streamed": streamed_bytes(command),
+            }),
+        )  # fmt: skip
+
+    def _work(self, work: Mapping[str, Any]) -> int:
+        return self._works.number(tuple(work.items()))
+
+    def _composite(self, command: CompositeCmd) -> tuple[Any, ...]:
+        prefix = self._hardware.layout.pes[command.op_id[0]].prefix
+        tiles = []
+        for tile in plan_of(command, prefix).tiles:
+            stages = [self._stage(command, stage) for stage in tile.stages]
+            rooms = tile.staged_bytes, tile.operand_bytes, tile.sum_bytes, tile.last_use
+            tiles.append((tile.m_tile, tile.n_tile, tile.k_tile, *rooms, stages))
+        self._plans.append(tiles)
+        return (len(self._plans) - 1,)
+
+    def _stage(self, command: CompositeCmd, stage: Any) -> tuple[Any, ...]:
+        params, kind = stage.params, stage.stage_type.name
+        unit = stage.component.rpartition(".")[2]
+        if stage.stage_type.dma_op:
+            block = params["row0"], params["rows"], params["col0"], params["cols"]
+            return kind, unit, self._list(command.tile_regions(params["operand"], *block))
+        beside = int(params.get("beside_bytes", 0))
+        if kind == "GEMM":
+            shape = {name: params[name] for name in ("m", "k", "n", "dtype_in")}
+            return kind, unit, self._work({**shape, "streamed": beside})
+        if kind == "MATH":
+            return kind, unit, self._work(
+                {"op": params["op_kind"], "elements": params["elements"], "dtype": params["dtype"], "reduce": False,
+                 "axis": None, "reads": (), "streamed": beside}
+            )  # fmt: skip
+        return kind, unit, params["nbytes"]
+
+    def _queue(self, source: int, destination: int, command: Any) -> int:
+        channel, nodes = command.channel, self._hardware.graph.nodes
+        keeper = nodes[f"{self._hardware.layout.pes[destination].prefix}.pe_ipcq"].params
+        slots = keeper["slots"] if channel.slots is None else channel.slots
+        slot_bytes = keeper["slot_bytes"] if channel.slot_bytes is None else channel.slot_bytes
+        tier = keeper["tier"] if channel.tier is None else channel.tier
+        if tier != "tcm":
+            self._refuse(f"{command.call} through slots in {tier}", command.site)
+        return self._queues.number((source, destination, channel, slots, slot_bytes))
+
+    def _send(self, command: SendCmd) -> tuple[Any, ...]:
+        return 1, self._queue(command.pe, command.to, command), command.total
+
+    def _recv(self, command: RecvCmd) -> tuple[Any, ...]:
+        if len(command.sources) != 1:
+            self._refuse(f"{command.call}, which takes what comes first from several PEs", command.site)
+        return 0, self._queue(command.sources[0], command.pe, command), command.total, int(command.local is None)
+
+    # The whole ----------------------------------------------------------------------------------------
+
+    def recording(self, session: GraphEngine) -> Recording:
+        """Return what a run that has ended asked for."""
+        shared, kernels = session.shared, session.device.kernels
+        if len(shared.programs) != 1:
+            self._refuse(f"{len(shared.programs)} host programs side by side")
+        for call, site in {**shared.timed, **kernels.timed}.items():
+            self._refuse(f"a program that asks for {call}", site)
+        self._look_at_data(session, kernels)
+        if any(not fields for fields in self._streams.values()):
+            self._refuse("programs that another part of the run took over")
+        queues = session.hardware.find(Queues)
+        if len(list(queues or ())) != len(self._queues):
+            self._refuse("queues whose channel was closed")
+        return Recording(
+            structure=structure_of(session.machine),
+            params_read=[(node, name, value) for (node, name), value in shared.params_read.items()],
+            causes=tuple(f"{cause}{line}" for cause, line in self._causes.items()),
+            ranges=list(self._ranges),
+            lists=list(self._lists),
+            works=[dict(work) for work in self._works],
+            plans=self._plans,
+            queues=[(source, to, slots, size) for source, to, _, slots, size in self._queues],
+            commands=self._commands,
+            holds=self._holds,
+            streams=[(launch, pe, fields) for (launch, pe), fields in self._streams.items()],
+            requests=self._requests,
+            program=self._program(shared.programs[0].requests, shared.programs[0].joined),
+        )
+
+    def _look_at_data(self, session: GraphEngine, kernels: Kernels) -> None:
+        """Refuse where what programs read may depend on time."""
+        found = session.device.hazards.found()
+        if found:
+            self._refuse("uses of memory whose order nothing decides, which the run lists as hazards")
+        if session.device.on_demand.branch_values.read:
+            self._refuse("values that were computed while kernels ran, on demand")
+        if kernels.turns:
+            self._refuse("atomic ops, whose order times decide")
+
+    def _program(self, requests: list[HostRequest], joined: list[tuple[int, HostRequest]]) -> list[int]:
+        numbers = {id(request): number for number, request in enumerate(self._submitted)}
+        steps: list[int] = []
+        waits = iter([*joined, (math.inf, None)])
+        after, awaited = next(waits)
+        for at, request in enumerate(requests):
+            while after <= at and awaited is not None:
+                steps.append(-1 - numbers[id(awaited)])
+                after, awaited = next(waits)
+            steps.append(numbers[id(request)])
+            if not isinstance(request, KernelLaunchMsg):
+                steps.append(-1 - numbers[id(request)])
+        while awaited is not None:
+            steps.append(-1 - numbers[id(awaited)])
+            after, awaited = next(waits)
+        return [*steps, *(-1 - numbers[id(request)] for request in requests)]
+
+
+_KINDS: dict[type, Callable[[StreamRecorder, Any], tuple[Any, ...]]] = {
+    DmaReadCmd: StreamRecorder._dma,
+    DmaWriteCmd: StreamRecorder._dma,
+    GemmCmd: StreamRecorder._gemm,
+    MathCmd: StreamRecorder._math,
+    CompositeCmd: StreamRecorder._composite,
+    SendCmd: StreamRecorder._send,
+    RecvCmd: StreamRecorder._recv,
+}
+
+
+class ProgramStream:
+    """Record what one program asks for, in order."""
+
+    def __init__(self, recorder: StreamRecorder, state: PeState, fields: list[int], blocks: BlockLog) -> None:
+        self._recorder, self._state, self._fields, self._blocks = recorder, state, fields, blocks
+        self._read = state.elements_read
+        self._in_flight: dict[KernelCommand, None] = {}
+        self._stores: list[KernelCommand] = []
+        self._receipt: RecvCmd | None = None
+        #: The store alone that the last request waited for.
+        self._store: KernelCommand | None = None
+        self._after = 0
+
+    def goes_on(self) -> None:
+        """Take note that the program is about to go on: a slot that it has asked for is its own now."""
+        receipt, self._receipt = self._receipt, None
+        if receipt is not None and receipt.slot is not None:
+            self._blocks.lend(receipt.slot, self._recorder.number_of(receipt))
+
+    def fails(self) -> None:
+        """Take note that an error is raised in the program, which it may deal with."""
+        self._recorder.refuse("an error that a program was told of", None)
+
+    def asks(self, request: Any) -> None:
+        """Take note of a request."""
+        if self._store is not None and BORN in self._fields[self._after :: 4]:
+            self._recorder.refuse("a scratchpad that was full until a store was over", self._store.site)
+        self._store = None
+        self._blocks.look()
+        if isinstance(request, Finished):
+            self._add(END, list(self._in_flight))
+        elif isinstance(request, KernelCommand):
+            self._issue(request)
+        elif type(request) is tuple and not any(isinstance(each, AnyOf) for each in request):
+            if len(request) == 1 and request[0].queued:
+                self._store = request[0]
+            self._wait(request)
+            self._after = len(self._fields)
+        else:
+            command = next(iter(self._in_flight), None)
+            site = getattr(command, "site", None)
+            self._recorder.refuse(f"a program that waits for {type(request).__name__}", site)
+
+    def _issue(self, command: KernelCommand) -> None:
+        # stores in queues: which of them are over already is a matter of time, so that all are waited for
+        if command.publishes:
+            self._wait(self._stores)
+        elif self._stores and command.dma_op != "write":
+            self._wait([store for store in self._stores if command.uses_bytes_of(store)])
+        if command.queued:
+            self._stores.append(command)
+        self._recorder.add(command, self._blocks.uses(command))
+        self._add(ISSUE_BLOCKING if command.blocking else ISSUE, [command])
+        if not command.blocking:
+            self._in_flight[command] = None
+        elif isinstance(command, RecvCmd) and command.local is None:
+            self._receipt = command
+
+    def _wait(self, commands: Iterable[KernelCommand]) -> None:
+        waited = list(commands)
+        if not waited:
+            return
+        for command in waited:
+            self._in_flight.pop(command, None)
+        self._stores = [store for store in self._stores if store not in waited]
+        self._add(WAIT, waited)
+
+    def _add(self, what: int, commands: list[KernelCommand]) -> None:
+        read = 0
+        if what != WAIT:
+            read, self._read = self._state.elements_read - self._read, self._state.elements_read
+        self._fields += [what, read, len(commands), *(self._recorder.number_of(command) for command in commands)]
+
+
+class RecordingBridge(Bridge):
+    """Run a program in another bridge, which others may look on by, and record what it asks for."""
+
+    __slots__ = ("_inner", "_stream")
+
+    def __init__(self, stream: ProgramStream, make: Callable[..., Bridge], *args: Any, **kwargs: Any) -> None:
+        self._stream, self._inner = stream, make(*args, **kwargs)
+        self._greenlet = self._inner._greenlet
+
+    def suspend(self, request: Any) -> Any:
+        """Stop the program, as the other bridge does."""
+        return self._inner.suspend(request)
+
+    def resume(self, value: Any = None) -> Any:
+        """Continue the program, and record its next request."""
+        self._stream.goes_on()
+        request = self._inner.resume(value)
+        self._stream.asks(request)
+        return request
+
+    def throw(self, error: BaseException) -> Any:
+        """Continue the program with an error; one that goes on is not recorded further."""
+        self._stream.fails()
+        return self._inner.throw(error)
+
+    def close(self) -> None:
+        """Unwind the program, as the other bridge does."""
+        self._inner.close()

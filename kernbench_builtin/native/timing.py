@@ -1,0 +1,150 @@
+"""Time a recording on a machine by the engine in C++."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+import numpy as np
+
+from kernbench_builtin.native.machine_form import MachineForm
+from kernbench_builtin.native.recording import structure_of
+from kernbench_builtin.native.sources import MODULE, engine_checksum
+from kernbench_builtin.native.stream_form import NotTimed, StreamForm
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kernbench_builtin.native.recording import Recording
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.topology.design import Machine
+
+    Numbers: TypeAlias = NDArray[np.float64]
+
+#: Events between two looks at interrupts.
+_SLICE: Final = 1_000_000
+_FIELDS: Final = 7
+_FAULTS: Final = {
+    1: "the scratchpads must have room as in the recorded run, and are full at these times; run it in full.",
+    2: "the order in which slots of queues go back must be known, and at these times it is not; run it in full.",
+}
+
+
+@attrs.frozen(eq=False)
+class NativeTimes:
+    """Hold the times in ns of a recording on a machine.
+
+    `commands` are (start, end) of each, `requests` when each was submitted and complete, `launches` (start, end) by PE
+    and launch, -1 where there was none; `wires` have busy ns, bytes, deliveries, waits, their ns, the longest, and when
+    each is free.
+    """
+
+    total_ns: float
+    events: int
+    commands: Numbers
+    requests: Numbers
+    launches: Numbers
+    wires: Numbers
+
+    def kernel_ns(self) -> float:
+        """Return how long kernels ran: from the first start to the last end of each launch, together."""
+        total = 0.0
+        for launch in self.launches.swapaxes(0, 1):
+            ran = launch[launch[:, 0] >= 0]
+            total += float(ran[:, 1].max() - ran[:, 0].min()) if len(ran) else 0.0
+        return total
+
+
+def library_file() -> Path | None:
+    """Return the engine's file; None where it was not compiled."""
+    name = MODULE.rpartition(".")[2]
+    files = (Path(__file__).with_name(f"{name}{suffix}") for suffix in EXTENSION_SUFFIXES)
+    return next((file for file in files if file.is_file()), None)
+
+
+@functools.cache
+def _library() -> Any:
+    file = library_file()
+    if file is None:
+        raise UsageError(
+            "the native engine must be compiled for this, and is not; install kernbench anew where a C++ compiler is, "
+            "or leave --engine and what-if out: the Python engine does everything else."
+        )
+    found = ctypes.CDLL(str(file))
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    found.kernbench_native_sources.restype = number
+    if found.kernbench_native_sources() != engine_checksum():
+        raise UsageError(f"{file} must be compiled of the sources beside it, which were changed since; install again.")
+    found.kernbench_native_open.restype = pointer
+    found.kernbench_native_open.argtypes = [pointer, pointer]
+    found.kernbench_native_advance.restype = number
+    found.kernbench_native_advance.argtypes = [pointer, number]
+    for name in ("state", "commands", "requests", "launches", "wires"):
+        getattr(found, f"kernbench_native_{name}").argtypes = [pointer, pointer]
+    found.kernbench_native_close.argtypes = [pointer]
+    return found
+
+
+def hardware_of(machine: Machine, plugins: Plugins) -> Hardware:
+    """Build a machine on which nothing runs."""
+    from kernbench_core.host.session import GraphEngine
+
+    return GraphEngine(machine, plugins.components, plugins=plugins).hardware
+
+
+def refusals(recording: Recording, machine: Machine, hardware: Hardware) -> list[str]:
+    """Say why a recording cannot be timed on a machine; nothing where it can."""
+    if recording.causes:
+        return list(recording.causes)
+    found = [f"the model {each}" for each in MachineForm(hardware).unsupported()]
+    if structure_of(machine) != recording.structure:
+        found.append("another structure of the machine: nodes, wires, sizes, addresses or queues")
+    for node, name, value in recording.params_read:
+        there = machine.nodes[node].params.get(name) if node in machine.nodes else None
+        if there != value:
+            found.append(f"{name} of {node}, which the program looked at: {value!r} there, and {there!r} here")
+    return found
+
+
+def time_recording(recording: Recording, hardware: Hardware) -> NativeTimes:
+    """Time a recording on newly built hardware, which is not used up; UsageError for what the engine cannot do."""
+    library = _library()
+    form = MachineForm(hardware)
+    try:
+        stream = np.array(StreamForm(recording, form).numbers(), np.float64)
+    except NotTimed as error:
+        raise UsageError(f"the native engine must have a model of {error}, and has none.") from None
+    machine = np.array(form.numbers(), np.float64)
+    engine = library.kernbench_native_open(machine.ctypes.data, stream.ctypes.data)
+    try:
+        while library.kernbench_native_advance(engine, _SLICE):
+            pass
+        state = _told(library.kernbench_native_state, engine, 4)
+        if state[3]:
+            raise UsageError(_FAULTS[int(state[3])])
+        if not state[2]:
+            raise UsageError("the recording must come to an end on this machine, and stands still; run it in full.")
+        pes = len(hardware.layout.pes)
+        launches = sum(1 for request in recording.requests if request.get("launch"))
+        return NativeTimes(
+            float(state[0]),
+            int(state[1]),
+            _told(library.kernbench_native_commands, engine, recording.ops, 2),
+            _told(library.kernbench_native_requests, engine, len(recording.requests), 2),
+            _told(library.kernbench_native_launches, engine, pes, launches, 2),
+            _told(library.kernbench_native_wires, engine, len(hardware.wires), _FIELDS),
+        )
+    finally:
+        library.kernbench_native_close(engine)
+
+
+def _told(tell: Any, engine: Any, *shape: int) -> Numbers:
+    found: Numbers = np.empty(shape, np.float64)
+    tell(engine, found.ctypes.data)
+    return found

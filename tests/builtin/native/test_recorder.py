@@ -1,0 +1,83 @@
+"""A recording says of itself whether it holds for other times, and names the line that is the cause of not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernbench_builtin.native.timing import hardware_of, refusals
+from tests.builtin.native.native_rig import changed, machine, plugins, recorded
+
+
+def causes(kernel: Any, before: Any = None, **given: Any) -> list[str]:
+    """Run a kernel on two tensors of a tiny machine; give the causes, without the path of this file."""
+
+    def bench(rt: Any) -> None:
+        x, y = rt.tensor(np.zeros((64, 64), np.float16)), rt.zeros((64, 64), "f16")
+        if before is not None:
+            before(rt)
+        rt.launch(kernel, x, y)
+
+    _, recording = recorded(bench, **given)
+    return [cause.replace(__file__, "here") for cause in recording.causes]
+
+
+def copy(x, y, tl):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * 16 * 64
+    tl.store(y + at, tl.load(x + at, shape=(16, 64)))
+
+
+def test_a_plain_copy_holds() -> None:
+    assert causes(copy) == []
+
+
+def test_a_program_that_looks_at_the_time_does_not() -> None:
+    (cause,) = causes(copy, lambda rt: rt.now)
+    assert cause.startswith("a program that asks for rt.now at ") and "here:" in cause
+
+
+def test_nor_one_that_asks_whether_a_launch_is_over() -> None:
+    def poll(rt: Any) -> None:
+        handle = rt.launch(copy, rt.zeros((64, 64), "f16"), rt.zeros((64, 64), "f16"), wait=False)
+        while not handle.done:
+            pass
+
+    assert any(cause.startswith("a program that asks for the state of a launch at ") for cause in causes(copy, poll))
+
+
+def test_nor_one_that_takes_what_comes_first() -> None:
+    def first(x, y, tl):  # type: ignore[no-untyped-def]
+        me = tl.program_id(0)
+        if me:
+            tl.send(tl.load(x, shape=(1, 64)), 0)
+        else:
+            for _ in range(3):
+                tl.recv_any((1, 64), "f16", [1, 2, 3])
+
+    found = causes(first)
+    assert any("which takes what comes first from several PEs at " in cause for cause in found), found
+
+
+def test_nor_one_with_a_race() -> None:
+    def race(x, y, tl):  # type: ignore[no-untyped-def]
+        tl.store(y, tl.load(x, shape=(1, 64)))
+
+    assert "uses of memory whose order nothing decides, which the run lists as hazards" in causes(race)
+
+
+def test_another_machine_is_refused_where_the_program_looked_at_it() -> None:
+    _, recording = recorded("softmax")
+    other = changed(machine(), 5)
+    told = refusals(recording, other, hardware_of(other, plugins()))
+    assert told and all("which the program looked at" in line for line in told)
+    default = machine("default")
+    assert any("another structure" in line for line in refusals(recording, default, hardware_of(default, plugins())))
+
+
+def test_a_model_that_the_engine_lacks_is_named() -> None:
+    banks = machine("tiny", "components.hbm_ctrl.impl=builtin.hbm_ctrl_bank")
+    _, recording = recorded("vector-add", banks)
+    assert refusals(recording, banks, hardware_of(banks, plugins())) == [
+        "the model builtin.hbm_ctrl_bank, as sip0.cube0.hbm_ctrl3 is one"
+    ]

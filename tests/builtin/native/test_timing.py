@@ -1,0 +1,82 @@
+"""The native engine gives what the Python engine gives, bit for bit: on the machine of the run and on others."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+from kernbench_builtin.native.recording import ISSUE, ISSUE_BLOCKING, Recording
+from kernbench_builtin.native.timing import hardware_of, library_file, time_recording
+from kernbench_core.errors import UsageError
+from tests.builtin.native.native_rig import SMALL, changed, machine, plugins, recorded, run_on, unlike
+from tests.reference.generator import Maker
+from tests.reference.harness import namespace
+
+pytestmark = pytest.mark.skipif(library_file() is None, reason="the native engine was not compiled")
+
+
+@pytest.mark.parametrize("bench", SMALL)
+def test_a_run_is_timed_as_it_was(bench: str) -> None:
+    engine, recording = recorded(bench)
+    assert recording.causes == ()
+    assert unlike(recording, engine) == []
+
+
+@pytest.mark.parametrize("bench", SMALL)
+def test_a_recording_is_timed_on_other_machines_as_a_run_is_there(bench: str) -> None:
+    """Of times, rates and places all are others; the program is given the blocks that it chose on the first machine."""
+    first, recording = recorded(bench)
+    for seed in range(3):
+        other = run_on(changed(machine(), 100 * len(bench) + seed), bench)
+        assert len(other.op_log) == len(first.op_log)
+        assert other.env.now != first.env.now
+        assert unlike(recording, other) == []
+
+
+def test_made_up_programs_are_timed_as_they_were_and_as_on_another_machine() -> None:
+    """Loads, stores, products, queues and composites in an order that nobody chose; some do not hold, and say why."""
+    held = 0
+    for seed in range(8):
+        bench = namespace(Maker(seed, topology="tiny").program())["bench"]
+        try:
+            engine, recording = recorded(bench, data=True)
+        except Exception:
+            continue  # what is wrong in the language is none of the engine's
+        if recording.causes:
+            continue
+        held += 1
+        assert unlike(recording, engine) == [], seed
+        other = run_on(changed(machine(), seed), bench, {})
+        assert unlike(recording, other) == [], seed
+    assert held >= 3
+
+
+def test_a_tick_of_difference_is_found_and_named() -> None:
+    """A program that reads one element more before its first op has other times, told op by op."""
+    engine, recording = recorded("gemm-naive")
+    launch, pe, asks = recording.streams[0]
+    asks, at = list(asks), 0
+    while asks[at] not in (ISSUE, ISSUE_BLOCKING):
+        at += 3 + asks[at + 2]
+    asks[at + 1] += 1
+    streams = [(launch, pe, asks), *recording.streams[1:]]
+    told = unlike(attrs.evolve(recording, streams=streams), engine)
+    assert any(line.startswith(f"  op 0 of PE {pe} at sip0.cube0.pe{pe}.pe_dma: ") for line in told)
+    assert any(" of sip0.cube0.pe" in line for line in told)
+
+
+def test_a_saved_recording_is_the_same(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    _, recording = recorded("softmax")
+    recording.save(tmp_path / "recording.npz")
+    again = Recording.load(tmp_path / "recording.npz")
+    one, other = (time_recording(each, hardware_of(machine(), plugins())) for each in (recording, again))
+    assert np.array_equal(one.commands, other.commands)
+    assert np.array_equal(one.wires, other.wires)
+    assert one.total_ns == other.total_ns > 0
+
+
+def test_what_is_no_recording_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "recording.npz").write_bytes(b"PK")
+    with pytest.raises(UsageError, match="must be a recording of this version, which"):
+        Recording.load(tmp_path / "recording.npz")

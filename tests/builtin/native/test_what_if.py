@@ -1,0 +1,82 @@
+"""What a resource would gain is what a run on the machine with that resource faster takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernbench_builtin.native.command import lines, worked_out
+from kernbench_builtin.native.resources import FREE, RESOURCES
+from kernbench_builtin.native.timing import library_file
+from kernbench_builtin.native.what_if import what_if
+from kernbench_core.errors import SanityError, UsageError
+from kernbench_core.runs.bench_run import run
+from tests.builtin.native.native_rig import SMALL, machine, plugins, recorded, run_on
+
+pytestmark = pytest.mark.skipif(library_file() is None, reason="the native engine was not compiled")
+NAMED = {resource.name: resource for resource in RESOURCES}
+
+
+def test_each_row_is_the_time_of_a_run_there() -> None:
+    """Of a memory, a unit, a wire and a number of places, each twice as fast and free."""
+    bench = "gemm-naive"
+    _, recording = recorded(bench)
+    chosen = [NAMED[name] for name in ("HBM", "matrix units", "PCIe", "places of the DMAs")]
+    found = what_if(recording, machine(), plugins(), resources=chosen)
+    assert [resource for resource, _, _ in found.rows] == chosen
+    for resource, *outcomes in found.rows:
+        for times, outcome in zip((2.0, FREE), outcomes, strict=True):
+            other = run_on(resource.faster(machine(), plugins(), times), bench)
+            assert outcome.total_ns == other.env.now
+            (launch,) = (handle.launch for handle in other.shared.launches)
+            assert outcome.kernel_ns == max(launch.ended_ns.values()) - min(launch.started_ns.values())
+    assert found.now.total_ns > found.rows[2][1].total_ns > found.rows[2][2].total_ns > 0
+    assert found.now.kernel_ns > found.rows[1][1].kernel_ns
+
+
+def test_a_recording_that_does_not_hold_is_refused_with_its_cause() -> None:
+    def bench(rt) -> None:  # type: ignore[no-untyped-def]
+        rt.tensor(np.zeros(64, np.float16))
+        assert rt.now > 0
+
+    _, recording = recorded(bench)
+    with pytest.raises(UsageError, match=r"this one does not, because of:\n  a program that asks for rt.now at "):
+        what_if(recording, machine(), plugins())
+
+
+def test_a_run_is_recorded_compared_and_asked_what_if(tmp_path: Path) -> None:
+    """As a user does it: a folder with the recording, both engines, then the table, and as JSON."""
+    folder = tmp_path / "run"
+    result = run("gemm", "tiny", SMALL["gemm"], plugins=plugins(), record=True, engine="both", out=folder)
+    assert any(line.startswith("Both engines give the same times, bit for bit: of ") for line in result.timing.warnings)
+    found = worked_out(folder, plugins())
+    told = lines(found)
+    assert told[0].startswith("now: kernels ")
+    assert any(line.startswith("PCIe  ") for line in told) and any("chose its blocks by" in line for line in told)
+    plain = found.to_json()
+    assert plain["schema"] == "kernbench.what-if/1" and json.loads(json.dumps(plain)) == plain
+    assert {row["resource"] for row in plain["rows"]} <= set(NAMED)
+    assert plain["now"]["total_ns"] == result.total_ns
+
+
+def test_recording_changes_nothing_of_a_run_and_needs_a_folder(tmp_path: Path) -> None:
+    plain, kept = (
+        run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), **given)
+        for given in ({}, {"record": True, "out": tmp_path / "run"})
+    )
+    assert plain.op_log_sha256 == kept.op_log_sha256
+    with pytest.raises(UsageError, match="--record must have a folder"):
+        run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), record=True)
+
+
+def test_times_that_differ_are_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 7: the result is not to be used."""
+    from kernbench_builtin.native import compared
+
+    monkeypatch.setattr(compared, "differences", lambda *_: ["  op 0 of PE 0 at sip0.cube0.pe0.pe_dma: 1 and 2"])
+    with pytest.raises(SanityError, match="both engines must give the same times, and do not:\n  op 0 of PE 0"):
+        run("vector-add", "tiny", {"n": 64}, engine="both", plugins=plugins())
+    assert SanityError.exit_code == 7
