@@ -19,7 +19,8 @@ CACHES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kernbench-make
 # The sources of what is compiled, which is compiled again where one is newer: tests would run as Python else.
 TYPED := $(subst .,/,$(shell cat kernbench_core/compiled/built.*.txt 2>/dev/null | cut -d' ' -f1))
 SOURCES := $(wildcard $(foreach suffix,py pxd pyx,$(addsuffix .$(suffix),$(TYPED))) kernbench_builtin/native/engine/*)
-INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS)
+# Of what is installed little is imported: Python compiles that when it is.
+INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --no-compile --constraint $(PINS)
 
 # The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
