@@ -1,4 +1,4 @@
-"""A dtype is one record, and so is a math op: with one in a copy of the sources, and nothing else, kernels have it."""
+"""A dtype is one record, and a math op one beside its second way: where a copy of the sources has them, kernels do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ RECORD = """DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
             ),
 """
 OP = """OPS: Final = (
-    _of_float("ln1p", np.log1p, np.log1p, LOOKUP + STEP, triton=_ROUNDED),
+    _of_float("ln1p", np.log1p, LOOKUP + STEP, triton=_ROUNDED),
 """
+SECOND = '"ln1p": lambda x: np.log(1.0 + x),'
 OF_DTYPE = '''
 """A product, a sum and a look at what a new dtype holds."""
 import ml_dtypes
@@ -85,14 +86,17 @@ def bench(rt):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the packages, and add one record to each of two files."""
+    """Copy the packages, and add a record to each of two files, and to a third how the op is computed a second way."""
     folder = tmp_path_factory.mktemp("added")
     for name in PACKAGES:
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, lines, added in (("values/dtypes.py", 4, RECORD), ("compute/ops/special.py", 1, OP)):
-        file = folder / "kernbench_core" / name
+    for name, first, added in (
+        ("kernbench_core/values/dtypes.py", "\n".join(RECORD.splitlines()[:4]) + "\n", RECORD),
+        ("kernbench_core/compute/ops/special.py", OP.partition("\n")[0] + "\n", OP),
+        ("kernbench_builtin/verify/elementwise.py", '    "exp": np.exp,', '    "exp": np.exp, ' + SECOND),
+    ):
+        file = folder / name
         text = file.read_text(encoding="utf-8")
-        first = "\n".join(added.splitlines()[:lines]) + "\n"
         assert text.count(first) == 1
         file.write_text(text.replace(first, added), encoding="utf-8")
     (folder / "of_dtype.py").write_text(OF_DTYPE, encoding="utf-8")
