@@ -430,15 +430,18 @@ def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
 
 
 def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> None:
-    """A kernel asks a unit that core has never heard of, and its op is computed by the stranger's function."""
+    """A kernel asks a unit that core has never heard of, and its op is computed by the stranger's function.
+
+    At 8 lanes as at one it takes longer than the PE takes to issue the store that waits for it.
+    """
     args = ["run", "example-silu", "--topology", "tiny", "--verify-data", "--json", "-p", "block=64"]
     unit = str(REPO / "plugins_example/kernbench_example/sfu.yaml")
     times = [
         kernbench(clean_environment, *args, "--components", unit, "--set", f"pe.units.pe_sfu.params.lanes={lanes}")
-        for lanes in (64, 1)
+        for lanes in (8, 1)
     ]
     assert [found["verified"] for found in times] == [True, True]
-    assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 63.0
+    assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 56.0
     (counted,) = times[0]["statistics"]
     told = [counted[key] for key in ("component", "name", "value", "of")]
     assert told == ["example.sfu", "elements", 256, 4]
@@ -559,8 +562,11 @@ def test_the_ten_minute_tutorial_is_true_of_what_is_installed(clean_environment:
             for command in docs.commands(block) if block.language == "console" else ():
                 asked = [clean_environment / "kernbench", *command.line.split()[1:]]
                 done = subprocess.run(asked, **options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                printed = done.stdout.replace(f"{tmp_path}{os.sep}", "")
-                assert docs.comparable(printed) == docs.comparable(command.shown)
+                printed = docs.comparable(done.stdout.replace(f"{tmp_path}{os.sep}", ""))
+                # Lines break elsewhere, as the folder has another name; a line … stands for what is left out.
+                parts = re.split("^…$", docs.comparable(command.shown), flags=re.MULTILINE)
+                told = ".*".join(re.escape(" ".join(part.split())) for part in parts)
+                assert re.fullmatch(told, " ".join(printed.split()))
                 shown += 1
     assert shown >= 6
     assert (tmp_path / "leaky.html").stat().st_size > 100_000 and (tmp_path / "leaky.json.gz").is_file()
