@@ -203,7 +203,7 @@ def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run,
     process.send_signal(signal.SIGINT)
     told, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "")
-    assert "\ninterrupted: everything here covers only what ran\n" in told
+    assert "interrupted: everything here covers only what ran\n" in told
 
 
 @pytest.mark.parametrize("view", ["system", "sip", "cube", "pe"])
