@@ -60,7 +60,7 @@ class LogOptions:
     configuration has it, or step by step where only that fits) are for logs of collectives. No row above
     `simulate_to` bytes is simulated as it is, and fewer are where times grow evenly before, but for `whole`, which asks
     for every row as it is; `ends` asks for the ends of what one algorithm serves alone, and for lines between them;
-    `jobs` processes may simulate.
+    `jobs` processes may simulate. In `simulated` is what calibrators of these options, or some made of them, keep.
     """
 
     collective: str | None = None
@@ -72,6 +72,7 @@ class LogOptions:
     pipeline: bool | None = None
     whole: bool = False
     ends: bool = False
+    simulated: dict[Hashable, Any] = field(factory=dict, eq=False, repr=False)
 
 
 @frozen

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -275,13 +275,13 @@ def calibrate(
         return first.carried_out()
     with suppress(UsageError):
         second = _Plan.of(other, machine, chosen, on_round)
-        if first.tried.glance > _WRONG and second.tried.glance < _CLOSER * first.tried.glance:
+        if (off := first.tried.glance()) > _WRONG and second.tried.glance(_CLOSER * off) < _CLOSER * off:
             return second.carried_out()
     found = first.carried_out()
     if found.mean_error > _NOISY:
         with suppress(UsageError):
             second = _Plan.of(other, machine, chosen, on_round)
-            if second.tried.glance < found.mean_error:
+            if second.tried.glance(found.mean_error) < found.mean_error:
                 other_way = second.carried_out()
                 return other_way if other_way.mean_error < _CLOSER * found.mean_error else found
     return found
@@ -372,9 +372,8 @@ class _Tried:
         """How often all rows were simulated."""
         return len(self._known)
 
-    @cached_property
-    def glance(self) -> float:
-        """How far rows are off after the first steps, as a root mean square; of rows that tell something there."""
+    def glance(self, enough: float = math.inf) -> float:
+        """Return how far rows are off after the first steps, as `fit.glance`; of rows that tell something there."""
 
         def rows_of(_: float) -> list[SimulatedRow]:
             rows = list(self._known.values())[-1][0]
@@ -382,7 +381,7 @@ class _Tried:
             return [evolve(row, settled=True) for row in rows] if few else rows
 
         before = self._told
-        off = self._settled(lambda u, m, slopes, all_: glance(u, m, slopes, self._near or all_), rows_of)
+        off = self._settled(lambda u, m, slopes, all_: glance(u, m, slopes, self._near or all_, enough), rows_of)
         self._told = before
         return off
 

@@ -97,10 +97,15 @@ def _told(unknowns: Sequence[Unknown], search: FitSearch, low: Vector, high: Vec
     return limits
 
 
-def glance(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate) -> float:
-    """Return how far rows are off, as a root mean square, where a fit is after its first steps; raise as `fit`."""
+def glance(
+    unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate, enough: float = np.inf
+) -> float:
+    """Return how far rows are off, as a root mean square, where a fit is after its first steps; raise as `fit`.
+
+    Where it is soon plain that it will not be `enough`, that is what the next step promises.
+    """
     search, at, steep = _search(unknowns, measured, slopes, simulate)
-    return search.begin(at, steep, _GLANCE)
+    return search.begin(at, steep, _GLANCE, enough)
 
 
 def _search(

@@ -36,12 +36,16 @@ _CLOSE = 0.05
 _REFUSED = 2 * NOISE
 """Fits that are closer, and with terms open by more than `LOOSE`, are refused."""
 _OPEN = 0.1
+_APART = 4.0
+"""So many times the sum of squared errors is so much worse that kinks do not make up for it."""
 _PROMISED = 0.05
 """A step that promises less than this part of the sum of squared errors shows no kink."""
 _FINE = 0.003
 """A root mean square of the error that is finer than the steps of simulated times: no kink is looked for."""
 _NO_STEP = 0.01
 """A part of each term by which no further step is made where a round is dear: an error stated is 1.5 % or more."""
+_NO_SIGMA = 0.5
+"""The same in standard errors of a term: an error stated is two or more."""
 _FOLDS = 12
 """Steps of a search without slopes, at most."""
 _IDLE = 1e-9
@@ -95,10 +99,16 @@ class FitSearch:
             self._fold()
             self._look_around()
 
-    def begin(self, at: Vector, matrix: Matrix, most: int) -> float:
-        """Step from terms so often at most, as `run` begins; return the root mean square of the errors then."""
+    def begin(self, at: Vector, matrix: Matrix, most: int, enough: float = np.inf) -> float:
+        """Step from terms so often at most, as `run` begins; return the root mean square of the errors then.
+
+        Where the next step promises more than `enough`, it is not made, and what it promises is returned.
+        """
         self.matrix = matrix
         self._try(at)
+        promised = self._expected(self._nearest(self._low, self._high))
+        if promised > len(self.took) * enough**2:
+            return float(np.sqrt(promised / len(self.took)))
         self._descend(np.inf, most)
         return float(np.sqrt(self._mean_square()))
 
@@ -109,8 +119,15 @@ class FitSearch:
         """
         after = self._try(at)
         self.matrix = matrix * (after / took)[:, None]
-        self._descend(_FAR, _MOST, _NO_STEP)
-        self.left = np.minimum(_NO_STEP, np.abs(self._nearest(self._low, self._high) - self.at) / self._sizes())
+        small = np.maximum(_NO_STEP, _NO_SIGMA * self._sigmas())
+        self._descend(_FAR, _MOST, small)
+        self.left = np.minimum(small, np.abs(self._nearest(self._low, self._high) - self.at) / self._sizes())
+
+    def _sigmas(self) -> Vector:
+        """Return the standard error of each term as a part of it, of rows that are off each for itself."""
+        rows, terms = self.matrix.shape
+        alone = np.diag(np.linalg.pinv(self.elasticities.T @ self.elasticities)) * self.badness / max(rows - terms, 1)
+        return np.asarray(np.sqrt(np.maximum(alone, 0.0)))
 
     def _settle(self) -> None:
         """Look around and descend until that gains little; slopes are of close by in the end."""
@@ -128,10 +145,10 @@ class FitSearch:
                 break
         self._look_around()
 
-    def _descend(self, reach: float, most: int, least: float = 0.0) -> None:
+    def _descend(self, reach: float, most: int, least: Vector | float = 0.0) -> None:
         """Step to the least squares of what is known, in boxes that shrink where that comes no closer.
 
-        The first one has a `reach` of so many times each term. Steps of less than a part `least` of them are none,
+        The first one has a `reach` of so many times each term. Steps of less than a part `least` of each are none,
         unless times are as good as those measured.
         """
         last = self.rounds + most
@@ -141,8 +158,9 @@ class FitSearch:
             step = target - self.at
             if self.badness - self._expected(target) <= _GAIN * self.badness:
                 return
-            here, took, part = self.at, self.took, float(np.max(np.abs(step) / self._sizes()))
-            if part < least and self._expected(target) > len(took) * _FINE**2:
+            here, took, parts = self.at, self.took, np.abs(step) / self._sizes()
+            part = float(np.max(parts))
+            if np.all(parts < least) and self._expected(target) > len(took) * _FINE**2:
                 return
             after = self._try(target)
             self.matrix = _learnt(self.matrix, step, after - took, self._measured)
@@ -163,7 +181,7 @@ class FitSearch:
     def _look_far(self) -> bool:
         """Simulate far from the best terms where others may fit as well; tell whether they fit better.
 
-        That is where a term is open, or where no terms fit closely.
+        That is where a term is open, or where no terms fit closely, and slopes do not say that these fit far worse.
         """
         open_ = loose_terms(self.elasticities, _OPEN)
         far_off = self._mean_square() > _CLOSE**2
@@ -174,7 +192,9 @@ class FitSearch:
             for part in (1 + _FAR, 1 - _FAR):
                 low, high = self._low.copy(), self._high.copy()
                 low[index] = high[index] = min(max(here[index] * part, low[index]), high[index])
-                self._try(self._nearest(low, high))
+                there = self._nearest(low, high)
+                if open_[index] or self._expected(there) < _APART * self.badness:
+                    self._try(there)
         return self.at is not here
 
     def _refused(self) -> bool:

@@ -155,6 +155,7 @@ class NcclLog:
             redop=case.redop or "sum", root=case.root, set=(*machine.sets, f"system.sips={case.ranks}"),
             config=self._options.config, pipeline=self._options.pipeline, check=False, trials=False,
             in_place=in_place, jobs=self._options.jobs, plugins=self._plugins,
+            known=self._options.simulated.setdefault(machine, {}),
         )  # fmt: skip
         of_count = {row.count: row for row in rows}
         found: dict[TableRow, Measured] = {}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import CollectiveKind
@@ -93,6 +93,8 @@ class Sweep:
     """When each simulation is to be stopped."""
     in_place: bool = True
     """Whether to run in place too, where the collective has that."""
+    known: dict[TimedCase, Measured] = field(factory=dict, eq=False, repr=False)
+    """What was measured on this machine: that does not run again, and what does is added."""
 
     def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[SweepRow]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
@@ -155,13 +157,13 @@ class Sweep:
 
     def _ended(self, groups: Sequence[Sequence[TimedCase]], keep: bool = False) -> Iterator[list[End]]:
         """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
-        weights = {case: case.nbytes for group in groups for case in group}
+        weights = {case: case.nbytes for group in groups for case in group if case not in self.known}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
         if self.workers > 1 and len(weights) > 1 and (len(weights) > _FEW or max(weights.values()) >= _SMALL):
             yield from self._in_processes(groups, weights, progress, keep)
             return
         for group in groups:
-            yield [self._here(case, weights[case], progress, keep) for case in group]
+            yield [self.known.get(case) or self._here(case, weights[case], progress, keep) for case in group]
 
     def _here(self, case: TimedCase, weight: int, progress: _Progress, keep: bool) -> End:
         """Run a case in this process."""
@@ -176,6 +178,8 @@ class Sweep:
                 error.add_note(self._which(case))
                 raise
             made = error
+        else:
+            self.known[case] = made
         progress.ended(weight + _SMALL, made)
         return made
 
@@ -200,15 +204,18 @@ class Sweep:
             jobs = {
                 pool.submit(measure_remotely, self.setup, case, self.limits): case
                 for case in _in_good_order(groups, self.workers)
+                if case in weights
             }
-            found: dict[TimedCase, End] = {}
+            found: dict[TimedCase, End] = {**self.known}
             for group in groups:
                 while not all(case in found for case in group):
                     done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
                     for future in done:
                         case = jobs.pop(future)
-                        found[case] = self._end_of(future, case, keep)
-                        progress.ended(weights[case] + _SMALL, found[case])
+                        found[case] = end = self._end_of(future, case, keep)
+                        if isinstance(end, Measured):
+                            self.known[case] = end
+                        progress.ended(weights[case] + _SMALL, end)
                     progress.report()
                 yield [found[case] for case in group]
 
@@ -272,12 +279,13 @@ def time_collective(
     in_place: bool = True,
     jobs: int = 1,
     limits: Limits | None = None,
+    known: dict[TimedCase, Measured] | None = None,
     plugins: Plugins | None = None,
 ) -> list[SweepRow]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
 
     `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured; without
-    `in_place` nothing runs in place.
+    `in_place` nothing runs in place. What is in `known`, of calls with this machine, does not run again.
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
@@ -285,8 +293,8 @@ def time_collective(
     catalogue = Catalogue.of(found)
     kind = catalogue.collectives.get(collective)
     if kind is None or kind.barrier:
-        known = ", ".join(name for name in catalogue.collectives if name != "barrier")
-        raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
+        names = ", ".join(name for name in catalogue.collectives if name != "barrier")
+        raise UsageError(f"a collective must be one of {names}, not {collective!r}.")
     dtype = dtype_of(dtype)
     sips = () if ranks is None else (f"system.sips={ranks}",)
     open_backend(found, backend)
@@ -303,4 +311,5 @@ def time_collective(
     asked = [size_of(n, kind, dtype, machine.world) for n in counts]
     choices = [chooser.best(nbytes) for nbytes in asked] if name == AUTO else [chooser.named(name)] * len(counts)
     planned = list(zip(counts, choices, strict=True))
-    return list(Sweep(question, setup, machine, found, jobs, limits=limits, in_place=in_place).rows(planned))
+    known = {} if known is None else known
+    return list(Sweep(question, setup, machine, found, jobs, None, limits, in_place, known).rows(planned))

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.calibrate.fit import Matrix, fit, terms_of, values_of
+from kernbench_builtin.calibrate.fit import Matrix, fit, glance, terms_of, values_of
 from kernbench_builtin.calibrate.least_squares import bounded_least_squares
 from kernbench_builtin.calibrate.search import FitSearch
 from kernbench_core.calibration import Unknown
@@ -211,3 +211,40 @@ def test_what_a_machine_hides_is_told_by_name(moved: int, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         fit(BOTH, measured, slopes, lambda terms: 1200 + SIZES * (terms[1] if moved else 0.05))
     assert str(caught.value) == told
+
+
+class Counted:
+    """A simulation that counts how often it ran; times are `model`'s, a part `off`."""
+
+    def __init__(self, off: float = 0.0) -> None:
+        self.rounds, self.off = 0, off
+
+    def __call__(self, terms: Matrix) -> Matrix:
+        self.rounds += 1
+        return model(*values_of(BOTH, terms)) * (1 + self.off)
+
+
+@settings(max_examples=10)
+@given(st.floats(100, 5000), st.floats(5, 500))
+def test_another_way_is_given_up_as_soon_as_it_promises_too_little(latency: float, bandwidth: float) -> None:
+    """After one simulation where every other row took half as long again; rows that it explains are stepped to."""
+    measured, zigzag = model(latency, bandwidth), np.where(np.arange(len(SIZES)) % 2, 1.0, 1.5)
+    given_up, gone_on, explained = Counted(), Counted(), Counted()
+    promised = glance(BOTH, measured * zigzag, slopes, given_up, 0.06)
+    reached = glance(BOTH, measured * zigzag, slopes, gone_on)
+    assert given_up.rounds == 1 < gone_on.rounds
+    assert 0.06 < promised <= reached * 1.001
+    assert glance(BOTH, measured, slopes, explained, 0.06) < 0.06
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dear_steps_are_not_made_within_half_a_standard_error(seed: int) -> None:
+    """Near times 2 % off move terms by far less than rows that are 20 % off tell: all rows are simulated once."""
+    measured = model(1000, 50) * np.random.default_rng(seed).normal(1, 0.2, len(SIZES))
+    dear, alone = Counted(), Counted()
+    found = fit(BOTH, measured, slopes, dear, near=Counted(0.02))
+    best = fit(BOTH, measured, slopes, alone)
+    assert dear.rounds == found.rounds == 1 < alone.rounds
+    for one, other in zip(found.values, best.values, strict=True):
+        if one.error is not None and other.error is not None:
+            assert abs(one.value / other.value - 1) < 0.5 * other.error

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.torch.torch_backend import TorchBackend
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure import time_collective, timed_run
+from kernbench_ccl.measure import sweep, time_collective, timed_run
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.tuning import shipped
@@ -191,3 +191,17 @@ def test_without_trials_auto_takes_the_nearest_measurement(monkeypatch):
     sets = ["system.network.latency=501ns", "cube.pes=1"]
     (row,) = time_collective("all_gather", [256], "tiny", ranks=3, set=sets, check=False, trials=False)
     assert row.algorithm == shipped().nearest("all_gather", "ring", 3)[0].at(row.size)
+
+
+def test_what_is_known_of_a_machine_does_not_run_again(plugins, monkeypatch):
+    """Only the size and the place that are new are simulated, and all rows are as without."""
+    ran, measured = [], sweep.measure
+    monkeypatch.setattr(sweep, "measure", lambda case, *rest, **more: ran.append(case) or measured(case, *rest, **more))
+    known, asked = {}, {"topology": "tiny", "ranks": 2, "algo": "ring", "check": False, "plugins": plugins}
+    time_collective("all_reduce", [64, 4096], in_place=False, known=known, **asked)
+    rows = time_collective("all_reduce", [64, 256, 4096], known=known, **asked)
+    at = [(case.nbytes, case.in_place) for case in ran]
+    assert at == [(64, False), (4096, False), (64, True), (256, False), (256, True), (4096, True)]
+    again = time_collective("all_reduce", [64, 256, 4096], **asked)
+    assert [row.out_of_place.time_ns for row in rows] == [row.out_of_place.time_ns for row in again]
+    assert [row.in_place.time_ns for row in rows] == [row.in_place.time_ns for row in again]
