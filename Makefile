@@ -7,7 +7,7 @@
 #   make times     every test, and the recorded CPU seconds of each (tests/times.csv) written anew; PATHS="…" of some
 #   make golden    times and op logs of small runs, against tests/golden
 #   make docs      the site of docs/, in build/site
-#   make lint      ruff, mypy --strict on the three packages, import rules
+#   make lint      ruff, mypy --strict on the three packages, import rules, plain wording of pages
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -60,6 +60,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/plain.py
 
 # For .ci/run: where compiled modules are kept, and which commit was the last that passed.
 where-compiled:

@@ -300,7 +300,7 @@ def checker_of_ops(plugins: Plugins) -> OpsChecker:
         if part.verify_ops.__func__ is not RunPart.verify_ops.__func__:  # type: ignore[attr-defined]
             return part_blamed(part, plugins.run_parts)(part.verify_ops)
     raise UsageError(
-        "verify_ops must have a plug-in that computes ops anew, as builtin.verify does, and none is there; leave it "
+        "verify_ops must have a plug-in that computes ops again, and none is there; leave it "
         f"out.{plugins.run_parts.left_out}"
     )
 
