@@ -15,5 +15,6 @@ from tests.core.offered import MACHINES
 @pytest.fixture
 def toy(stand_ins: ModuleType) -> ModuleType:  # noqa: F811
     """Give core's fake module, whose plug-ins have these commands, too."""
-    stand_ins.plugins = load_plugins(["toy = toy_plugin", MACHINES, *own_plugins("builtin.compare")], installed=False)
+    own = [MACHINES, *own_plugins("builtin.compare"), *own_plugins("builtin.verify")]
+    stand_ins.plugins = load_plugins(["toy = toy_plugin", *own], installed=False)
     return stand_ins
