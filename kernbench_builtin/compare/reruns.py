@@ -29,7 +29,7 @@ from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
 from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plugins
 from kernbench_core.runs.options import RunOptions, require_path
-from kernbench_core.runs.parts import Request, parts_of
+from kernbench_core.runs.parts import Request, checker_of_ops, parts_of
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_folder import OP_LOG
 
@@ -138,6 +138,7 @@ def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plug
         kept_parts=tuple(part.NAME for part in parts_of(plugins) if part.KEPT),
         inputs=_inputs(path, old, bench, trust, here),
         changes=old.changes,
+        check_ops=checker_of_ops(plugins) if old.options["verify_ops"] else None,
     )
 
 
