@@ -28,8 +28,8 @@ from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
 from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plugins
-from kernbench_core.runs.options import RunOptions, require_path
-from kernbench_core.runs.parts import Request, checker_of_ops, parts_of
+from kernbench_core.runs.options import RunCall, require_path
+from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, parts_of
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_folder import OP_LOG
 
@@ -126,8 +126,10 @@ def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plug
         name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
+    options = RunCall(bench.name, **old.options)
+    measuring = (part for part in parts_of(plugins) if part.meter is not RunPart.meter)  # a bench may ask for figures
     return Request(
-        options=RunOptions(**old.options),
+        options=options,
         bench=bench,
         given=given,
         values=bench.values(given, here),
@@ -135,6 +137,7 @@ def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plug
         config=Config(old.configuration, {}, (path.name,)),
         plugins=plugins,
         backend=open_backend(plugins, old.options["backend"]),
+        parts=tuple(part(part.OPTIONS(), options, plugins) for part in measuring),
         kept_parts=tuple(part.NAME for part in parts_of(plugins) if part.KEPT),
         inputs=_inputs(path, old, bench, trust, here),
         changes=old.changes,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from kernbench_builtin.cache.part import CacheOptions
     from kernbench_builtin.explain.part import ExplainOptions, TcmMapOptions
+    from kernbench_builtin.machines.figures.part import FiguresOptions
+    from kernbench_builtin.native.part import NativeOptions
     from kernbench_builtin.pages.parts import ReportOptions, TimelineOptions, TraceOptions, WatchOptions
     from kernbench_builtin.sweeps.shaken import ShakeOptions
     from kernbench_core.runs.options import RunCall
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     @attrs.frozen
     class _Call(
         ExplainOptions, TcmMapOptions, TimelineOptions, TraceOptions, ReportOptions, WatchOptions, CacheOptions,
-        ShakeOptions, RunCall,
+        ShakeOptions, FiguresOptions, NativeOptions, RunCall,
     ):  # fmt: skip
         """The arguments of `kb.run`."""
 

@@ -67,7 +67,7 @@ def imported(source: str, name: str) -> Iterator[str]:
 #: Features of ours, which enter rooms by files; whoever ships models has the doors.
 FEATURES = (
     "sweeps", "pages", "checks", "compare", "composites", "sizes", "triton", "verify", "cache", "explain", "machines",
-    "torch", "door",
+    "torch", "door", "native",
 )  # fmt: skip
 
 

@@ -129,10 +129,8 @@ def test_options_are_those_of_a_run(tmp_path) -> None:
     """The record is the one of `kb.run`, and so are the checks."""
     arrays = [ramp(64) for _ in range(3)]
     result = launch(
-        axpy, *arrays, 64, 3, set={"system.chunk_bytes": "2 KiB"}, verify_ops=True,
-        out=tmp_path / "out", grid=(2,),
+        axpy, *arrays, 64, 3, set={"system.chunk_bytes": "2 KiB"}, out=tmp_path / "out", grid=(2,),
     )  # fmt: skip
-    assert result.ops_verified
     assert result.manifest["configuration"]["system"]["chunk_bytes"] == "2 KiB"
     assert (np.load(tmp_path / "out" / "params" / "x.npy") == arrays[0]).all()
     assert {"a": 3, "n": 64, "BLOCK": 32}.items() <= result.params.items()
@@ -171,7 +169,7 @@ class Foreign:
 X = ramp(4)
 OPTIONS = ", ".join(
     sorted(
-        {*inspect.signature(RunCall).parameters, "grid"}
+        {*inspect.signature(RunCall).parameters, "grid", "links"}
         - {"bench", "params", "verify_data", "cached", "depends"}
     )
 )
