@@ -42,7 +42,8 @@ class LiveRun:
         self._number = 0
         self._state = "running"
         self._asked = -_LOOKING_S
-        self._drawn: tuple[int, Answer] | None = None
+        self._answer: Answer | None = None
+        self._served = 0
         self._drawing = threading.Lock()
 
     # What the run calls -----------------------------------------------------------------------------
@@ -53,14 +54,18 @@ class LiveRun:
 
     def wants_page(self) -> bool:
         """Whether somebody looks on, and has seen the last page."""
-        drawn = self._drawn
-        seen = self._page is None or (drawn is not None and drawn[0] == self._number)
+        seen = self._served == self._number
         return seen and time.monotonic() - self._asked < _LOOKING_S
 
     def show(self, page: RunPage, *, complete: bool) -> None:
-        """Take the page of what there is so far, or of the whole run."""
+        """Take the page of what there is so far, or of the whole run.
+
+        What there is so far is drawn here, in the run's own thread: another one, which compiled code lets work for a
+        small part of the time only, would take many seconds.
+        """
+        answer = None if complete else self._draw(page)
         with self._lock:
-            self._page = page
+            self._page, self._answer = page, answer
             self._number += 1
             if complete:
                 self._state = "complete"
@@ -92,16 +97,22 @@ class LiveRun:
         """Return the page as it is now; it is drawn once, however many look."""
         with self._drawing:
             with self._lock:
-                number, found = self._number, self._page
+                number, found, answer = self._number, self._page, self._answer
             if found is None:
                 return sentence("Nothing to see yet", "The run has not come so far.", home=False, status=200)
-            if self._drawn is None or self._drawn[0] != number:
-                try:
-                    answer = Answer(render_report([found], self._sections, strict=self._strict).encode())
-                except KernbenchError as error:
-                    answer = sentence("This run cannot be shown", str(error), home=False)
-                self._drawn = number, answer
-            return self._drawn[1]
+            if answer is None:
+                answer = self._draw(found)
+                with self._lock:
+                    if number == self._number:
+                        self._answer = answer
+            self._served = number
+            return answer
+
+    def _draw(self, found: RunPage) -> Answer:
+        try:
+            return Answer(render_report([found], self._sections, strict=self._strict).encode())
+        except KernbenchError as error:
+            return sentence("This run cannot be shown", str(error), home=False)
 
 
 def _of_json(value: Any) -> Any:

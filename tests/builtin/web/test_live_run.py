@@ -86,6 +86,23 @@ def test_a_page_is_wanted_while_somebody_looks_on_and_has_seen_the_last(clock: C
     assert live.wants_page()
 
 
+def test_the_run_draws_what_there_is_so_far_and_who_looks_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread than the run's gets little time beside compiled code; at the end the run holds nobody up."""
+    drawn: list[str] = []
+
+    def render(pages: list[RunPage], *args: Any, **options: Any) -> str:
+        drawn.extend(page.name for page in pages)
+        return "a page"
+
+    monkeypatch.setattr(live_run, "render_report", render)
+    live = LiveRun("a run", shipped())
+    live.show(RunPage("so far", result(), goes_on=True), complete=False)
+    assert drawn == ["so far"]
+    live.show(RunPage("whole", result()), complete=True)
+    assert drawn == ["so far"]
+    assert (body(live), body(live), drawn) == ("a page", "a page", ["so far", "whole"])
+
+
 def test_every_load_shows_the_latest_page() -> None:
     """Drawn once, however many look at it; before there is one, that."""
     live = LiveRun("a run", shipped())
