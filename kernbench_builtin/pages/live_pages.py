@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
 
 #: A page stands for at least so long, in s, and for so many times as long as it took to make.
-_LEAST_S = 1.0
-_SHARE = 2.0
+_LEAST_S = 0.5
+_SHARE = 1.5
 
 
 class RunWatcher(Protocol):
@@ -35,7 +35,7 @@ class RunWatcher(Protocol):
 
 @attrs.define
 class PartialPages:
-    """Gives a watcher what a run has so far, every second where that takes a third of the run's time at most."""
+    """Gives a watcher what a run has so far, every half second where that takes two fifths of its time at most."""
 
     watcher: RunWatcher
     _next: float = 0.0
