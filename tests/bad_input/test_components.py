@@ -126,7 +126,7 @@ def test_an_answer_that_never_comes_is_a_deadlock_report(folder: Any, hostile: P
 def test_a_component_that_never_ends_meets_the_limits(folder: Any, hostile: Plugins) -> None:
     """With simulated time: --max-events, and where the kernel waits; without: --timeout, and the component's line."""
     loops = run(folder, hostile, "Loops", "--max-events", "5000")
-    first, second, third = loops.err.splitlines()
+    first, second, third, *until = loops.err.splitlines()
     assert re.fullmatch(
         r"error: the run reached its limit of 5000 events at simulated time [0-9.]+ us; raise --max-events if it is "
         r"only "
@@ -137,6 +137,7 @@ def test_a_component_that_never_ends_meets_the_limits(folder: Any, hostile: Plug
         "  kernels that wait:",
         f"    sip0.cube0.pe0.pe_cpu kernel 'kernel' at {folder.path}/k.py:4 waits for tl.dot from its pe_gemm",
     )
+    assert until and ("until then" in until[0])
     hangs = run(folder, hostile, "Hangs", "--timeout", "1 s")
     head, line = hangs.err.splitlines()[0].split(f" events in {MODELS}:")
     assert head.startswith("error: the run reached its limit of 1 s of wall time at simulated time ")
