@@ -246,8 +246,8 @@ class HostProgram:
 
     def note_timed(self, call: str) -> None:
         """Take note that a program asks for what depends on time, or on the machine's parameters."""
-        if self.bridge.inside:
-            self.shared.timed.setdefault(call, site_of_frame(sys._getframe()))  # none where a plug-in of ours asks
+        if self.bridge.inside and call not in self.shared.timed:
+            self.shared.timed[call] = site_of_frame(sys._getframe())  # none where a plug-in of ours asks
 
     @property
     def now(self) -> float:

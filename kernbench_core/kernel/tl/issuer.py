@@ -126,7 +126,9 @@ class Issuer:
 
         A kernel then waits for those that are `complete`, which takes no more time, and deals with them.
         """
-        self._state.kernels.timed.setdefault("which of several commands is complete", call_site())
+        timed, asked = self._state.kernels.timed, "which of several commands is complete"
+        if asked not in timed:
+            timed[asked] = call_site()
         if not any(command.complete for command in commands):
             self._bridge.suspend((AnyOf(commands),))
 
