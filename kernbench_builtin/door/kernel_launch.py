@@ -6,7 +6,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -18,13 +18,14 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import OF_TRIALS, run
 from kernbench_core.runs.options import RunCall, plain_annotation
 from kernbench_core.runs.parts import parts_of
-from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.values.arrays import Array
+
+    from .runs import ResultWithFigures
 
 #: Options of a run that need a bench: what checks its data, and what writes its source down.
 _NOT_HERE = ("bench", "params", "verify_data", "grid", "cached", "depends")
@@ -33,7 +34,7 @@ _OF_MACHINE = ("topology", "components", "set", "plugins")
 _PLAIN = (bool, int, float, str)
 
 
-def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunResult:
+def launch(kernel: Callable[..., object], *args: object, **given: Any) -> ResultWithFigures:
     """Run `kernel(*args, **kwargs, tl)` alone and return the result, whose `outputs` are what it wrote, by parameter.
 
     Each numpy array among the arguments, ml_dtypes' among them, becomes a tensor of the device that is called as the
@@ -65,7 +66,7 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunRes
         _check(name_of(kernel), name, value)
     if opened is not None:
         return _run_opened(opened, arguments, grid, options)
-    return run(_program(kernel, arguments, grid), **options)
+    return cast("ResultWithFigures", run(_program(kernel, arguments, grid), **options))
 
 
 @attrs.frozen
@@ -111,7 +112,9 @@ def _opened(kernel: object, given: Mapping[str, Any]) -> _Opened | None:
     return None if bench is None else _Opened(kernel, bench, plugins)
 
 
-def _run_opened(kernel: _Opened, arguments: Mapping[str, object], grid: Any, options: dict[str, Any]) -> RunResult:
+def _run_opened(
+    kernel: _Opened, arguments: Mapping[str, object], grid: Any, options: dict[str, Any]
+) -> ResultWithFigures:
     if grid is None and kernel.bench.needs_grid:
         raise UsageError(
             f"kb.launch: kernel {name_of(kernel)!r} must be given how many programs it has; add grid=(x,), grid=(x, y) "
@@ -124,7 +127,7 @@ def _run_opened(kernel: _Opened, arguments: Mapping[str, object], grid: Any, opt
     def program(rt: Runtime, /, **shown: object) -> None:
         launched(rt, **arguments)
 
-    return run(_shown(program, kernel, arguments), **options)
+    return cast("ResultWithFigures", run(_shown(program, kernel, arguments), **options))
 
 
 def _split_arguments(

@@ -10,13 +10,16 @@ from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import bench_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import ParamSpec
 
     import attrs
 
     from kernbench_builtin.cache.part import CacheOptions
     from kernbench_builtin.explain.part import ExplainOptions, TcmMapOptions
+    from kernbench_builtin.machines.figures.columns import ColumnTable
+    from kernbench_builtin.machines.figures.kernels import KernelFigures
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.machines.figures.part import FiguresOptions
     from kernbench_builtin.native.part import NativeOptions
     from kernbench_builtin.pages.parts import ReportOptions, TimelineOptions, TraceOptions, WatchOptions
@@ -26,6 +29,20 @@ if TYPE_CHECKING:
 
     Given = ParamSpec("Given")
 
+    class ResultWithFigures(RunResult):
+        """A result, with what its figures give it."""
+
+        launches: tuple[LaunchFigures, ...]
+        kernels: KernelFigures | None
+        links: ColumnTable
+        components: ColumnTable
+        lines: ColumnTable
+        functions: ColumnTable
+        op_kinds: ColumnTable
+        models: Mapping[str, str]
+        ops: ColumnTable
+        masked_share: float
+
     @attrs.frozen
     class _Call(
         ExplainOptions, TcmMapOptions, TimelineOptions, TraceOptions, ReportOptions, WatchOptions, CacheOptions,
@@ -33,7 +50,7 @@ if TYPE_CHECKING:
     ):  # fmt: skip
         """The arguments of `kb.run`."""
 
-    def _called_with(record: Callable[Given, object]) -> Callable[Given, RunResult]: ...
+    def _called_with(record: Callable[Given, object]) -> Callable[Given, ResultWithFigures]: ...
 
     run = _called_with(_Call)
 else:

@@ -25,6 +25,22 @@ Styled = tuple[str, str]
 _GOOD, _BAD, _OPEN = "bold green", "bold red", "yellow"
 
 
+class GivenByCorrectness:
+    """What a result has from its `Correctness`, beside what it declares, for type checkers."""
+
+    __slots__ = ()
+
+    ops_verified: bool | None
+    max_abs_error: float | None
+    verification: Verification | None
+    op_verification: Verification | None
+    outside: tuple[OutsideAccess, ...]
+    branch_values: BranchValues
+    host_reads: HostReads
+    python_reads: PythonReads | None
+    computed_by: ComputedBy | None
+
+
 @attrs.frozen
 class Correctness:
     """What is known of whether a run is right.
@@ -38,11 +54,7 @@ class Correctness:
     compared with nothing, or that `failed`, `orders` what would order uses of memory that are hazards.
     """
 
-    GIVES: ClassVar = (
-        "ops_verified", "max_abs_error", "verification", "op_verification", "outside", "branch_values", "host_reads",
-        "python_reads", "computed_by",
-    )  # fmt: skip
-    """What a result has from here, besides what it declares."""
+    GIVES: ClassVar = tuple(GivenByCorrectness.__annotations__)
 
     verification: Verification | None = None
     op_verification: Verification | None = None

@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.runs.answers import Correctness, Styled, count_hazards, words_of
+from kernbench_core.runs.answers import Correctness, GivenByCorrectness, Styled, count_hazards, words_of
 from kernbench_core.runs.listing import Document, Listing, listed
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
@@ -38,7 +38,7 @@ class Recorded:
 
 
 @attrs.frozen(repr=False, eq=False)
-class RunResult(Pictured):
+class RunResult(GivenByCorrectness, Pictured):
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
     Results are equal where all values are but wall times; `outputs`, which follow from the rest, are not compared. A

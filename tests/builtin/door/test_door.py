@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 import kernbench
+from kernbench_builtin.machines.figures.tables import RunTables
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.options import RunCall
 from kernbench_core.runs.parts import parts_of
@@ -72,11 +73,20 @@ def test_it_is_a_command() -> None:
 def test_the_signature_of_run_has_the_options_of_our_parts(plugins: Plugins) -> None:
     """Those that type checkers are told of, which editors complete as well."""
     tree = ast.parse(Path(kernbench.__file__).with_name("runs.py").read_text())
-    bases = {base.id for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases}  # type: ignore[attr-defined]
+    [call] = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "_Call"]
+    bases = {ast.unparse(base) for base in call.bases}
     records = {part.OPTIONS for part in parts_of(plugins) if attrs.fields(part.OPTIONS)}
     assert bases == {"RunCall", *(record.__name__ for record in records)}
     taken = set(inspect.signature(kernbench.run).parameters)
     assert taken >= {field.name for record in (RunCall, *records) for field in attrs.fields(record)}
+
+
+def test_type_checkers_are_told_what_figures_give() -> None:
+    """A name that is not declared is of any type, so a wrong use of it shows nowhere."""
+    tree = ast.parse(Path(kernbench.__file__).with_name("runs.py").read_text())
+    [told] = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "ResultWithFigures"]
+    names = {ast.unparse(line.target) for line in told.body if isinstance(line, ast.AnnAssign)}
+    assert names == set(RunTables.GIVES)
 
 
 def test_a_notebook_shows_a_picture_of_a_run() -> None:
