@@ -134,11 +134,10 @@ def form():
 def engine():
     """Return the native engine, as it is to be compiled: it is no module of Python's, and loaded by its path."""
     own = module_of(ROOT / "kernbench_builtin" / "native" / "sources.py")
-    source = str(own.engine_sources()[-1].relative_to(ROOT))
     known = [("KERNBENCH_SOURCES", str(own.engine_checksum()))]
-    sources = [str(file) for file in own.engine_sources()]
+    sources = [str(file.relative_to(ROOT)) for file in own.engine_sources()]
     how = {"define_macros": known, "extra_compile_args": ENGINE_FLAGS, "language": "c++"}
-    return Extension(own.MODULE, [source], depends=sources, **how)
+    return Extension(own.MODULE, [sources[-1]], depends=sources, **how)
 
 
 def extensions():
@@ -246,6 +245,7 @@ class AllOrNothing(build_ext):
                 super().build_extension(native)
             else:
                 file.write_bytes(content)
+                self.kept[native.name] = content
         except Exception as error:
             file.unlink(missing_ok=True)
             why = (str(error).strip() or type(error).__name__).splitlines()[-1]
@@ -275,12 +275,13 @@ class AllOrNothing(build_ext):
         flags = [*FLAGS, *(["-g"] if self.debug else [])]
         makers = tools.makers(self.compiler, flags, {**DIRECTIVES, "Cython": Cython.__version__})
         sources = {ext.name: tools.sources_seen(ext.sources[0], tree) for ext in self.extensions}
-        sources[engine().name] = [*engine().depends, str(ROOT / "setup.py")]
+        sources[engine().name] = [*engine().depends, "setup.py"]
         return tools.BuildCache(Path(self.kept_in), makers, sources)
 
     def keep(self, cache, made):
         """Keep what was made, and say how much that was: in a line, and in a file, as pip shows no line."""
-        told = f"{len(self.kept)} of {len(self.extensions)} modules came from {self.kept_in}; compiled: {len(made)}"
+        among = len(self.extensions) + len(self.natives)
+        told = f"{len(self.kept)} of {among} modules came from {self.kept_in}; compiled: {len(made)}"
         try:
             for ext in made:
                 cache.put(ext.name, Path(self.get_ext_fullpath(ext.name)).read_bytes())

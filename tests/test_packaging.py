@@ -283,7 +283,7 @@ def test_without_a_compiler_it_is_python_and_says_so(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """Lay out a checkout of which one module is to be compiled."""
+    """Lay out a checkout of which one module is to be compiled, and the native engine."""
     pytest.importorskip("Cython")
     head, _, rest = (REPO / "setup.py").read_text(encoding="utf-8").partition("COMPILED = (")
     text = f'{head}COMPILED = ("kernbench_core.units",){rest.partition(chr(10) + ")")[2]}'
@@ -294,6 +294,10 @@ def small(tmp_path: Path) -> Path:
     for name in ("units.py", "compiled/form.py", "__init__.py", "../tools/build_cache.py"):
         (tmp_path / "kernbench_core" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / "kernbench_core" / name, tmp_path / "kernbench_core" / name)
+    native = tmp_path / "kernbench_builtin" / "native"
+    (native / "engine").mkdir(parents=True)
+    (native / "engine" / "engine.cpp").write_text("int one() { return 1; }\n")
+    shutil.copy(REPO / "kernbench_builtin" / "native" / "sources.py", native)
     return tmp_path
 
 
@@ -344,18 +348,26 @@ def test_what_is_compiled_is_kept_where_a_folder_is_named(small: Path, tmp_path:
 
     def build(tree: Path, **environment: str) -> bytes:
         told.append(set_up(tree, "build_ext", "--inplace", KERNBENCH_BUILD_CACHE=str(folder), **environment))
-        assert (tree / "build" / "built.txt").read_text() == told[-1].removeprefix("kernbench: ").replace(".\n", "\n")
+        assert (tree / "build" / "built.txt").read_text() == told[-1].rpartition("kernbench: ")[2].replace(".\n", "\n")
         return (tree / module).read_bytes()
 
     told: list[str] = []
     ours = build(small)
     assert build(second) == ours and not [*second.rglob("*.[co]")]
-    (entry,) = folder.iterdir()
+    entries = [*folder.iterdir()]
     assert build(small, CFLAGS="-DCYTHON_USE_TYPE_SLOTS=0") != ours
-    entry.write_bytes(entry.read_bytes()[:-1])
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:-1])
     assert build(small) == ours
-    kept, made = (f"kernbench: {n} of 1 modules came from {folder}; compiled: {1 - n}.\n" for n in (1, 0))
-    assert told == [made, kept, made, made]
+    (small / "kernbench_builtin" / "native" / "engine" / "engine.cpp").write_text("int one() { return 2; }\n")
+    assert build(small) == ours
+    (small / "kernbench_builtin" / "native" / "engine" / "engine.cpp").write_text("int one() {\n")
+    assert build(small) == ours
+    lines = {n: f"kernbench: {n} of 2 modules came from {folder}; compiled: {2 - n}.\n" for n in range(3)}
+    assert told[:5] == [lines[0], lines[2], lines[0], lines[0], lines[1]]
+    failed, last = told[5].splitlines()[-2:]
+    assert failed.startswith("kernbench: its native engine could not be compiled (")
+    assert last == f"kernbench: 1 of 1 modules came from {folder}; compiled: 0."
 
 
 def test_without_cython_it_is_python_and_says_so(small: Path) -> None:

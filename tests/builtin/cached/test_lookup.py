@@ -171,7 +171,7 @@ OPTIONS: dict[str, Any] = {
 #: Those that it does not depend on, or that make a run of its own.
 OTHERS = {
     "links", "strict_races", "strict_python", "level", "window", "trace", "out", "report", "cached",
-    "on_progress", "watcher", "plugins", "timeline", "bench", "grid", "components", "backend",
+    "on_progress", "watcher", "plugins", "timeline", "bench", "grid", "components", "backend", "engine", "record",
 }  # fmt: skip
 
 
