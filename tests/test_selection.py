@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.selection.changed import TestMap
-from tests.selection.records import HEAVY, Ledger, Times, key, write_times
+from tests.selection.records import Ledger, Times, key, write_times
 from tests.selection.rule import Choice, Known, Rule, choose
 from tests.selection.session import draw_fewer
 
@@ -38,7 +38,7 @@ def names(tests: list[Any]) -> list[str]:
 
 def heavy_suite(number: int) -> tuple[list[Item], dict[str, float]]:
     tests = [Item(f"tests/test_a.py::test_{at}") for at in range(number)]
-    return tests, {test.nodeid: 2 * HEAVY for test in tests}
+    return tests, dict.fromkeys(names(tests), 1.0)
 
 
 # The rule ------------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-#: CPU seconds from which a test is heavy.
-HEAVY = 0.5
+#: CPU seconds from which a test is heavy, and has a recorded time of its own; the others are one sum a file.
+HEAVY = 0.25
+#: CPU seconds from which a test that is not recorded as heavy is named.
+NEWS = 0.5
 #: CPU seconds from which a heavy test is long.
 LONG = 5.0
-#: CPU seconds from which a test has a line of its own; the others are one sum a file.
-_LISTED = HEAVY / 2
 #: The recorded times of the suite, in the repository.
 TIMES = Path(__file__).parents[1] / "times.csv"
 
@@ -50,12 +50,12 @@ class Times:
         return self._seconds.get(key(nodeid), 0.0)
 
     def is_heavy(self, nodeid: str) -> bool:
-        """Say whether a test takes over half a second of CPU."""
+        """Say whether a test takes over a quarter of a second of CPU."""
         return self.of(nodeid) > HEAVY
 
     def is_news(self, nodeid: str, seconds: float) -> bool:
-        """Say whether a test turned out to be heavy and was recorded as light, or not at all."""
-        return seconds > HEAVY and self.of(nodeid) < HEAVY / 2
+        """Say whether a test takes over half a second of CPU and was recorded as light, or not at all."""
+        return seconds > NEWS and not self.is_heavy(nodeid)
 
     def of_file(self, file: str, heavy_share: float = 1.0, long_share: float = 1.0, cases: int | None = None) -> float:
         """Return the CPU seconds of a file, where shares of its heavy and long tests run, and so many cases."""
@@ -79,8 +79,8 @@ def write_times(found: Mapping[str, float], path: Path = TIMES, *, only: bool = 
         rows = {name: seconds for name, seconds in rows.items() if name.partition("::")[0] not in ran}
     for nodeid, seconds in found.items():
         name = nodeid.partition("::")[0]
-        rows[name] = rows.get(name, 0.0) + (0.0 if seconds >= _LISTED else seconds)
-        if seconds >= _LISTED:
+        rows[name] = rows.get(name, 0.0) + (0.0 if seconds >= HEAVY else seconds)
+        if seconds >= HEAVY:
             rows[nodeid] = seconds
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

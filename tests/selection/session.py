@@ -16,7 +16,7 @@ import pytest
 
 from tests.chromium import live_cpu_seconds
 from tests.selection.changed import TestMap, base, changed_files, commit
-from tests.selection.records import HEAVY, Ledger, Times
+from tests.selection.records import NEWS, Ledger, Times
 from tests.selection.rule import Choice, Known, Rule, choose
 
 
@@ -88,7 +88,7 @@ class Selection:
         for nodeid, seconds in self._seconds.items():
             if nodeid.partition("::")[0] in changed and self._times.is_news(nodeid, seconds):
                 terminalreporter.write_line(
-                    f"new, and over {HEAVY} CPU s: {nodeid} ({seconds:.1f}); make it lighter, or record it with "
+                    f"new, and over {NEWS} CPU s: {nodeid} ({seconds:.1f}); make it lighter, or record it with "
                     "`make times` and say why in the commit."
                 )
 
